@@ -7,11 +7,11 @@ from scheduler_core.values import Value
 
 
 class DisruptionBudget(Value, kw_only=True):
-    """A PodDisruptionBudget. `disrupted_pods` are the names of pods that are already being evicted. Preemption does not
+    """A PodDisruptionBudget. `disrupted_pods` has the names of pods that are already being evicted. Preemption does not
     count these pods again.
 
-    `max_unavailable` and `min_available` are kept as written ("1", "50%"). These two are read only to see whether the
-    budget allows no eviction at all.
+    `max_unavailable` and `min_available` are kept as written ("1", "50%"). They are read only to see whether the budget
+    allows no eviction at all.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The fields of a Job by which its controller decides whether an evicted pod is replaced."""
+"""The fields of a Job that decide whether the Job controller replaces an evicted pod."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ Others = ParamSpec("Others")
 def kept_with_spec(
     work_out: Callable[Concatenate[PodSpec, Others], Result],
 ) -> Callable[Concatenate[PodSpec, Others], Result]:
-    """Adds a cache to the function. The key of the cache consists of the spec and the function's other arguments, which
-    must be hashable."""
+    """Returns the function with a cache of its results. The key of the cache consists of the spec and the function's
+    other arguments, which must be hashable."""
     kept: WeakKeyDictionary[PodSpec, dict[Hashable, Result]] = WeakKeyDictionary()
 
     @wraps(work_out)

@@ -1,7 +1,7 @@
 """Label selectors, and node selector terms, which also have the operators Gt and Lt.
 
-Both consist of similar requirements, but differ if one cannot be read. An unreadable label selector fails the cycle. An
-unreadable node selector expression only makes its own term match nothing
+Both consist of requirements, but they differ if a requirement cannot be read. An unreadable label selector ends the
+pod's cycle with an error. An unreadable expression of a node selector only makes its own term match nothing
 (component-helpers/scheduling/corev1/nodeaffinity, v1.36).
 """
 
@@ -65,8 +65,8 @@ class LabelSelector(Value):
     """Several requirements, all of which must match. `requirements=None` selects nothing; an empty tuple selects
     everything.
 
-    If the selector as written is invalid, `problem` says why. Such a selector selects nothing, and a plugin that uses
-    it fails the pod's cycle with that text, as the scheduler does.
+    If the selector as written is invalid, `problem` says why. An invalid selector selects nothing, and a plugin that
+    uses it ends the pod's cycle with `problem` as the error, as the scheduler does.
     """
 
     requirements: tuple[Requirement, ...] | None
@@ -96,12 +96,14 @@ EVERYTHING: Final = LabelSelector(())
 
 
 def equality_selector(labels: Mapping[str, str]) -> LabelSelector:
-    """Returns the selector of `matchLabels` alone, with sorted keys."""
+    """Returns the selector that requires each of these labels with its value, like `matchLabels`. The keys are
+    sorted."""
     return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in sorted(labels.items())))
 
 
 class Answering(Protocol[Answer]):
-    """Evaluates the requirements of a node selector: for one node as a bool, or for many nodes as a mask."""
+    """Evaluates the requirements of a node selector. The result is a bool for one node, or an array of bools for many
+    nodes."""
 
     def meeting(self, expression: Requirement) -> Answer:
         """Whether the labels meet the requirement."""
@@ -116,7 +118,7 @@ class Answering(Protocol[Answer]):
 
 
 class OneNode(Value):
-    """The name and the labels of one node, which are all that selectors read."""
+    """The name and the labels of one node. Selectors read nothing else of a node."""
 
     labels: Labels
     name: str
@@ -135,7 +137,7 @@ class OneNode(Value):
 
 
 class NodeSelectorTerm(Value, kw_only=True):
-    """Expressions on labels and on the field metadata.name, all of which must match.
+    """Expressions on labels, and on the field metadata.name. All of them must match.
 
     An empty term selects no node. If a term cannot be read, `problem` says why, and the term selects no node.
     """
@@ -176,7 +178,7 @@ def chosen(nodes: Answering[Answer], node_selector: Iterable[tuple[str, str]], r
 
 
 class PreferredNodeTerm(Value):
-    """A term that adds `weight` points to a matching node."""
+    """A term of a preferred node affinity: a matching node gets `weight` more points in the score."""
 
     weight: int
     term: NodeSelectorTerm

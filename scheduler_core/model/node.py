@@ -42,7 +42,7 @@ class Node(Value, kw_only=True):
         """Returns the node shortly after a cordon: unschedulable, and with the taint that the node lifecycle controller
         adds.
 
-        With `with_taint=False`, that controller has not added the taint yet.
+        If `with_taint` is false, returns the node as it is before the controller adds the taint.
         """
         taint = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
         taints = self.taints if not with_taint or taint in self.taints else (*self.taints, taint)

@@ -1,7 +1,7 @@
 """The fields of a pod that scheduling reads.
 
-A pod consists of an identity and a spec. Pods of one template share one spec object, so results computed from a spec
-are computed once. requests.py adds up requests; from_manifest.py has the JSON names.
+A pod consists of its own fields, such as its name, and a spec. Pods of one template share one spec object, so results
+that depend only on the spec are computed once. requests.py adds up requests; from_manifest.py has the JSON names.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ class HostPort(Value):
     port: int
 
     def conflicts_with(self, other: HostPort) -> bool:
-        """Whether both have the same protocol and port, and their IPs are equal or one is 0.0.0.0. "::" conflicts only
-        with "::" and 0.0.0.0 (v1.36)."""
+        """Whether the two host ports have the same protocol and port, and their IPs are equal or one IP is 0.0.0.0. The
+        IP "::" conflicts only with "::" and 0.0.0.0 (v1.36)."""
         if self.port != other.port or self.protocol != other.protocol:
             return False
         return self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip)  # noqa: S104 -- compared, never bound
 
 
 class Container(Value, kw_only=True):
-    """A container. `requests` maps the names of resources to nano-units. `restarts_always` distinguishes sidecars from
-    other init containers. `may_restart_all`: a restart rule has the action RestartAllContainers."""
+    """A container. `requests` and `limits` map the names of resources to nano-units (10⁻⁹ of a unit). `restarts_always`
+    distinguishes sidecars from other init containers. `may_restart_all` is true if a restart rule has the action
+    RestartAllContainers."""
 
     name: str
     image: str = ""
@@ -127,8 +128,8 @@ class PodResourceClaim(Value, kw_only=True):
 
 
 class PodSpec(Value, kw_only=True, eq=False, weakref=True):
-    """The part of a pod that all pods of a template share. Specs are compared by identity, because the reader makes one
-    object of equal specs."""
+    """The part of a pod that all pods of a template share. Specs are compared by identity, because the reader creates
+    only one object for equal specs."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -152,8 +153,8 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """Returns the host ports of containers and sidecars. Other init containers do not count, because they have
-        ended before the pod uses its ports."""
+        """Returns the host ports of containers and sidecars. The ports of other init containers do not count, because
+        these containers have ended before the pod uses its ports."""
         return tuple(
             port
             for c in (*self.containers, *(c for c in self.init_containers if c.restarts_always))
@@ -177,7 +178,8 @@ class OwnerReference(Value, weakref=True):
 
 
 class ContainerResize(Value, kw_only=True):
-    """A container's resources according to its status: `actuated` (status.resources) and `allocated`, in nano-units."""
+    """A container's resources according to its status, in nano-units: `actuated` (status.resources) and `allocated`
+    (status.allocatedResources)."""
 
     actuated: Mapping[str, int]
     allocated: Mapping[str, int]

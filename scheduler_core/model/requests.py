@@ -32,7 +32,8 @@ _BOTH_DEFAULTS: Final = {CPU: DEFAULT_CPU_MILLIS * NANOS_PER_MILLI, MEMORY: DEFA
 
 
 class RequestRules(Value, kw_only=True):
-    """Which requests count in a release, according to its feature gates. The defaults are those of 1.36."""
+    """Which requests of a pod a Kubernetes release counts, according to its feature gates. The default values are those
+    of release 1.36."""
 
     status_resources: bool = True
     pod_level: bool = True
@@ -43,9 +44,11 @@ CURRENT_RULES: Final = RequestRules()
 
 
 class Requests(Value, kw_only=True):
-    """Summed requests, in cpu millis and whole units. `scalars` has the other resources, sorted by name.
+    """The summed requests of a pod: cpu in millis, other resources in whole units. `scalars` has the resources other
+    than cpu, memory and ephemeral storage, sorted by name.
 
-    `nonzero_cpu` and `nonzero_memory` count 100m and 200Mi for each container without a request. Only scores use them.
+    `nonzero_cpu` and `nonzero_memory` count 100m and 200Mi for each container without a request. Only scores use these
+    two sums.
     """
 
     cpu: int = 0
@@ -65,8 +68,8 @@ class Requests(Value, kw_only=True):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the pod requests nothing. Requests of 0 for cpu, memory and ephemeral storage do not count, but
-        requests of 0 for other resources do."""
+        """Whether the pod requests nothing. A request of 0 for cpu, memory or ephemeral storage counts as nothing. A
+        request of 0 for another resource counts as a request."""
         return not (self.cpu or self.memory or self.ephemeral_storage or self.scalars)
 
 
@@ -77,8 +80,8 @@ def incoming_requests(spec: PodSpec, rules: RequestRules) -> Requests:
 
 
 def running_requests(pod: Pod, rules: RequestRules) -> Requests:
-    """Returns the requests of a pod on a node. During a resize, the largest of three amounts counts: wanted, actuated
-    and allocated."""
+    """Returns the requests of a pod on a node. During an in-place resize, the largest of three amounts counts: wanted
+    (in the spec), actuated and allocated (both in the status)."""
     if pod.resize is None or not rules.status_resources:
         return incoming_requests(pod.spec, rules)
     return _requests(pod.spec, pod.resize, rules)
@@ -89,8 +92,8 @@ def scored_requests(spec: PodSpec) -> Mapping[str, int]:
     """Returns the requests of the incoming pod for the score of NodeResourcesFit. A container without requests gets
     defaults. Pod-level resources do not count.
 
-    The scheduler ignores them here, although it counts the pod-level requests of existing pods (noderesources/fit.go,
-    v1.36).
+    The scheduler ignores the incoming pod's pod-level resources here, although it counts the pod-level requests of
+    existing pods (noderesources/fit.go, v1.36).
     """
     return whole_amounts(_sum(spec, None, RequestRules(pod_level=False), _BOTH_DEFAULTS))
 
@@ -125,8 +128,8 @@ def _sum(spec: PodSpec, resize: PodResize | None, rules: RequestRules, defaults:
 
 
 def _containers(spec: PodSpec, resize: PodResize | None, defaults: Nanos) -> dict[str, int]:
-    """Returns the larger of two amounts: the sum of all containers and sidecars, and the most that an init container
-    needs together with the sidecars started before it."""
+    """Returns the larger of two amounts. The first is the sum over all containers and sidecars. The second is the most
+    that an init container needs together with the sidecars started before it."""
     running: dict[str, int] = {}
     for container in spec.containers:
         running = _plus(running, _of_container(container, resize, defaults))

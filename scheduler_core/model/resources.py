@@ -1,4 +1,4 @@
-"""Adds up resources as the scheduler does: cpu in millis, other resources in whole units.
+"""Converts and names resources as the scheduler does: cpu counts in millis, other resources in whole units.
 
 Source: kube-scheduler pkg/scheduler/framework/types.go (Resource.Add) and pkg/apis/core/v1/helper
 (IsScalarResourceName), v1.36.
@@ -40,8 +40,8 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler counts the resource, in addition to cpu, memory, ephemeral storage and pods. The scheduler
-    ignores unknown names without a prefix."""
+    """Whether the scheduler counts the resource like an extended resource. This does not include cpu, memory, ephemeral
+    storage and pods, which it counts separately. The scheduler ignores unknown names without a prefix."""
     return is_extended(name) or name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name
 
 
@@ -50,8 +50,8 @@ def is_counted(name: str) -> bool:
 
 
 def whole_amounts(nanos: Mapping[str, int]) -> dict[str, int]:
-    """Converts amounts to whole units, rounded up. Leaves out resources that the scheduler ignores. Keeps `pods`,
-    because it is a part of a node's capacity."""
+    """Converts amounts from nano-units to cpu millis and whole units of other resources, rounded up. Leaves out
+    resources that the scheduler ignores. Keeps `pods`, because it is a part of a node's capacity."""
     return {
         name: nanos_to_millis(amount) if name == CPU else nanos_to_units(amount)
         for name, amount in nanos.items()

@@ -1,4 +1,4 @@
-"""Taints, tolerations, and which toleration matches which taint."""
+"""Taints, tolerations, and the rules by which a toleration matches a taint."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Taint(Value):
 
     @property
     def keeps_pods_away(self) -> bool:
-        """Whether the taint can exclude a node. NoSchedule and NoExecute can; PreferNoSchedule only lowers the node's
-        score."""
+        """Whether the taint excludes pods from a node. NoSchedule and NoExecute do; PreferNoSchedule only lowers the
+        node's score."""
         return self.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
@@ -32,7 +32,7 @@ class Toleration(Value):
 
     def tolerates(self, taint: Taint) -> bool:
         """Whether the toleration matches the taint. Effect, key and value must all match; an empty effect or key
-        matches any.
+        matches every effect or key.
 
         Source: api/core/v1/toleration.go, v1.36. The operators Lt and Gt tolerate nothing, because their feature gate
         is off by default.
@@ -56,7 +56,7 @@ def first_untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ..
 
 
 def count_unpreferred(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> int:
-    """Returns the number of PreferNoSchedule taints that no toleration matches. Uses only tolerations for that effect
-    or for any effect."""
+    """Returns the number of PreferNoSchedule taints that no toleration matches. Uses only tolerations for the effect
+    PreferNoSchedule or for any effect."""
     soft = tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
     return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, soft) for taint in taints)

@@ -37,7 +37,8 @@ class Collector:
         self._reader = ObjectReader()
 
     def knows(self, kind: str, api_version: str) -> bool:
-        """Whether scheduling reads objects of this kind and API version."""
+        """Whether scheduling reads objects of this kind. `api_version` (such as `apps/v1`) distinguishes kinds of the
+        same name."""
         return self._reader.knows(kind, api_version)
 
     def add(self, kind: str, manifest: Mapping[str, Any]) -> None:

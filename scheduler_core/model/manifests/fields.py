@@ -1,5 +1,5 @@
-"""Reads what several kinds of objects share: quantities, times, selectors, node affinity, and the names of the in-tree
-disks.
+"""Reads the fields that several kinds of objects share: quantities, times, selectors, node affinity, and the names of
+the in-tree disks.
 
 from_manifest.py and storage_from_manifest.py read whole objects.
 """
@@ -29,16 +29,16 @@ from scheduler_core.model.quantity import QuantityError, parse_nanos
 
 
 def amounts_nanos(written: wire.Quantities | None, where: str) -> dict[str, int]:
-    """Converts quantities to nano-units. Like the API, accepts numbers as well as strings. Raises FieldError with the
-    name of an invalid quantity."""
+    """Converts quantities to nano-units (10⁻⁹ of a unit). Accepts numbers as well as strings, like the API. Raises
+    FieldError with the name of an invalid quantity."""
     if not written:
         return {}
     return {name: nanos(amount, f"{where}.{name}") for name, amount in written.items()}
 
 
 def nanos(written: str | float, where: str) -> int:
-    """Converts one quantity to nano-units. Raises FieldError, with `where` as the field's name, if the quantity is
-    invalid."""
+    """Converts one quantity to nano-units (10⁻⁹ of a unit). Raises FieldError, with `where` as the field's name, if the
+    quantity is invalid."""
     try:
         return parse_nanos(written if type(written) is str else repr(written))
     except QuantityError as trouble:
@@ -46,7 +46,8 @@ def nanos(written: str | float, where: str) -> int:
 
 
 def seconds(text: str | None, where: str) -> float | None:
-    """Returns a time in seconds since the epoch, or None if it is absent."""
+    """Converts a time such as `2026-11-23T20:12:00Z` to seconds since the epoch. Returns None if the text is empty or
+    None. Raises FieldError for an invalid time."""
     if not text:
         return None
     try:
@@ -56,7 +57,7 @@ def seconds(text: str | None, where: str) -> float | None:
 
 
 def labels_of(written: wire.Pairs | None) -> wire.Pairs:
-    """Returns labels or annotations; empty if the object has none."""
+    """Returns the labels or annotations, or an empty mapping if the object has none."""
     return written if written is not None else {}
 
 
@@ -65,8 +66,8 @@ _NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt", "Lt"}
 
 
 def label_selector(written: wire.WireSelector | None) -> LabelSelector:
-    """Reads a selector: None selects nothing, an empty selector everything. A selector that cannot be read selects
-    nothing and has a `problem`."""
+    """Reads a label selector. None becomes a selector that selects nothing, and an empty selector selects everything. A
+    selector that cannot be read selects nothing and has a `problem`."""
     if written is None:
         return NOTHING
     pairs, expressions = written.match_labels or {}, written.match_expressions or ()
@@ -79,8 +80,8 @@ def label_selector(written: wire.WireSelector | None) -> LabelSelector:
 
 
 def _requirement_problem(requirement: Requirement, operators: frozenset[str]) -> str:
-    """Returns why the API server would refuse the requirement (apimachinery/pkg/labels NewRequirement, v1.36). Empty if
-    it would accept the requirement."""
+    """Returns the reason why the API server would refuse the requirement (apimachinery/pkg/labels NewRequirement,
+    v1.36). The reason is empty if the API server would accept it."""
     key, operator, values = requirement.key, requirement.operator, requirement.values
     if operator not in operators:
         return f'"{operator}" is not a valid label selector operator'
@@ -97,7 +98,7 @@ def _requirement_problem(requirement: Requirement, operators: frozenset[str]) ->
 
 
 def node_selector(written: wire.WireNodeSelector) -> NodeSelector:
-    """Returns the node selector's terms, at least one of which must match."""
+    """Returns the node selector. At least one of its terms must match a node."""
     return NodeSelector(tuple(node_selector_term(term) for term in written.node_selector_terms or ()))
 
 
@@ -147,6 +148,6 @@ API_NAME: Final = {
 
 
 def template_node(template: wire.WireTemplate | None) -> str:
-    """Returns the node that a pod template names, usually empty. If a template names a node, its pods run there without
-    a scheduler."""
+    """Returns the name of the node that a pod template names, usually empty. If a template names a node, its pods run
+    there without a scheduler."""
     return template.spec.node_name if template is not None and template.spec is not None else ""

@@ -74,7 +74,8 @@ def node_from_manifest(manifest: Manifest) -> Node:
 
 
 def budget_from_manifest(manifest: Manifest) -> DisruptionBudget:
-    """Reads a PodDisruptionBudget from a mapping in the API's form. Raises ManifestError."""
+    """Reads a PodDisruptionBudget from a mapping in the API's form. Raises ManifestError with the budget and the field
+    that cannot be read."""
     return _read(manifest, "PodDisruptionBudget", wire.WireBudget, budget)
 
 
@@ -108,7 +109,7 @@ def _convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
 
 
 def manifest_key(manifest: object) -> str:
-    """Returns the "namespace/name" of any object; only its name if it has no namespace."""
+    """Returns the "namespace/name" of any object, or only the name if the object has no namespace."""
     metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     if not isinstance(metadata, Mapping):
         return "without a name"
@@ -136,8 +137,8 @@ _NAMES: Final = 16384  # Enough for the largest supported clusters, 5,000 nodes 
 
 
 class _SharedLabels(dict[str, str]):
-    """The labels of all pods that have equal labels. It is a class of its own because a plain dict cannot have weak
-    references."""
+    """The labels of all pods that have equal labels. A plain dict cannot have weak references, so this is a
+    subclass."""
 
     __slots__ = ("__weakref__",)
 
@@ -154,7 +155,7 @@ class StatusFields(Value, kw_only=True):
 
 
 class SharedParts(Value, kw_only=True):
-    """The part of a pod that all pods of its template share."""
+    """The parts of a pod that may be equal for all pods of its template."""
 
     labels: Mapping[str, str]
     owner: OwnerReference | None
@@ -163,7 +164,8 @@ class SharedParts(Value, kw_only=True):
 
 
 class PodReader:
-    """Converts wire pods to pods. Equal specs become one object, and so do equal label sets.
+    """Converts decoded pods (`wire.WirePod`) to the model's pods. Equal specs become one object, and so do equal label
+    sets.
 
     Most pods of a cluster are copies of a few templates, so each spec is read once for each template. The reader
     forgets a spec or a label set when no pod uses it any more.
@@ -191,7 +193,8 @@ class PodReader:
         return self.assembled(meta, parts, node_name=spec.node_name, start_time=status.start_time if status else None)
 
     def assembled(self, meta: wire.WireIdentity, parts: SharedParts, *, node_name: str, start_time: str | None) -> Pod:
-        """Builds a pod from these parts. Raises FieldError for a time that cannot be read."""
+        """Builds a pod from its own metadata, node name and start time, and from `parts`, which other pods share.
+        Raises FieldError for a time that cannot be read."""
         fields = parts.status_fields
         return Pod(
             name=meta.name,
@@ -229,8 +232,8 @@ class PodReader:
         )
 
     def _shared_name(self, name: str) -> str:
-        """Returns one string object for all pods with the same node, namespace or phase. From time to time all of these
-        strings are forgotten at once, because strings cannot have weak references."""
+        """Returns one string object for all equal names of nodes, namespaces or phases. When there are too many of
+        these strings, all are forgotten at once, because strings cannot have weak references."""
         known = self._names.get(name)
         if known is None:
             if len(self._names) >= _NAMES:
@@ -239,7 +242,7 @@ class PodReader:
         return known
 
     def shared_labels(self, written: wire.Pairs | None) -> wire.Pairs:
-        """Returns one object for all pods with these labels."""
+        """Returns the labels as one object for all pods with equal labels."""
         if not written:
             return {}
         key = tuple(sorted(written.items()))
@@ -249,7 +252,7 @@ class PodReader:
         return known
 
     def controller(self, owners: tuple[wire.WireOwner, ...] | None) -> OwnerReference | None:
-        """Returns the owner that controls the pod. All pods of this owner get the same object."""
+        """Returns the owner that controls the pod, or None. All pods of this owner get the same object."""
         found = next((o for o in owners or () if o.controller), None)
         if found is None:
             return None
@@ -259,8 +262,8 @@ class PodReader:
         return known
 
     def _shared_resize(self, status: wire.WirePodStatus, spec: wire.WirePodSpec) -> PodResize | None:
-        """Returns the resize state. Returns None if the status repeats the spec, as the status of nearly every pod
-        does."""
+        """Returns the state of the pod's in-place resize. Returns None if the status repeats the resources of the spec,
+        as the status of nearly every pod does."""
         if _repeats_spec(status, spec):
             return None
         key = tuple(
@@ -281,7 +284,8 @@ class PodReader:
         return known
 
     def shared_spec(self, written: wire.WirePodSpec, namespace: str) -> PodSpec:
-        """Reads the spec of a pod in this namespace. Raises FieldError for an amount that cannot be read."""
+        """Converts the spec of a pod in this namespace. Equal specs become one object. Raises FieldError for an amount
+        that cannot be read."""
         key = _spec_identity(written, namespace)
         known = self._specs.get(key)
         if known is None:
@@ -300,8 +304,8 @@ def _ready_and_preempted(conditions: tuple[wire.WireCondition, ...]) -> tuple[bo
 
 
 def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
-    """Returns a key that is equal for two specs if scheduling cannot distinguish them. The key leaves out the node, and
-    volumes that scheduling does not read."""
+    """Returns a key that is equal for two specs if scheduling cannot distinguish them. The key leaves out the node's
+    name, and volumes of kinds that scheduling does not read."""
     volumes = tuple(
         v for v in written.volumes or () if v != wire.WireVolume(v.name)
     )  # an unprefixed name: a kind that scheduling does not read
@@ -421,8 +425,8 @@ def _pod_term(written: wire.WirePodTerm, owner_namespace: str) -> PodAffinityTer
 
 
 def _pod_volume(written: wire.WireVolume) -> PodVolume | None:
-    """Returns the volume if scheduling or draining reads its kind. Returns None for others (config maps, secrets,
-    tokens, host paths)."""
+    """Returns the volume if scheduling or draining reads its kind. Returns None for other volumes (config maps,
+    secrets, tokens, host paths)."""
     if written.persistent_volume_claim is not None:
         source = written.persistent_volume_claim
         return PodVolume(
@@ -481,8 +485,8 @@ def _resize_is_infeasible(status: wire.WirePodStatus) -> bool:
 
 
 def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
-    """Whether, for every container, the resources in the status are written as in the spec, and no resize is
-    refused."""
+    """Whether the status has, for every container, the same resources as the spec, in the same notation, and does not
+    report an infeasible resize."""
     if status.resources is not None:
         return False
     several = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
@@ -502,7 +506,7 @@ def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
 
 
 def _repeats_container_spec(status: wire.WireContainerStatus, wanted: wire.Quantities | None) -> bool:
-    """Whether the status of a container has the same current and allocated resources as its spec, in the same
+    """Whether the current and the allocated resources in a container's status are those of its spec, in the same
     notation."""
     has = status.resources.requests if status.resources else None
     return (has or None) == (wanted or None) and (
@@ -540,7 +544,8 @@ _IMAGES: Final[WeakValueDictionary[tuple[tuple[str, ...], int], NodeImage]] = We
 
 
 def _shared_image(names: tuple[str, ...], size_bytes: int) -> NodeImage:
-    """Returns one object for equal images of several nodes. It is forgotten when no node has the image any more."""
+    """Returns one object for equal images of several nodes. The object is forgotten when no node has the image any
+    more."""
     known = _IMAGES.get((names, size_bytes))
     if known is None:
         known = _IMAGES[names, size_bytes] = NodeImage(names, size_bytes)

@@ -1,5 +1,5 @@
-"""Converts Jobs from decoded wire structures to the model, and reads the annotations that the Job controller writes on
-pods."""
+"""Converts Jobs from decoded JSON (wire structures) to the model. Also reads the annotations that the Job controller
+writes on pods."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _indexes(text: str) -> int:
 
 
 def index_failures(annotations: Mapping[str, str]) -> int:
-    """Returns how often the pod's index has failed, as the Job controller reads it from an annotation: 0 if that is not
-    a number (pkg/controller/job/indexed_job_utils.go)."""
+    """Returns how often pods with the same index of an Indexed Job failed before this pod. The Job controller writes
+    this number as an annotation; an invalid number counts as 0 (pkg/controller/job/indexed_job_utils.go)."""
     text = annotations.get(INDEX_FAILURES, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

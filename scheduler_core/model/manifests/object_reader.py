@@ -1,8 +1,8 @@
-"""Converts API objects of every kind that scheduling reads to the model: from mappings, from raw JSON, and from list
-bodies.
+"""Converts API objects of every kind that scheduling reads to the model: from mappings, from raw JSON, and from pages
+(the JSON bodies of API lists).
 
-If an object cannot be read, the result contains a ManifestError instead, with the object's name and the field. The
-other objects are read.
+If an object cannot be read, the result contains a ManifestError instead, with the object's name and the field. All
+other objects are still converted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GROUPS: Final = {
 
 
 class ObjectReader:
-    """Reads objects of all kinds. Equal specs of pods become one object, and so do equal label sets."""
+    """Converts objects of all kinds. Equal specs of pods become one object, and so do equal label sets."""
 
     def __init__(self) -> None:
         self.pods = read.PodReader()
@@ -45,14 +45,15 @@ class ObjectReader:
         return self._kinds.keys()
 
     def knows(self, kind: str, api_version: str) -> bool:
-        """Whether scheduling reads this kind of this API group."""
+        """Whether scheduling reads objects of this kind. `api_version` (such as `apps/v1`) distinguishes kinds of the
+        same name."""
         if kind not in self._kinds:
             return False
         group = api_version.partition("/")[0] if "/" in api_version else ""
         return not api_version or kind not in _GROUPS or _GROUPS[kind] == group
 
     def read(self, kind: str, manifest: Mapping[str, Any]) -> Any:
-        """Converts one object, passed as a mapping."""
+        """Converts one object, passed as a mapping. Returns a ManifestError if the object cannot be read."""
         try:
             written = msgspec.convert(manifest, self._kinds[kind].wire)
         except msgspec.ValidationError as trouble:
@@ -60,21 +61,22 @@ class ObjectReader:
         return self.build(kind, written)
 
     def read_raw(self, kind: str, raw: bytes | msgspec.Raw) -> Any:
-        """Converts one object, passed as JSON. Raises msgspec.DecodeError for invalid JSON."""
+        """Converts one object, passed as JSON. Returns a ManifestError if the object cannot be read. Raises
+        msgspec.DecodeError for invalid JSON."""
         written = self._decoded(kind, raw)
         return written if isinstance(written, ManifestError) else self.build(kind, written)
 
     def wire_items(self, kind: str, page: bytes) -> Iterable[Any]:
-        """Returns the items of a list body as wire structures, and a ManifestError for each item that cannot be
-        read."""
+        """Returns the items of a page (the JSON body of an API list) as wire structures. An item that cannot be read
+        becomes a ManifestError."""
         try:
             return self._kinds[kind].pages.decode(page).items or ()
         except msgspec.ValidationError:
             return self._one_by_one(kind, page)
 
     def page(self, kind: str, page: bytes) -> Iterable[Any]:
-        """Returns the items of a list body as the model's values, and a ManifestError for each item that cannot be
-        read."""
+        """Returns the items of a page (the JSON body of an API list) as the model's values. An item that cannot be read
+        becomes a ManifestError."""
         if kind == "Pod":
             try:
                 return self._repeated.pods(page)
@@ -95,7 +97,7 @@ class ObjectReader:
             return _problem(kind, read.manifest_key(msgspec.json.decode(raw)), trouble)
 
     def build(self, kind: str, written: Any) -> Any:
-        """Converts a wire structure to the model's value, or returns a ManifestError."""
+        """Converts a wire structure to the model's value. Returns a ManifestError if a field cannot be read."""
         if not written.metadata.name:
             return ManifestError(
                 kind=kind, key="without a name", field="metadata.name", problem="an object needs a name"
@@ -109,7 +111,7 @@ class ObjectReader:
 
 
 class RawPage(msgspec.Struct):
-    """A list body whose items are still JSON text."""
+    """The body of an API list whose items are not decoded yet."""
 
     items: list[msgspec.Raw] | None = None
 

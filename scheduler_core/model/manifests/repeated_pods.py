@@ -1,4 +1,5 @@
-"""Reads pages of pods. Most pods repeat a few templates word for word, so equal text is decoded once.
+"""Reads pages (the JSON bodies of API lists) of pods. The JSON of most pods repeats that of a few templates word for
+word, so equal text is decoded once.
 
 Pods of a template differ in `nodeName` and in `startTime`. The reader compares the other text of a pod without decoding
 it, which costs a fraction of decoding.
@@ -41,7 +42,7 @@ class _PodPage(msgspec.Struct, gc=False):
 
 
 class _Texts(Generic[Written]):
-    """A cache of decoded structures. Its keys are the JSON texts from which they were decoded."""
+    """A cache of decoded structures. The key of a structure is the JSON text from which it was decoded."""
 
     def __init__(self, shape: Any) -> None:
         self._decoder: msgspec.json.Decoder[Written] = msgspec.json.Decoder(shape)
@@ -61,8 +62,8 @@ class _Texts(Generic[Written]):
 
 
 class _TextsButFor(_Texts[Written]):
-    """A cache of decoded structures, in which JSON texts that differ only in the value of one field share a structure.
-    `own_of` reads the field from a structure."""
+    """A cache of decoded structures. JSON texts that differ only in the value of one field share a structure. `own_of`
+    reads this field from a structure."""
 
     def __init__(self, field: bytes, shape: Any, own_of: Callable[[Written], str | None]) -> None:
         super().__init__(shape)
@@ -70,8 +71,8 @@ class _TextsButFor(_Texts[Written]):
         self._own_of = own_of
 
     def read_both(self, text: bytes) -> tuple[Written, str | None]:
-        """Returns the structure that this text shares with others, and the value that the differing field has in this
-        text."""
+        """Returns the structure for this text, and the value of the field in this text. The structure may come from
+        another text and have another value of the field."""
         parts = self._cut.split(text, 2)
         if len(parts) != 3:  # without the field, or with several candidates for it
             written = self.read(text)
@@ -87,8 +88,8 @@ class _TextsButFor(_Texts[Written]):
 
 
 class RepeatedPods:
-    """Reads pages of pods for a `PodReader`. It remembers the texts of all pods, even of deleted ones, so create a new
-    object whenever the whole cluster is read."""
+    """Reads pages of pods for a `PodReader`. The object remembers the texts of all pods, even of deleted pods, so
+    create a new object whenever the whole cluster is read."""
 
     def __init__(self, reader: PodReader) -> None:
         self._reader = reader
@@ -105,8 +106,8 @@ class RepeatedPods:
         self._parts: dict[tuple[object, ...], tuple[SharedParts, object]] = {}
 
     def pods(self, page: bytes) -> list[Pod | ManifestError]:
-        """Returns the pods of a list body, and a ManifestError for each pod with an amount or time that cannot be read.
-        Raises msgspec.ValidationError if an item is not a valid pod; then the caller must read the page pod by pod."""
+        """Returns the pods of a page. A pod with an amount or time that cannot be read becomes a ManifestError. Raises
+        msgspec.ValidationError if an item is not a valid pod; then the caller must read the page pod by pod."""
         return [self._pod(written) for written in self._pages.decode(page).items or ()]
 
     def _pod(self, written: _PodInPage) -> Pod | ManifestError:

@@ -1,5 +1,5 @@
-"""Converts claims, volumes, storage classes, attachable volumes of nodes, and device claims from wire structures to the
-model.
+"""Converts claims, volumes, storage classes, attachable volumes of nodes, and device claims from decoded JSON (wire
+structures) to the model.
 
 from_manifest.py reads pods, nodes and related objects.
 """

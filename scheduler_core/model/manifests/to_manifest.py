@@ -1,4 +1,5 @@
-"""Converts pods and nodes back to API objects for extenders. The objects have the fields that the model keeps.
+"""Converts pods and nodes back to API objects, which are sent to scheduler extenders. The objects have only the fields
+that the model keeps.
 
 Other fields (image pull policies, probes, managed fields) are missing. A caller that has the original object sends the
 original instead.

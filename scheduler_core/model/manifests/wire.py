@@ -2,8 +2,8 @@
 pod.
 
 These structures contain the JSON as it is; from_manifest.py converts them to the model. Storage and devices are in
-wire_storage.py. Names are the API's, in snake case. All structures are tuples or frozen structs. So equal parts of
-different pods have the same hash, and are converted once.
+wire_storage.py. The attributes have the API's field names, in snake_case. All structures are tuples or frozen structs,
+so equal parts of different pods have the same hash, and are converted once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Quantities = dict[str, str | int | float]
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """The base of all wire structures. Names are in camelCase, unknown fields are skipped, and null means absent for
-    fields that allow None."""
+    """The base of all wire structures. The names in the JSON are the attributes' names in camelCase. Unknown fields are
+    skipped. For fields that allow None, null means absent."""
 
 
 class WireOwner(Wire, frozen=True):
@@ -183,7 +183,7 @@ class WireImageSource(Wire, frozen=True):
 
 
 class WireNamedSource(Wire, frozen=True):
-    """A volume source. Only whether it exists is read."""
+    """A volume source, without its fields: only its presence is read."""
 
 
 class WireVolume(Wire, frozen=True):
@@ -298,7 +298,7 @@ class WireNode(Wire, frozen=True):
 
 
 class WireTemplateSpec(Wire, frozen=True):
-    """The spec of a pod template, with only the fields that name a node."""
+    """The spec of a pod template, with only the field that names a node."""
 
     node_name: str = ""
 

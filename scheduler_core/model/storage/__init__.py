@@ -1,1 +1,1 @@
-"""Claims, volumes and devices that scheduling reads."""
+"""The claims, volumes and devices that scheduling reads."""

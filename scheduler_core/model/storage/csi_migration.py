@@ -48,23 +48,25 @@ _NEVER_COUNTED: Final = frozenset(
 
 
 def is_migratable_provisioner(provisioner: str) -> bool:
-    """Whether the name is that of an in-tree plugin, rather than that of a CSI driver."""
+    """Whether the provisioner is an in-tree plugin that a CSI driver has replaced."""
     return provisioner in _DRIVER_OF_PLUGIN or provisioner in _NEVER_COUNTED
 
 
 def driver_of_provisioner(provisioner: str) -> str | None:
-    """Returns the CSI driver that provisions volumes for this in-tree plugin today. None if the scheduler does not
-    count such volumes."""
+    """Returns the CSI driver that now provisions the volumes of this in-tree plugin. Returns None if the scheduler does
+    not count the volumes of this plugin."""
     return _DRIVER_OF_PLUGIN.get(provisioner)
 
 
 def migrated_disk(disk: LegacyDisk) -> Handle | None:
-    """Returns the disk that a pod names directly, as a volume of its CSI driver. None if no driver counts the disk."""
+    """Returns the CSI driver and the volume handle of a disk that a pod names directly. Returns None if no driver
+    counts the disk."""
     return _handle(disk.kind, disk.identity, "UNSPECIFIED")
 
 
 def driver_of_volume(volume: PersistentVolume) -> Handle | None:
-    """Returns an in-tree volume as a volume of its CSI driver. None if no driver counts the volume."""
+    """Returns the CSI driver and the volume handle of an in-tree volume. Returns None if no driver counts the
+    volume."""
     zones = volume.labels.get(_BETA_ZONE) or volume.labels.get(_ZONE, "")
     return _handle(volume.legacy_kind, volume.legacy_identity, zones or "UNSPECIFIED")
 
@@ -85,8 +87,8 @@ def _handle(kind: str, identity: str, zones: str) -> Handle | None:
 
 
 def required_nodes(volume: PersistentVolume, csi_node: CSINode | None) -> NodeSelector | None:
-    """Returns the node affinity of the volume, which selects the nodes that can reach it. If a node has migrated the
-    in-tree plugin, the affinity uses the driver's labels."""
+    """Returns the node affinity of the volume, which selects the nodes that can reach the volume. If the node of
+    `csi_node` has migrated the in-tree plugin, the affinity uses the labels of the CSI driver."""
     migration = _MIGRATIONS.get(volume.legacy_kind)
     if migration is None or not migration.topology_key or csi_node is None:
         return volume.node_affinity

@@ -1,4 +1,4 @@
-"""Resource claims and device classes, with the fields that scheduling reads of an allocated claim."""
+"""Resource claims and device classes, with the fields that scheduling reads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class ResourceClaim(Value, kw_only=True):
 
 
 class DeviceClass(Value, kw_only=True):
-    """A class of devices. With `extended_resource_name`, a pod can request its devices as an extended resource."""
+    """A class of devices. If `extended_resource_name` is set, a pod can request the devices as the extended resource of
+    this name."""
 
     name: str
     extended_resource_name: str | None = None

@@ -12,8 +12,8 @@ from scheduler_core.values import Value
 
 
 class PersistentVolumeClaim(Value, kw_only=True):
-    """A claim. `request_nanos` is the requested storage in nano-bytes. `class_name` is None if the claim names no
-    class."""
+    """A claim. `request_nanos` is the requested storage in nano-bytes (10⁻⁹ bytes). `class_name` is None if the claim
+    names no storage class."""
 
     name: str
     namespace: str
@@ -77,8 +77,8 @@ class TopologyRequirement(Value):
 
 
 class StorageClass(Value, kw_only=True):
-    """A storage class. If the object has no binding mode, `binding_mode` is None, which the scheduler reports. At least
-    one of the terms in `allowed_topologies` must match."""
+    """A storage class. `binding_mode` is None if the object has no binding mode, which the scheduler reports as an
+    error. A node must match at least one of the terms in `allowed_topologies`; without terms, every node is allowed."""
 
     name: str
     provisioner: str = ""
@@ -107,8 +107,8 @@ class CSIDriver(Value, kw_only=True):
 
 
 class CSIStorageCapacity(Value, kw_only=True):
-    """The storage that a class can still provision where `node_topology` matches. Amounts are in nano-bytes, or None if
-    absent."""
+    """The storage that can still be provisioned for a storage class on the nodes that `node_topology` matches. Amounts
+    are in nano-bytes (10⁻⁹ bytes), or None if absent."""
 
     name: str
     namespace: str
@@ -119,8 +119,8 @@ class CSIStorageCapacity(Value, kw_only=True):
 
 
 class VolumeAttachment(Value, kw_only=True):
-    """A volume that is attached or being attached to a node. Migrated inline volumes have a driver and a handle instead
-    of a volume name."""
+    """A volume that is attached or being attached to a node. A migrated inline volume has `inline_driver` and
+    `inline_handle` instead of `volume_name`."""
 
     name: str
     attacher: str
