@@ -137,9 +137,9 @@ class FilterAllPlugin(Protocol):
 
 @runtime_checkable
 class NodeRulePlugin(Protocol):
-    """A plugin whose all-nodes results can be cached while the nodes stay the same. `filter_all`, `score_all` and
+    """A plugin whose results for all nodes can be cached while the nodes stay the same. `filter_all`, `score_all` and
     `normalize` may read only the nodes, the plugin's settings and the pod's `node_key`. These methods must not read
-    placed pods, other objects or state."""
+    placed pods, other objects or the cycle's state."""
 
     @property
     def name(self) -> str: ...
@@ -150,19 +150,24 @@ class NodeRulePlugin(Protocol):
 
 @runtime_checkable
 class UsageRulePlugin(Protocol):
-    """A score plugin whose scores can be cached while the requests of the pods on a node stay the same. `score_usage`
-    may read only the allocatable resources of the nodes, their usage, the plugin's settings, and what `usage_key`
-    contains. A plugin that normalizes its scores cannot be one, because each score then depends on the other nodes. A
-    subclass inherits `score_usage`: one with other scores must replace it too, because `score` is not called then."""
+    """A score plugin whose scores can be cached while the requests of the pods on a node stay the same.
+
+    `score_usage` may read only the nodes' allocatable resources, their usage, the plugin's settings, and what
+    `usage_key` contains. A plugin that normalizes its scores cannot be a UsageRulePlugin, because each of its scores
+    depends on the other nodes. A subclass inherits `score_usage`. If its scores differ, it must replace `score_usage`
+    too, because the scheduler then does not call `score`.
+    """
 
     @property
     def name(self) -> str: ...
     def usage_key(self, state: CycleState) -> Hashable:
-        """Returns a key that is equal for two pods if they get the same scores."""
+        """Returns a key that is equal for two pods if they get the same scores. Runs after PreScore, and reads what
+        PreScore wrote to `state`."""
         ...
 
     def score_usage(self, state: CycleState, nodes: NodeList, usage: Usage) -> Scores:
-        """Returns the scores of these nodes. `usage` has the requests on them, in the same order."""
+        """Returns the scores of these nodes. `usage` has the requests of the pods on each node, in the order of
+        `nodes`."""
         ...
 
 

@@ -1,4 +1,5 @@
-"""Runs one extension point over its plugins: for all nodes at once if a plugin can, otherwise node by node.
+"""Runs the plugins of one extension point. A plugin that can handle all nodes at once gets one call; any other plugin
+is called node by node.
 
 What a plugin's result means for the other plugins follows pkg/scheduler/framework/runtime/framework.go, v1.36.
 """
@@ -40,8 +41,8 @@ _NOBODY: Final[Nominated] = {}
 
 
 class PreFiltered(Value):
-    """The result of PreFilter: a refusal of every node, or the names of the nodes to search and the plugins that chose
-    them. None instead of names means all nodes."""
+    """The result of PreFilter. Either `refusal` refuses every node, or `node_names` has the names of the nodes to
+    search (None means all nodes). `asked_by` has the names of the plugins that chose the nodes."""
 
     refusal: Verdict | None = None
     node_names: frozenset[str] | None = None
@@ -50,9 +51,11 @@ class PreFiltered(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sieved:
-    """The nodes that passed the filters that have run so far. `alive` marks them by their position in the searched
-    list, `rows` has their rows in the snapshot if these are known, and `rounds` has the refusals of each filter. With
-    `is_over`, no node is left."""
+    """The nodes that passed the filters that have run so far.
+
+    `alive` has a bool for each node of the searched list: whether the node passed. `rows` has the rows of the passed
+    nodes in the snapshot, if known. `rounds` has the refusals of each filter. `is_over` is true if no node is left.
+    """
 
     alive: NDArray[np.bool_]
     rounds: tuple[Round, ...] = ()
@@ -66,7 +69,8 @@ class _Sieved:
 
 
 class Runner:
-    """The plugins of one profile, ready to run. The object has no state; all state is in the arguments."""
+    """The plugins of one profile. A method runs the plugins of one extension point. The object has no state of its own;
+    all state is in the arguments."""
 
     def __init__(self, plugins: PluginSet) -> None:
         self.plugins = plugins
@@ -102,8 +106,8 @@ class Runner:
     # ---- PreFilter ----
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFiltered:
-        """Runs PreFilter. If a plugin refuses and evictions cannot help, the other plugins do not run. If evictions may
-        help, they still run, because preemption needs their state (#119770)."""
+        """Runs PreFilter. If a plugin refuses the pod and evictions cannot help, no further plugin runs. If evictions
+        may help, the other plugins still run, because preemption needs their state (kubernetes/kubernetes#119770)."""
         plugins, skipping = self._skipped_by_spec.parted(pod.spec)
         skipped = set(skipping)
         refusal: Verdict | None = None
@@ -137,8 +141,8 @@ class Runner:
     def search(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated = _NOBODY) -> Diagnosis:
         """Runs PreFilter and Filter, and returns every node's verdict. Raises CycleError if a plugin fails.
 
-        `nominated` maps a node to the pods that preemption nominated to it. The pod must fit even if the nominated pods
-        of at least its priority run there.
+        `nominated` maps the name of a node to the pods that preemption nominated to this node. The pod must fit even if
+        those nominated pods run there whose priority is equal or higher.
         """
         prepared = self.pre_filter(state, pod, nodes)
         if prepared.refusal is not None:
@@ -160,8 +164,8 @@ class Runner:
         return Diagnosis(nodes=nodes, inside=rows, outside=outside, rounds=rounds, replaced=replaced)
 
     def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[tuple[Round, ...], Rows | None]:
-        """Runs the filters and returns the refusals of each filter. Also returns the rows that passed, if no filter
-        other than the cached node rules (`NodeRulePlugin`) refused a node."""
+        """Runs the filters and returns the refusals of each filter. Also returns the rows of the nodes that passed, if
+        no filter other than the cached node rules (`NodeRulePlugin`) refused a node; otherwise None."""
         if not nodes.is_all:
             return self._sift(self._filters, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes).rounds, None
         begun = self._by_node_rules(state, pod, nodes)
@@ -169,8 +173,8 @@ class Runner:
         return done.rounds, begun.rows if done is begun else None
 
     def _by_node_rules(self, state: CycleState, pod: Pod, nodes: NodeList) -> _Sieved:
-        """Runs the filters whose results depend only on the nodes (`NodeRulePlugin`); they come before the other
-        filters. Returns the nodes that pass. The result is cached as long as the nodes do not change."""
+        """Runs the first filters, whose results depend only on the nodes (`NodeRulePlugin`). Returns the nodes that
+        pass. The result is cached as long as the nodes do not change."""
         asked = [p for p in self._node_filters if p.name not in state.skipped_filters]
         key = (self, *((p.name, p.node_key(pod)) for p in asked))
         known: _Sieved | None = nodes.snapshot.columns.answers.get(key)
@@ -184,7 +188,8 @@ class Runner:
     def _sift(
         self, filters: Sequence[FilterPlugin], begun: _Sieved, state: CycleState, pod: Pod, nodes: NodeList
     ) -> _Sieved:
-        """Runs these filters on the nodes in `begun`, and returns the nodes that pass; `begun` itself if all pass."""
+        """Runs these filters on the nodes that are left in `begun`, and returns the nodes that pass. Returns `begun`
+        itself if all these nodes pass."""
         left = begun
         for plugin in filters:
             if left.is_over:
@@ -198,8 +203,8 @@ class Runner:
         return left
 
     def _refused_beside(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated) -> dict[int, Verdict]:
-        """Returns the refusals, by row, of nodes on which the pod does not fit together with the pods nominated
-        there."""
+        """Returns the refusals of the nodes on which the pod does not fit together with the pods nominated to the node.
+        The keys are the nodes' rows."""
         refused: dict[int, Verdict] = {}
         for node_name, pods in nominated.items():
             row = nodes.snapshot.columns.row_of.get(node_name)
@@ -224,8 +229,8 @@ class Runner:
             raise CycleError(plugin.name, f'running "{plugin.name}" filter plugin: {missing}') from missing
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        """Returns the first refusal of the node in `node_info`, or SUCCESS. PreFilter must have written `state`
-        before."""
+        """Runs the filters on one node, and returns the first refusal or SUCCESS. PreFilter must have written to
+        `state` before."""
         for plugin in self._filters:
             if plugin.name not in state.skipped_filters:
                 try:
@@ -237,8 +242,8 @@ class Runner:
         return SUCCESS
 
     def every_verdict(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Verdict]:
-        """Returns each filter's verdict on one node, by plugin, even after a refusal. Leaves out skipped filters. The
-        result explains a decision; the cycle does not use it."""
+        """Returns each filter's verdict on one node, by the plugin's name. The filters run even after a refusal;
+        skipped filters are left out. The result explains a decision; the cycle does not use it."""
         return {
             plugin.name: plugin.filter(state, pod, node_info)
             for plugin in self._filters
@@ -248,8 +253,8 @@ class Runner:
     def filter_node_with_nominated(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
     ) -> Verdict:
-        """Returns SUCCESS if the pod fits on the node, both with and without the nominated pods of at least its
-        priority."""
+        """Returns SUCCESS if the pod fits on the node both with and without the nominated pods. Counts only nominated
+        pods whose priority is equal or higher. Otherwise returns the first refusal."""
         verdict = self._beside(state, pod, node_info, nominated)
         return self.filter_node(state, pod, node_info) if verdict.is_success else verdict
 
@@ -264,8 +269,8 @@ class Runner:
         return self.filter_node(trial, pod, node_info)
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that count pods that `other` was added to the node, and writes their new state. `node_info`
-        already contains the pod."""
+        """Tells the plugins that count pods that `other` was added to the node; the plugins write their new counts to
+        `state`. `node_info` already contains `other`."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.add_pod(state, pod, other, node_info)
@@ -274,8 +279,8 @@ class Runner:
         return SUCCESS
 
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that count pods that `other` was removed from the node, and writes their new state.
-        `node_info` no longer contains the pod."""
+        """Tells the plugins that count pods that `other` was removed from the node; the plugins write their new counts
+        to `state`. `node_info` no longer contains `other`."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.remove_pod(state, pod, other, node_info)
@@ -286,8 +291,8 @@ class Runner:
     # ---- PostFilter ----
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """Runs the PostFilter plugins until one succeeds or refuses finally. If none does, returns all reasons
-        together, and the last nomination that is not empty."""
+        """Runs the PostFilter plugins until one succeeds, or answers that nothing can help. If no plugin does, returns
+        the reasons of all plugins together, and the last nomination that a plugin returned."""
         reasons: list[str] = []
         nomination = None
         rejector = ""
@@ -314,15 +319,16 @@ class Runner:
         return self._scorer.has_plugins
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeList) -> ScoreTable:
-        """Returns weighted, normalized scores of nodes that passed the filters. Raises CycleError if a plugin fails or
-        returns a score outside 0 … 100."""
+        """Returns the weighted, normalized scores of nodes that passed the filters. Raises CycleError if a plugin fails
+        or returns a score outside 0 … 100."""
         return self._scorer.score(state, pod, nodes)
 
 
 def one_by_one(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]
 ) -> Refusals:
-    """Calls a filter once for each node that no earlier filter has refused."""
+    """Calls a filter once for each node that no earlier filter has refused. The nodes that were refused earlier get
+    SUCCESS here."""
     return Refusals.of_each(
         plugin.filter(state, pod, nodes[position]) if is_alive else SUCCESS
         for position, is_alive in enumerate(alive.tolist())
@@ -330,7 +336,7 @@ def one_by_one(
 
 
 def _checked(answers: Round) -> Round:
-    """Returns the refusals unchanged. Raises CycleError if one of them means that the plugin failed."""
+    """Returns `answers` unchanged. Raises CycleError if one of its verdicts means that the plugin failed."""
     for verdict, _ in answers.counted() if answers.refusals.may_fail else ():
         if not verdict.is_rejection:
             raise CycleError(answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message}')

@@ -1,4 +1,4 @@
-"""Converts and names resources as the scheduler does: cpu counts in millis, other resources in whole units.
+"""Says which resources the scheduler counts, and converts their amounts: cpu to millis, other resources to whole units.
 
 Source: kube-scheduler pkg/scheduler/framework/types.go (Resource.Add) and pkg/apis/core/v1/helper
 (IsScalarResourceName), v1.36.
@@ -40,8 +40,9 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler counts the resource like an extended resource. This does not include cpu, memory, ephemeral
-    storage and pods, which it counts separately. The scheduler ignores unknown names without a prefix."""
+    """Whether the resource is one of those that the scheduler counts in addition to cpu, memory, ephemeral storage and
+    pods: extended resources, huge pages, attachable volumes, and names in the kubernetes.io domain. The scheduler
+    ignores unknown names without a prefix."""
     return is_extended(name) or name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name
 
 

@@ -132,8 +132,8 @@ def _in_order(numbers: Sequence[float]) -> float:
 
 
 def _balances(used: Sequence[NDArray[np.int64]], whole: Sequence[NDArray[np.int64]], count: int) -> Scores:
-    """Returns each node's balance, from 0 to 100. It is 100 if the same fraction of every resource is in use. Resources
-    that the node does not have are ignored."""
+    """Returns each node's balance, from 0 to 100. The balance is 100 if the same fraction of every resource is in use.
+    Resources that the node does not have are ignored."""
     if not whole:
         return np.full(count, MAX_NODE_SCORE, dtype=np.int64)
     has = [amounts > 0 for amounts in whole]

@@ -174,8 +174,8 @@ def _page_line(kind: str, api_version: str, items: Iterable[Any]) -> bytes:
 
 
 def _without_bare_volumes(item: Any) -> Any:
-    """Drops volumes of kinds that scheduling does not read. Their names may differ from pod to pod; without them, pods
-    of one template have the same text, which compresses well."""
+    """Drops volumes of kinds that scheduling does not read. Some of these volumes have another name in each pod;
+    without them, pods of one template have the same text."""
     if not isinstance(item, wire.WirePod) or not item.spec.volumes:
         return item
     kept = tuple(volume for volume in item.spec.volumes if volume != wire.WireVolume(volume.name))

@@ -1,1 +1,2 @@
-"""Code that several scoring plugins share: counts, normalizing, resource strategies."""
+"""Code that several scoring plugins share: counting pods, normalizing scores, and the strategies for scores by
+resources."""

@@ -28,17 +28,17 @@ Labels = Mapping[str, str]
 
 
 class Reach(Value):
-    """Finds the namespaces that a term of an incoming pod selects in this snapshot.
+    """Finds the namespaces that an affinity term of an incoming pod selects in this snapshot.
 
-    If `negative_selectors_reach_all`, a namespaceSelector that matches a namespace without labels (NotIn, DoesNotExist)
-    selects every namespace. The scheduler does this since 1.34, by a regression of #132457.
+    If `negative_selectors_reach_all` is true, a namespaceSelector that matches a namespace without labels (NotIn,
+    DoesNotExist) selects every namespace. The scheduler does this since 1.34, by a regression of #132457.
     """
 
     snapshot: Snapshot
     negative_selectors_reach_all: bool
 
     def namespaces(self, term: PodAffinityTerm) -> frozenset[str] | None:
-        """Returns the names of the selected namespaces. None means every namespace."""
+        """Returns the names of the namespaces that the term selects. None means every namespace."""
         selector = term.namespace_selector
         if selector.requirements is None:
             return term.namespaces
@@ -47,7 +47,7 @@ class Reach(Value):
         return term.namespaces | self.snapshot.namespaces_selected(selector)
 
     def query(self, terms: tuple[PodAffinityTerm, ...]) -> PodQuery:
-        """Returns a query that finds the pods which all these affinity terms select."""
+        """Returns a query for the pods that match all of these affinity terms."""
         return _query(tuple((self.namespaces(term), term) for term in terms))
 
     def incoming(self, pod: Pod) -> IncomingPod:
@@ -67,20 +67,20 @@ def _query(parts: tuple[tuple[frozenset[str] | None, PodAffinityTerm], ...]) -> 
 
 
 class DomainCount(Value, eq=False):
-    """The number of pods per domain of a topology key. The last element counts pods on nodes without the key, which
-    belong to no domain."""
+    """The number of pods in each domain of a topology key. The last element of `counts` is for nodes without the key,
+    which belong to no domain."""
 
     topology: Topology
     counts: Ints
 
     def at(self, labels: Labels) -> int:
-        """Returns the count in the domain of a node with these labels, or 0 if the node has no domain."""
+        """Returns the count in the domain of a node with these labels, or 0 if the node is in no domain."""
         code = self.topology.code_of.get(labels.get(self.topology.key, ""), -1) if self.topology.key in labels else -1
         return 0 if code < 0 else int(self.counts[code])
 
     @property
     def rows(self) -> Mask:
-        """Returns the rows of the nodes whose domain has a count above zero."""
+        """Returns a bool for each node: whether the count in the node's domain is above zero."""
         is_used = self.counts > 0
         is_used[-1] = False
         return is_used[self.topology.codes]
@@ -96,10 +96,11 @@ class DomainCount(Value, eq=False):
 
 
 class AffinityCounts(Value, eq=False):
-    """The state of InterPodAffinity's filter, which counts pods in each domain of a topology key.
+    """The counts that InterPodAffinity's filter reads: pods in each domain of a topology key.
 
-    `near` counts the pods that all required affinity terms select. `off` counts, for each anti-affinity term, the pods
-    that the term selects. `keeps_off` counts the anti-affinity terms of existing pods that select the incoming pod.
+    `near` counts the pods that match all required affinity terms, for the key of each term. `off` counts, for each
+    required anti-affinity term, the pods that the term selects. `keeps_off` counts, for each key, the anti-affinity
+    terms of existing pods that select the incoming pod.
     """
 
     reach: Reach
@@ -110,8 +111,8 @@ class AffinityCounts(Value, eq=False):
     is_first_of_its_kind: bool
 
     def near_enough(self, labels: Labels) -> bool:
-        """Whether, for every required term, the node's domain contains a matching pod. If a pod has affinity to itself
-        and is the first of its group, it passes on every node that has all keys."""
+        """Whether, for every required term, the node's domain contains a matching pod. If no pod matches yet and the
+        pod matches its own terms, every node with all the terms' keys is accepted."""
         if any(count.topology.key not in labels for count in self.near):
             return False
         return all(count.at(labels) > 0 for count in self.near) or self._may_be_first
@@ -145,7 +146,8 @@ class AffinityCounts(Value, eq=False):
         return found
 
     def changed(self, pod: Pod, other: Pod, row: int, sign: int) -> AffinityCounts:
-        """Returns the counts after another pod was added to the node of a row or removed from it."""
+        """Returns the counts after `other` was added to the node in this row (`sign` 1) or removed from it (`sign`
+        -1)."""
 
         def chosen(query: PodQuery) -> bool:
             return query.matches(other.namespace, other.labels, terminating=False)
@@ -171,7 +173,8 @@ def _nobody(snapshot: Snapshot, key: str) -> DomainCount:
 
 
 def count_required(reach: Reach, pod: Pod) -> AffinityCounts | None:
-    """Returns the counts for a pod; None if neither the pod nor an existing pod has a required term that applies."""
+    """Returns the counts for an incoming pod. Returns None if neither the pod nor an existing pod has a required term
+    that concerns the pod."""
     affinity, anti_affinity = pod.spec.pod_affinity.required, pod.spec.pod_anti_affinity.required
     keeps_off = _kept_off(reach, pod)
     if not affinity and not anti_affinity and not keeps_off:
@@ -206,13 +209,13 @@ def _by_domain(reach: Reach, key: str, per_node: Ints) -> DomainCount:
 
 
 class AffinityPull(Value, eq=False):
-    """The state of InterPodAffinity's score. For each topology key of any term, it has the sum of the weights in each
-    domain."""
+    """The sums that InterPodAffinity's score reads. For each topology key of a term, there is an array with the sum of
+    the terms' weights in each domain."""
 
     by_key: tuple[tuple[Topology, Ints], ...]
 
     def at(self, labels: Labels) -> int:
-        """Returns the sum of the weights over the domains of a node with these labels."""
+        """Returns the score of a node with these labels: the sum of the weights in the node's domains."""
         return sum(
             int(weights[topology.code_of[labels[topology.key]]])
             for topology, weights in self.by_key
@@ -227,8 +230,8 @@ class AffinityPull(Value, eq=False):
 
 
 def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | None:
-    """Returns the sums of the terms' weights, by domain, for an incoming pod; None if no term connects the pod with an
-    existing pod on a node that has the term's key."""
+    """Returns the sums of the terms' weights, by domain, for an incoming pod. Returns None if no term connects the pod
+    with an existing pod on a node that has the term's key."""
     found: dict[str, list[tuple[int, Pull]]] = {}
     weight_of = {"keeps off": 0, "required": hard_weight, "preferred": 1}
     for (kind, key), pull in reach.snapshot.tally(PullTally(reach.incoming(pod))).items():
@@ -248,7 +251,8 @@ def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | Non
 
 
 def _weighed(pulls: list[tuple[int, Pull]]) -> Ints:
-    """Adds up the weights in each domain. The last element, for nodes without the key, gets 0."""
+    """Adds up the weights in each domain. `pulls` are pairs of a factor and the weights to multiply. The last element
+    of the result, for nodes without the key, is 0."""
     total = np.zeros(len(pulls[0][1].weights), dtype=np.int64)
     for factor, pull in pulls:
         total += pull.weights if factor == 1 else pull.weights * factor

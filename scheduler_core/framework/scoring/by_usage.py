@@ -1,7 +1,8 @@
-"""Caches columns computed from a node's resources and its pods' requests, for filters and scores by resources.
+"""Caches columns (one number per node) that filters and scores compute from the nodes' resources and their pods'
+requests.
 
-The scheduler sees pods with equal requests repeatedly, and only few nodes change between them. So, in a large cluster,
-only the rows of changed nodes are computed again.
+The scheduler sees pods with equal requests repeatedly, and few nodes change between two such pods. So, in a large
+cluster, only the rows of changed nodes are computed again.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ _FEWEST_NODES: Final = 1000
 
 
 def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList, Usage], NDArray[Number]]) -> NDArray[Number]:
-    """Computes a column for these nodes with `work_out`. In a large cluster, computes only the nodes whose pods'
-    requests have changed since the last call with this key. `work_out` may read only what is in the key, the nodes'
-    allocatable resources, and the requests of their pods, which it gets as an argument."""
+    """Computes a column (one number per node) with `work_out`. In a large cluster, computes it only for those nodes
+    whose pods' requests have changed since the last call with this key.
+
+    `work_out` gets the nodes and the requests of their pods. Besides these it may read only what is in the key, and the
+    nodes' allocatable resources.
+    """
     columns = nodes.snapshot.columns
     usage = nodes.snapshot.tally(UsageTally(nodes.rules))
     if len(columns) < _FEWEST_NODES:

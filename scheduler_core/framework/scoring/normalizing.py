@@ -8,10 +8,10 @@ from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
 
 
 def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
-    """Returns scores as a percentage of the highest score, rounded down. With `reverse`, a score of p percent becomes
-    100 − p.
+    """Returns each score as a percentage of the highest score, rounded toward zero. If `reverse` is true, a score of p
+    percent becomes 100 − p.
 
-    If no score is above 0, the scores do not change; with `reverse`, all become 100.
+    If no score is above 0, the scores do not change, or all become 100 if `reverse` is true.
     """
     highest = max(int(scores.max(initial=0)), 0)
     if highest == 0:
@@ -21,7 +21,7 @@ def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
 
 
 def truncated_division(dividend: Scores, divisor: int) -> Scores:
-    """Divides integers and rounds toward zero, as Go does. numpy alone would round down."""
+    """Divides integers and rounds toward zero, as Go does. The division of numpy would round down."""
     quotient: Scores = (
         np.sign(dividend) * (np.abs(dividend) // divisor) if dividend.min(initial=0) < 0 else dividend // divisor
     )

@@ -1,7 +1,7 @@
 """Scores nodes by their resources, with one of the strategies LeastAllocated, MostAllocated and
 RequestedToCapacityRatio.
 
-The arithmetic is that of plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go, v1.36:
+The arithmetic follows plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go, v1.36:
 integers, whose quotients are truncated. Only the average of RequestedToCapacityRatio is rounded, halves away from zero.
 """
 
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 class ResourceShare(Value):
-    """One resource in a score: its weight, and the amount that the pod would add."""
+    """One resource that counts in a score: its weight, and the amount that the pod requests (`requested`)."""
 
     name: str
     weight: int
@@ -36,9 +36,10 @@ class ResourceShare(Value):
 
 
 class Strategy(Value):
-    """A scoring strategy. `rate(used, allocatable)` returns 0 to 100 for arrays of one resource.
+    """A scoring strategy. `rate(used, allocatable)` gets the amounts of one resource on several nodes, and returns a
+    score from 0 to 100 for each node.
 
-    With `skips_zero`, a resource that scores 0 is left out of the average, and the average is rounded instead of
+    If `skips_zero` is true, a resource that scores 0 is left out of the average, and the average is rounded instead of
     truncated.
     """
 
@@ -56,8 +57,8 @@ def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
 
 
 def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes: NodeList, usage: Usage) -> Scores:
-    """Returns the score of each node: the weighted average over the resources that the node has. The score is 0 if the
-    node has none of these resources."""
+    """Returns the score of each node: the weighted average of the scores of those resources in `shares` that the node
+    has. The score is 0 if the node has none of them."""
     columns = nodes.snapshot.columns
     taken: dict[str, Ints] = {CPU: usage.nonzero_cpu, MEMORY: usage.nonzero_memory}
     lines = [columns.resources.get(share.name) for share in shares]
@@ -87,8 +88,8 @@ def _all_exact(columns: Columns, lines: Sequence[int | None]) -> bool:
 
 
 def _least_allocated_everywhere(parts: Sequence[tuple[int, Ints, Floats]]) -> Scores:
-    """Computes least-allocated scores for nodes that all have every resource. It uses floating point, which divides
-    several times faster than integers do, and is exact for these numbers."""
+    """Computes the LeastAllocated scores if every node has every resource. Divides floating-point numbers, which is
+    several times faster than dividing integers and gives the same results for these amounts."""
     total = sum(weight for weight, _, _ in parts)
     rates = (
         (np.maximum(allocatable - used, 0.0) * float(MAX_NODE_SCORE) / allocatable).astype(np.int64) * weight
@@ -140,7 +141,7 @@ def _most_allocated(used: Ints, allocatable: Ints) -> Ints:
 
 
 def _along(scores: Ints, used: Ints, allocatable: Ints) -> Ints:
-    """Returns the score for each utilization. `scores` has a score for each percent from 0 to 100."""
+    """Returns the score of each node from its utilization. `scores` has the score for each percentage from 0 to 100."""
     utilization = np.clip(used * 100 // allocatable, 0, FULL)  # out of bounds where the product overflows
     found: Ints = scores[np.where(used > allocatable, FULL, utilization)]
     return found

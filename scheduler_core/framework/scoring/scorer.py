@@ -37,7 +37,7 @@ _INVALID: Final = -1  # valid sums are not negative
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTable:
-    """Weighted scores of each plugin for each scored node, and the sum over the plugins."""
+    """For each plugin the weighted scores of the scored nodes, and for each node the sum over the plugins (`total`)."""
 
     nodes: NodeList
     by_plugin: Mapping[str, Scores]
@@ -45,8 +45,8 @@ class ScoreTable:
 
 
 class _WhenRead(Mapping[str, Scores]):
-    """The weighted scores of each plugin, by name. They are computed when they are read: a cycle needs only their
-    sum."""
+    """Maps a plugin's name to its weighted scores. The scores are computed only when they are read, because a cycle
+    needs only the sum over the plugins."""
 
     def __init__(self, ways: Mapping[str, Callable[[], Scores]]) -> None:
         self._ways = ways
@@ -65,7 +65,7 @@ class _WhenRead(Mapping[str, Scores]):
 
 
 class Scorer:
-    """The score plugins of one profile. The object has no state; all state is in the arguments."""
+    """Runs the score plugins of one profile. The object has no state of its own; all state is in the arguments."""
 
     def __init__(self, plugins: PluginSet) -> None:
         self._weights = plugins.weights
@@ -94,8 +94,8 @@ class Scorer:
         return bool(self._scores)
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeList) -> ScoreTable:
-        """Returns weighted, normalized scores of nodes that passed the filters. Raises CycleError if a plugin fails or
-        returns a score outside 0 … 100."""
+        """Returns the weighted, normalized scores of nodes that passed the filters. Raises CycleError if a plugin fails
+        or returns a score outside 0 … 100."""
         if not self._scores:
             return ScoreTable(nodes, {}, np.ones(len(nodes), dtype=np.int64))
         state.skipped_scores = self._prepared(state, pod, nodes)
@@ -126,7 +126,7 @@ class Scorer:
         return ScoreTable(nodes, _WhenRead(ways), total)
 
     def _prepared(self, state: CycleState, pod: Pod, nodes: NodeList) -> frozenset[str]:
-        """Runs PreScore, and returns the names of the plugins that skip the pod."""
+        """Runs PreScore, and returns the names of the plugins that skip Score for the pod."""
         skipped: set[str] = set()
         for plugin in self._pre_scores:
             verdict = plugin.pre_score(state, pod, nodes)
@@ -139,7 +139,8 @@ class Scorer:
     # ---- scores by the pods' requests ----
 
     def _sum_by_usage(self, rules: Sequence[UsageRulePlugin], state: CycleState, nodes: NodeList) -> Scores:
-        """Returns the sum of the weighted scores of these plugins. One column is cached for all of them."""
+        """Returns for each node the sum of the weighted scores of these plugins. Only this sum is cached, not the
+        scores of each plugin."""
         keys = []
         for rule in rules:
             try:
@@ -193,7 +194,7 @@ class Scorer:
 
     def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
         """Returns the plugin's scores of `nodes`, before normalizing. A plugin that can score all nodes in one call
-        scores the nodes in `asked`, which contains `nodes`; the scores of the other nodes are dropped."""
+        scores the nodes in `asked`, which contains `nodes`. The scores of nodes that are not in `nodes` are dropped."""
         if self._late and any(
             plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late
         ):

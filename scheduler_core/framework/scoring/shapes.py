@@ -1,4 +1,5 @@
-"""Computes scores by a configured shape, which is a piecewise linear function of the utilization.
+"""Computes scores from a configured shape: a piecewise linear function that maps the utilization of a resource to a
+score.
 
 Source: BuildBrokenLinearFunction in plugins/helper/shape_score.go, v1.36.
 """
@@ -20,7 +21,7 @@ _MOST_POINTS = 10  # of a shape's score
 @lru_cache(maxsize=64)
 def scores_along(shape: tuple[ShapePoint, ...]) -> tuple[int, ...]:
     """Returns the score (0 to 100) for each utilization from 0 to `FULL` percent. A score between two points of the
-    shape is truncated."""
+    shape is rounded toward the score of the point with the lower utilization."""
     return tuple(_score(shape, utilization) for utilization in range(FULL + 1))
 
 

@@ -1,6 +1,6 @@
-"""Counts matching pods per topology domain, for PodTopologySpread.
+"""Counts matching pods in each topology domain, for PodTopologySpread.
 
-Which nodes take part, what a domain is, and which pods count is as in
+The rules for which nodes take part, what a domain is, and which pods count follow
 plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/spread.go, v1.36.
 """
 
@@ -35,7 +35,8 @@ Ints = NDArray[np.int64]
 
 
 def with_match_label_keys(constraint: TopologySpreadConstraint, pod: Pod) -> TopologySpreadConstraint:
-    """Adds `key = the pod's own value` to the constraint for each of its matchLabelKeys that the pod has."""
+    """Returns the constraint with the pod's matchLabelKeys merged into its selector. Each of these keys that the pod
+    has adds the requirement `key in (the pod's value)`."""
     if not constraint.match_label_keys:
         return constraint
     own = [(key, pod.labels[key]) for key in constraint.match_label_keys if key in pod.labels]
@@ -43,7 +44,7 @@ def with_match_label_keys(constraint: TopologySpreadConstraint, pod: Pod) -> Top
 
 
 def with_selector(constraint: TopologySpreadConstraint, selector: LabelSelector) -> TopologySpreadConstraint:
-    """Returns a default constraint with the selector that was derived from the pod's owners."""
+    """Returns a default constraint with this selector, which comes from the pod's services and controller."""
     return replace_value(constraint, selector=selector)
 
 
@@ -51,15 +52,16 @@ _CONTROLLERS: Final = {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"
 
 
 def default_selector(snapshot: Snapshot, pod: Pod) -> LabelSelector:
-    """Joins the selectors of the pod's services and of its controller. If the result is empty, no default constraint
-    applies to the pod."""
+    """Returns the selector for default constraints: the selectors of the pod's services and of its controller, joined.
+    If the result is empty, no default constraint applies to the pod."""
     key = ("default selector", pod.namespace, tuple(pod.labels.items()), pod.owner)
     return snapshot.remember(key, lambda: _deduce_selector(_owners_in(snapshot, pod.namespace), pod))
 
 
 class _Owners(Value):
-    """The owners in one namespace that may select a pod: services by their first label, controllers by kind and name.
-    This index makes the search fast in a namespace with tens of thousands of old ReplicaSets."""
+    """The services and controllers of one namespace. `services` finds services by the first label of their selector,
+    and `controllers` finds controllers by kind and name. This index makes the search fast in a namespace with tens of
+    thousands of old ReplicaSets."""
 
     services: Mapping[tuple[str, str], Sequence[SelectingOwner]]
     controllers: Mapping[tuple[str, str], SelectingOwner]
@@ -110,8 +112,8 @@ def _query(namespace: str, selector: LabelSelector) -> PodQuery:
 
 
 def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> Ints:
-    """Counts, on each node, the pods of the namespace that the selector matches. Leaves out terminating pods. An empty
-    selector matches none (countPodsMatchSelector in common.go)."""
+    """Returns for each node the number of its pods in this namespace that the selector matches. Leaves out terminating
+    pods. An empty selector matches no pod (countPodsMatchSelector in common.go)."""
     if selector.is_empty or selector.requirements is None:
         return np.zeros(len(snapshot.columns), dtype=np.int64)
     return snapshot.tally(QueryTally(_query(namespace, selector)))
@@ -121,8 +123,8 @@ def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) 
 
 
 def _included(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint) -> Mask | None:
-    """Returns the nodes that count under the constraint's inclusion policies (nodeAffinityPolicy, nodeTaintsPolicy).
-    None means all nodes."""
+    """Returns a bool for each node: whether the node counts under the constraint's inclusion policies
+    (nodeAffinityPolicy, nodeTaintsPolicy). None means that all nodes count."""
     mask: Mask | None = None
     if constraint.honors_affinity:
         required = None if pod.spec.node_affinity is None else pod.spec.node_affinity.required
@@ -135,7 +137,8 @@ def _included(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint
 
 
 def _with_all_keys(snapshot: Snapshot, constraints: tuple[TopologySpreadConstraint, ...]) -> Mask | None:
-    """Returns the nodes that have the keys of all constraints; None for all nodes."""
+    """Returns a bool for each node: whether the node has the keys of all constraints. None means that all nodes have
+    them."""
     mask: Mask | None = None
     for constraint in constraints:
         topology = snapshot.columns.labels.topology(constraint.topology_key)
@@ -154,11 +157,11 @@ def _both(one: Mask | None, other: Mask | None) -> Mask | None:
 
 
 class HardConstraint(Value, eq=False):
-    """One DoNotSchedule constraint with its counts. `counts` and `is_domain` have an element for each value of the key.
-    `participating` has an element for each row; None means that every node participates.
+    """One DoNotSchedule constraint with its counts. `counts` (matching pods) and `is_domain` have an element for each
+    value of the topology key. `participating` has an element for each node; None means that every node participates.
 
-    A value of the key is a domain if at least one participating node has it, even without pods. `own` is 1 if the pod
-    itself would count. `fewest` is the smallest count of a domain.
+    A value of the key is a domain if at least one participating node has the value, even without pods. `own` is 1 if
+    the pod itself would count, otherwise 0. `fewest` is the smallest count of a domain.
     """
 
     constraint: TopologySpreadConstraint
@@ -170,20 +173,21 @@ class HardConstraint(Value, eq=False):
     fewest: int
 
     def skew_in(self, value: str) -> int:
-        """Returns the skew of a domain if the pod ran there: its count with the pod, minus the smallest count of any
-        domain."""
+        """Returns the skew of the domain `value` if the pod ran there: the domain's count with the pod, minus the
+        smallest count of any domain."""
         code = self.topology.code_of.get(value)
         return (0 if code is None else int(self.counts[code])) + self.own - self.fewest
 
     @property
     def too_skewed(self) -> Mask:
-        """Returns the rows of the nodes in whose domain the pod would exceed maxSkew."""
+        """Returns a bool for each node: whether the pod would exceed maxSkew in the node's domain."""
         by_domain = self.counts > self.constraint.max_skew - self.own + self.fewest
         return by_domain[self.topology.codes]
 
     def changed(self, other: Pod, row: int, sign: int) -> HardConstraint:
-        """Returns the counts after another pod was added or removed. Unlike the first count, this one includes
-        terminating pods and treats an empty selector as matching, as in updateWithPod of filtering.go."""
+        """Returns the constraint with the counts after `other` was added to the node in this row (`sign` 1) or removed
+        from it (`sign` -1). Unlike `count_hard`, this method counts terminating pods, and lets an empty selector match
+        every pod, as updateWithPod of filtering.go does."""
         if not self.constraint.selector.matches(other.labels) or (
             self.participating is not None and not self.participating[row]
         ):
@@ -194,13 +198,13 @@ class HardConstraint(Value, eq=False):
 
 
 def _fewest(counts: Ints, is_domain: Mask | None, min_domains: int | None) -> int:
-    """Returns the smallest count of a domain; 0 if there are no domains or fewer than minDomains."""
+    """Returns the smallest count of a domain. Returns 0 if there are no domains, or fewer domains than minDomains."""
     domains = counts[:-1] if is_domain is None else counts[is_domain]
     return 0 if not len(domains) or len(domains) < (min_domains or 1) else int(domains.min())
 
 
 class HardSpread(Value):
-    """The pod's DoNotSchedule constraints. `takes_part` says for each row whether the node has the keys of all
+    """The pod's DoNotSchedule constraints. `takes_part` has a bool for each node: whether the node has the keys of all
     constraints. None means that every node has them."""
 
     constraints: tuple[HardConstraint, ...]
@@ -213,7 +217,8 @@ class HardSpread(Value):
 
 
 def count_hard(snapshot: Snapshot, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...]) -> HardSpread:
-    """Counts the pods on all nodes of the snapshot, even on cordoned ones."""
+    """Counts the matching pods for each DoNotSchedule constraint, on all nodes of the snapshot, even on cordoned
+    nodes."""
     complete = _with_all_keys(snapshot, constraints)
     return HardSpread(tuple(_count_hard(snapshot, pod, c, complete) for c in constraints), complete)
 
@@ -246,8 +251,8 @@ def _count_hard(
 
 
 class SoftConstraint(Value, eq=False):
-    """One ScheduleAnyway constraint. `by_node` has the counts if the key is the host name, and `by_domain` if it is
-    another key. A key with many values gets a higher `weight`, because each of its domains has fewer pods."""
+    """One ScheduleAnyway constraint with its counts of matching pods: `by_node` if the topology key is the host name,
+    or else `by_domain`. A key with many values gets a higher `weight`, because each of its domains has fewer pods."""
 
     constraint: TopologySpreadConstraint
     topology: Topology
@@ -256,7 +261,7 @@ class SoftConstraint(Value, eq=False):
     by_node: Ints | None
 
     def parts(self, nodes: NodeList) -> NDArray[np.floating[Any]]:
-        """Returns what the constraint adds to the score of each of these nodes."""
+        """Returns the points that this constraint adds to the raw score of each of these nodes."""
         more = float(self.constraint.max_skew - 1)
         if self.by_node is not None:
             parts = nodes.take(self.by_node) * self.weight
@@ -269,14 +274,15 @@ class SoftConstraint(Value, eq=False):
 
 
 class SoftSpread(Value):
-    """The pod's ScheduleAnyway constraints. `ignored` marks the rows of nodes that lack a key; these nodes score 0.
-    None means that no node lacks a key."""
+    """The pod's ScheduleAnyway constraints. `ignored` has a bool for each node: whether the node lacks a required
+    topology key; these nodes score 0. None means that no node is ignored."""
 
     constraints: tuple[SoftConstraint, ...]
     ignored: Mask | None
 
     def scores(self, nodes: NodeList) -> Scores:
-        """Returns raw scores. A node in domains with more matching pods has a higher raw score."""
+        """Returns the raw score of each node. A node whose domains have more matching pods has a higher raw score, and
+        later a lower normalized score."""
         total = reduce(np.add, [soft.parts(nodes) for soft in self.constraints])
         whole = np.trunc(total)
         total -= whole
@@ -285,8 +291,8 @@ class SoftSpread(Value):
         return rounded if self.ignored is None else np.where(nodes.take(self.ignored), 0, rounded)
 
     def score_of(self, pod: Pod, node_info: NodeInfo) -> int:
-        """Returns the score of one node, equal to its score in `scores`. For constraints over host names, counts the
-        matching pods of `node_info`."""
+        """Returns the raw score of one node, which equals its score in `scores`. For constraints over host names,
+        counts the matching pods of `node_info`."""
         if self.ignored is not None and self.ignored[node_info.row]:
             return 0
         total = 0.0
@@ -319,7 +325,8 @@ def _count_in(soft: SoftConstraint, pod: Pod, node_info: NodeInfo, value: str) -
 def count_soft(
     nodes: NodeList, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...], *, needs_all_keys: bool
 ) -> SoftSpread:
-    """Counts the pods on all nodes. Counts as domains only the values that `nodes`, which passed the filters, have."""
+    """Counts the matching pods for each ScheduleAnyway constraint, on all nodes. `nodes` are the nodes that passed the
+    filters; the number of domains, from which the weight is computed, counts only the values of these nodes."""
     snapshot = nodes.snapshot
     complete = _with_all_keys(snapshot, constraints) if needs_all_keys else None
     ignored = None if complete is None else ~complete
@@ -350,8 +357,8 @@ def _count_soft(
 
 
 def _domains_among(rows: NDArray[np.intp], codes: NDArray[np.intp], topology: Topology) -> int:
-    """Returns the number of distinct values in these rows. Skips the count if all values must occur, because fewer rows
-    are missing than the rarest value has."""
+    """Returns the number of distinct values of the key in these rows. If fewer rows are missing than the rarest value
+    has, every value must occur, and the rows need not be counted."""
     if codes is topology.codes and len(codes) - len(rows) < topology.fewest:
         return topology.used
     return int(np.count_nonzero(np.bincount(codes[rows])))

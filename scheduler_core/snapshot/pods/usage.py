@@ -1,4 +1,5 @@
-"""The requests of the pods on each node, in columns. Stamps show which nodes differ between two versions."""
+"""The requests of the pods on each node, in columns. Each node has a stamp, a number that changes with these requests,
+so that two versions can be compared quickly."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ _NODES_PER_ADDITION: Final = 500
 
 
 class Usage(Value, eq=False, dict=True):
-    """The requests on each node. `sums` has a column for each node. Its rows are: the requested amount of each
-    resource, then two sums for scores (cpu and memory, with defaults for containers without a request), then the number
-    of pods.
+    """The requests of the pods on each node. `sums` has a column for each node. Its rows are: the requested amount of
+    each resource, then two sums for scores (cpu and memory, with defaults for containers without a request), then the
+    number of pods.
 
-    If two objects have the same stamp for a node, the pods of that node request the same in both. Arrays are shared and
-    must not be written to.
+    `stamps` has a number for each node. If two `Usage` objects have the same stamp for a node, the pods of that node
+    request the same in both. Arrays are shared and must not be written to.
     """
 
     base: Ints  # a column per node, without `added`
@@ -37,19 +38,20 @@ class Usage(Value, eq=False, dict=True):
 
     @classmethod
     def of_sums(cls, sums: Ints) -> Self:
-        """Returns the usage with these sums. Its stamps are new, so it has no stamp in common with another object."""
+        """Returns the usage with these sums. All its stamps are new, so no other object has them."""
         return cls(sums, _new_stamps(sums))
 
     def with_sums(self, sums: Ints) -> Usage:
         """Returns the usage with these sums, for a different number of nodes. Nodes that exist before and after keep
-        their stamps, so their sums must not differ."""
+        their stamps, so the sums of these nodes must be the same as before."""
         stamps = _new_stamps(sums)
         known = self.stamps[: len(stamps)]
         stamps[: len(known)] = known
         return Usage(sums, stamps)
 
     def plus(self, more: Iterable[tuple[int, Ints]]) -> Usage:
-        """Returns the usage with these amounts added to these nodes, which get a new stamp."""
+        """Returns the usage after amounts were added. `more` has pairs of a node's row and the amounts to add to the
+        node's column of `sums`. Only the nodes of these rows get a new stamp."""
         added, stamps = (*self.added, *more), self.stamps.copy()
         stamp = next(_STAMPS)
         for row, _ in added[len(self.added) :]:
@@ -59,13 +61,13 @@ class Usage(Value, eq=False, dict=True):
         return Usage(_added_to(self.base.copy(), added), stamps)
 
     def of(self, rows: Rows) -> Usage:
-        """Returns the usage of only these nodes, in this order."""
+        """Returns the usage of only the nodes in these rows, in this order."""
         places = {row: place for place, row in enumerate(rows.tolist())} if self.added else {}
         added = ((places[row], line) for row, line in self.added if row in places)
         return Usage(_added_to(self.base.take(rows, axis=1), added), self.stamps.take(rows))
 
     def since(self, stamps: Ints) -> tuple[Rows, Usage]:
-        """Returns the rows whose stamps differ from `stamps`, and the usage of only these rows.
+        """Returns the rows of the nodes whose stamps differ from `stamps`, and the usage of only these nodes.
 
         Remembers the last result, because the filter and the scores of one pod ask for the same rows.
         """
@@ -115,6 +117,6 @@ def _new_stamps(sums: Ints) -> Ints:
 
 
 def restamped(old: Ints, new: Ints) -> Rows:
-    """Returns the rows whose stamps differ. `old` and `new` have the stamps of the same nodes."""
+    """Returns the rows of the nodes whose stamps differ. `old` and `new` have the stamps of the same nodes."""
     rows: Rows = (old != new).nonzero()[0]
     return rows
