@@ -29,8 +29,8 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingProgress:
-    """How far the binding of a pod came. `stage` is the last extension point that ran. A verdict other than SUCCESS or
-    WAIT means that the binding failed there and all reservations were released."""
+    """The progress of a pod's binding. `stage` is the last extension point that ran. A verdict other than SUCCESS or
+    WAIT means that the binding failed at this point and all reservations were released."""
 
     stage: Stage
     verdict: Verdict = SUCCESS

@@ -51,7 +51,7 @@ class Diagnosis:
     inside: NDArray[np.intp] | None = None  # the rows that a PreFilter result names; None: all
     outside: Verdict | None = None  # the verdict on all other rows
     rounds: tuple[Round, ...] = ()
-    sieved: NDArray[np.intp] | None = None  # the rows that passed the filters, where they are known already
+    sieved: NDArray[np.intp] | None = None  # the rows that passed the filters, if already known
     replaced: Mapping[int, Verdict] = field(default_factory=dict)
     """Verdicts by row (the node's position in the snapshot). They come from nominated pods and from extenders, and
     replace the verdicts of the filters."""
@@ -133,7 +133,7 @@ class Diagnosis:
     def first_of(self, code: VerdictCode) -> Verdict | None:
         """Returns the first verdict with this code on any node, or None."""
         said = (self.prefilter, self.outside, *self.replaced.values())
-        # Every cycle calls this and few find one: counting all verdicts for it would cost as much as a filter.
+        # Every cycle calls this method and few find a verdict; counting all verdicts would cost as much as a filter.
         if not (
             any(verdict is not None and verdict.code is code for verdict in said)
             or any(each.has(code) for each in self.rounds)

@@ -22,7 +22,8 @@ class Retrial(Protocol):
     def filter_node_with_nominated(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
     ) -> Verdict:
-        """Returns whether the pod fits on the node, both with and without the pods nominated to the node."""
+        """Returns SUCCESS if the pod fits on the node both with and without the pods nominated to the node, or else a
+        refusal."""
         ...
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:

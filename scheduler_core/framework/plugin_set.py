@@ -53,8 +53,8 @@ def register(*lists: Mapping[str, Factory]) -> dict[str, Factory]:
 
 
 class PluginSet(Value):
-    """The plugins of one profile. `by_point` has them for each extension point, in the order in which they run;
-    `weights` has the weights of the score plugins."""
+    """The plugins of one profile. `by_point` maps an extension point to the names of its plugins, in the order in which
+    they run. `weights` maps the name of a score plugin to its weight."""
 
     plugins: Mapping[str, Plugin]
     by_point: Mapping[str, tuple[str, ...]]

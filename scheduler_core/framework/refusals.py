@@ -35,7 +35,7 @@ class Refusals:
         return cls(*numbered(verdicts))
 
     def may_be(self, code: VerdictCode) -> bool:
-        """Returns False only if certainly none of the verdicts has this code."""
+        """Whether a verdict may have this code. False means that certainly no verdict has the code."""
         return callable(self._verdicts) or any(verdict.code is code for verdict in self._verdicts.values())
 
     def verdict(self, code: int) -> Verdict:

@@ -83,8 +83,8 @@ class Runner:
         self._post_filters = plugins.at("postFilter")
         self.reserves = plugins.at("reserve")
         self._scorer = Scorer(plugins)
-        # A profile may take the preparing point away from a plugin. Some then prepare at the later point; the
-        # others end the cycle in an error.
+        # A profile may disable a plugin's PreFilter but not its Filter. Some plugins then prepare in Filter
+        # (`prepares_late`); all others end the cycle with an error.
         self._late_filters = tuple(
             p
             for p in self._filters
@@ -92,7 +92,7 @@ class Runner:
             and p not in self._pre_filters
             and isinstance(p, PreFilterPlugin)
         )
-        # The first filters, as far as nodes alone decide; none where a filter prepares late, which writes state.
+        # The first filters whose results depend only on the nodes. None if a filter prepares late, as it writes state.
         first = takewhile(lambda p: isinstance(p, NodeRulePlugin) and p.name in self._filters_all, self._filters)
         self._node_filters: tuple[Any, ...] = () if self._late_filters else tuple(first)
 

@@ -19,7 +19,7 @@ class SkippedBySpec:
 
     def __init__(self, plugins: Sequence[PreFilterPlugin]) -> None:
         self._plugins = plugins
-        # Looked up once: the check costs more than asking all these plugins.
+        # Looked up once, because the check costs more than calling `skips` of all these plugins.
         self._may_skip = tuple(p for p in plugins if isinstance(p, SkipsBySpec))
         self._known: WeakKeyDictionary[PodSpec, tuple[tuple[PreFilterPlugin, ...], frozenset[str]]] = (
             WeakKeyDictionary()

@@ -106,8 +106,8 @@ class LegacyDisk(Value, kw_only=True):
 
 
 class PodVolume(Value, kw_only=True):
-    """One volume of a pod: a claim by name, a claim made for this pod (`ephemeral`), a legacy disk, or an image. For
-    any other volume, only `kind` is set."""
+    """One volume of a pod: a claim by name, a claim made for this pod (`ephemeral`), a legacy disk, an image, or a
+    volume of a CSI driver. For any other volume, only `kind` is set."""
 
     name: str
     kind: str = ""
@@ -214,7 +214,7 @@ class Pod(Value, kw_only=True):
     preempted_by_scheduler: bool = False
     resize: PodResize | None = None
     generated_claims: tuple[tuple[str, str | None], ...] = ()
-    index_failures: int = 0  # how often pods of its index of an Indexed Job failed before it
+    index_failures: int = 0  # in an Indexed Job: how often pods of the same index failed before
 
     @property
     def key(self) -> str:

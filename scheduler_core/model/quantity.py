@@ -22,7 +22,7 @@ _PATTERN: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:([numkMGTPE]|[KM
 # No amount with a larger exponent fits the 63 bits that the scheduler computes with; smaller ones all round to
 # one nano-unit.
 _EXPONENT_BOUND: Final = 60
-_LONGEST: Final = 1_000  # letters; Python reads no number of more than 4,300 digits
+_LONGEST: Final = 1_000  # characters; Python reads no number of more than 4,300 digits
 
 
 class QuantityError(ValueError):

@@ -18,7 +18,7 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 
-# For scoring only, a container without a request counts as this much, so that such pods still spread
+# For scoring only, a container without a request counts as this much, so that pods without requests spread
 # (pkg/scheduler/util/pod_resources.go).
 DEFAULT_CPU_MILLIS: Final = 100
 DEFAULT_MEMORY_BYTES: Final = 200 * 2**20

@@ -30,8 +30,8 @@ from scheduler_core.values import Value
 if TYPE_CHECKING:
     from scheduler_core.framework.failed_search import FailedSearch
 
-# The arguments give the least number of candidates to find, in an order that is random in the real scheduler. If
-# checking all nodes is cheap, the best of all is found: the only outcome that is possible in every order.
+# The plugin's arguments give the least number of candidates to find. The real scheduler tries the nodes in a random
+# order. Up to this number of nodes, all are tried, so that the best candidate is found, whatever the order.
 _SEARCHED_IN_FULL = 100
 
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"

@@ -116,7 +116,7 @@ class DynamicResources(Value):
         if devices is None:
             return PostFilterResult(
                 error("not found")
-            )  # its own state, in the real plugin's message: a refusal before its PreFilter
+            )  # the real plugin's message if its PreFilter did not run, because another plugin refused the pod before
         if not devices.claims and not devices.extended:
             return PostFilterResult(unschedulable("no new claims to deallocate"))
         refused = [

@@ -17,8 +17,8 @@ from scheduler_core.values import Value
 
 _LACKING: Final = unresolvable("node(s) didn't match Pod's required features")
 
-# The declared features that a pod's spec can require (component-helpers/nodedeclaredfeatures/features, v1.36); the
-# others matter only for updates of running pods.
+# The declared features that a pod's spec can require (component-helpers/nodedeclaredfeatures/features, v1.36).
+# Other declared features matter only for updates of running pods.
 _NEEDED_BY: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
     "RestartAllContainersOnContainerExits": lambda spec: any(
         c.may_restart_all for c in (*spec.containers, *spec.init_containers)

@@ -36,7 +36,7 @@ from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.values import Value
 
 _TOO_MANY_PODS: Final = "Too many pods"
-_MOST_IN_A_BYTE: Final = 5  # resources, with a bit each: the others are the sign and two bits of `filter_all`
+_MOST_IN_A_BYTE: Final = 5  # resources, with a bit each; the other bits are the sign and bits 0 and 1 of `filter_all`
 
 
 class PodDemand(Value):

@@ -71,8 +71,8 @@ class ClaimsOfPod(Value):
 
 
 class Provision(Value):
-    """A volume to be provisioned for a claim. `capacity` is the storage pool with room for the volume. It is None if
-    the driver does not report capacity or the claim requests no storage."""
+    """A volume to be provisioned for a claim. `capacity` is the storage pool with room for the volume, or None if the
+    driver does not report capacity or the claim requests no storage."""
 
     claim: PersistentVolumeClaim
     capacity: CSIStorageCapacity | None

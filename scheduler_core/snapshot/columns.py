@@ -33,7 +33,7 @@ _OF_ALLOCATABLE: Final = (
     "by_usage",
 )
 _BY_USAGE: Final = 512
-_ANSWERS: Final = 128  # each a few columns; most pods have the same tolerations
+_ANSWERS: Final = 128  # each has a few columns; most pods have the same tolerations
 _PARTS: Final = ("name", "labels", "images", "allocatable", "created_at")
 MOST_COUNTED: Final = 2**62  # beyond any real amount, and a sum of two still fits 64 bits
 
@@ -54,7 +54,7 @@ class Columns:
         self.nodes = nodes
         self.labels = labels or NodeLabels(nodes)
         self.images = images or NodeImages(nodes)
-        self.answers: Remembered[Hashable, Any] = Remembered(_ANSWERS)  # of plugins that look at the nodes alone
+        self.answers: Remembered[Hashable, Any] = Remembered(_ANSWERS)  # of plugins that read only the nodes
         self._tolerated: Remembered[tuple[Toleration, ...], NDArray[np.bool_]] = Remembered()
         self._last_in_tree_order: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
 
@@ -263,7 +263,7 @@ class Columns:
     @cached_property
     def by_usage(self) -> Remembered[Hashable, tuple[NDArray[np.int64], NDArray[Any]]]:
         """A cache of columns that depend on the nodes' allocatable resources and their pods' requests. Each column is
-        cached with its `Usage.stamps`: numbers that show for which nodes the requests have changed since."""
+        cached with the `Usage.stamps` from which it was computed; these show which nodes have changed since."""
         return Remembered(_BY_USAGE)
 
     @cached_property

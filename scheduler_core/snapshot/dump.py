@@ -1,9 +1,9 @@
 """Writes and reads dumps: files with the fields of a cluster that scheduling reads, so that a decision can be replayed
 elsewhere.
 
-A dump is gzip over lines of JSON: a header, one list page per line, and a last line with the number of pages. Fields
-that the model does not read are not written: no environment, commands, secrets or managed fields, and only the
-annotations that scheduling reads. Names, labels, images and requests remain.
+A dump is gzip over lines of JSON: a header, one page (the body of an API list) per line, and a last line with the
+number of pages. Fields that the model does not read are not written: no environment, commands, secrets or managed
+fields, and only the annotations that scheduling reads. Names, labels, images and requests remain.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _add_object(collector: Collector, manifest: Mapping[str, Any]) -> None:
         collector.add(kind, manifest)
 
 
-# An API server writes these two first; only a page that was rewritten must be read to its end to find its kind.
+# An API server writes kind and apiVersion first. Only a page that was rewritten must be decoded to find its kind.
 _HEAD: Final = re.compile(rb'\s*\{\s*"kind"\s*:\s*"(\w+)"\s*,\s*"apiVersion"\s*:\s*"([^"]*)"')
 
 
@@ -140,8 +140,8 @@ def _what_is_in(page: bytes) -> tuple[str, str]:
 
 
 class KnownPage(Value):
-    """A list page of a kind that scheduling reads. `items` are wire structures, which have only the fields that
-    scheduling reads."""
+    """A page (the JSON body of an API list) of a kind that scheduling reads. `items` are wire structures, which have
+    only the fields that scheduling reads."""
 
     kind: str
     api_version: str

@@ -33,8 +33,8 @@ class Topology(Value, eq=False):
     codes: NDArray[np.intp]
     present: Mask
     everywhere: bool
-    used: int  # how many of the codes nodes have, and
-    fewest: int  # how many nodes have the rarest of those
+    used: int  # how many of the values occur on a node
+    fewest: int  # how many nodes have the rarest of these values
 
     @property
     def missing(self) -> int:
@@ -88,7 +88,7 @@ class NodeLabels:
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
-        self.identity = object()  # another one for each index; light to keep
+        self.identity = object()  # differs for each index; keeping it keeps no nodes in memory
         self._topologies: Remembered[str, Topology] = Remembered()
         self._requirements: Remembered[Requirement, Mask] = Remembered()
         self._selections: Remembered[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = Remembered()

@@ -19,7 +19,7 @@ from scheduler_core.snapshot.pods.usage import Usage
 
 Number = TypeVar("Number", bound=np.integer)
 
-# In smaller clusters working out every row costs no more than finding those that changed.
+# In smaller clusters, computing every row costs no more than finding the changed rows.
 _FEWEST_NODES: Final = 1000
 
 

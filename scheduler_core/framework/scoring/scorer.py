@@ -74,8 +74,8 @@ class Scorer:
         # The forms that each plugin has are looked up once here, because the lookup costs more than many scores.
         self._scores_all = {p.name: p for p in self._scores if isinstance(p, ScoreAllPlugin)}
         self._normalizers = {p.name: p for p in self._scores if isinstance(p, NormalizePlugin)}
-        # A profile may take PreScore away from a plugin. Some then prepare at Score; the others end the cycle in an
-        # error.
+        # A profile may disable a plugin's PreScore but not its Score. Some plugins then prepare in Score
+        # (`prepares_late`); all others end the cycle with an error.
         self._late = tuple(
             p
             for p in self._scores
@@ -99,7 +99,7 @@ class Scorer:
         if not self._scores:
             return ScoreTable(nodes, {}, np.ones(len(nodes), dtype=np.int64))
         state.skipped_scores = self._prepared(state, pod, nodes)
-        # Of nearly all nodes it is cheaper to score all, once, than to pick these out of every column.
+        # If `nodes` are more than half of all nodes, scoring all is cheaper than picking `nodes` out of every column.
         is_most = not nodes.is_all and 2 * len(nodes) > len(nodes.snapshot.columns)
         asked = NodeList(nodes.snapshot, None, nodes.rules) if is_most else nodes
         ways: dict[str, Callable[[], Scores]] = {}
@@ -169,7 +169,7 @@ class Scorer:
         if known is not None and known[0] is nodes.rows:
             return known[1]
         scores = self._weighed_anew(plugin, state, pod, nodes, asked)
-        if not nodes.rows.flags.writeable:  # kept by `Runner._by_node_rules`, which gives them again
+        if not nodes.rows.flags.writeable:  # `Runner._by_node_rules` caches these rows and returns them again
             answers[key] = (nodes.rows, scores)
         return scores
 
@@ -222,5 +222,5 @@ def _unprepared(name: str, missing: UnpreparedError) -> CycleError:
 def _leaves_the_range(scores: Scores) -> bool:
     if scores.dtype != np.int64:
         return bool(len(scores)) and bool(scores.min() < 0 or scores.max() > MAX_NODE_SCORE)
-    # Read without their sign, numbers below 0 are the largest: one look instead of two.
+    # Read as unsigned, numbers below 0 are larger than any score, so one comparison finds both errors.
     return bool(np.maximum.reduce(scores.view(np.uint64), initial=0) > MAX_NODE_SCORE)

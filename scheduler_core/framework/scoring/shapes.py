@@ -15,7 +15,7 @@ from scheduler_core.framework.extension_points import MAX_NODE_SCORE
 FULL = 100
 """The utilization at which a resource counts as full, in percent."""
 
-_MOST_POINTS = 10  # of a shape's score
+_MOST_POINTS = 10  # the highest score of a point of a shape
 
 
 @lru_cache(maxsize=64)

@@ -331,7 +331,7 @@ def count_soft(
     complete = _with_all_keys(snapshot, constraints) if needs_all_keys else None
     ignored = None if complete is None else ~complete
     scored = nodes.rows if complete is None else nodes.rows[complete[nodes.rows]]
-    # Default constraints have the same selector.
+    # Default constraints have the same selector, so its pods are counted once.
     pods = {each: _pods_per_node(snapshot, pod.namespace, each) for each in {c.selector for c in constraints}}
     counted = (_count_soft(snapshot, pod, c, pods[c.selector], complete=complete, scored=scored) for c in constraints)
     return SoftSpread(tuple(counted), ignored)

@@ -308,7 +308,7 @@ def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
     name, and volumes of kinds that scheduling does not read."""
     volumes = tuple(
         v for v in written.volumes or () if v != wire.WireVolume(v.name)
-    )  # an unprefixed name: a kind that scheduling does not read
+    )  # a volume with only a name is of a kind that scheduling does not read
     return (
         namespace,
         tuple(_container_identity(c) for c in written.containers or ()),

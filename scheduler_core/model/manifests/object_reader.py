@@ -81,7 +81,7 @@ class ObjectReader:
             try:
                 return self._repeated.pods(page)
             except msgspec.ValidationError:
-                pass  # only the whole pod shows whose field it is, and which
+                pass  # decoded again one by one, to find the pod and its field
         return (
             each if isinstance(each, ManifestError) else self.build(kind, each) for each in self.wire_items(kind, page)
         )

@@ -102,7 +102,7 @@ class RepeatedPods:
         self._statuses: _TextsButFor[wire.WirePodStatus | None] = _TextsButFor(
             b"startTime", wire.WirePodStatus | None, lambda status: status.start_time if status else None
         )
-        # By the identities of the structures, which are kept beside what was made of them: no others can have these.
+        # The keys are the ids of structures. The values keep the structures, so that no other object gets their ids.
         self._parts: dict[tuple[object, ...], tuple[SharedParts, object]] = {}
 
     def pods(self, page: bytes) -> list[Pod | ManifestError]:

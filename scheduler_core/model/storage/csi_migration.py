@@ -44,7 +44,7 @@ _MIGRATIONS: Final = {
 _DRIVER_OF_PLUGIN: Final = {migration.plugin: migration.driver for migration in _MIGRATIONS.values()}
 _NEVER_COUNTED: Final = frozenset(
     {"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"}
-)  # translated elsewhere, but not attached with a limit
+)  # CSI drivers replaced these as well, but the scheduler does not count their volumes
 
 
 def is_migratable_provisioner(provisioner: str) -> bool:

@@ -15,7 +15,7 @@ from scheduler_core.model.node import Node
 from scheduler_core.snapshot.columns import Columns, TreeChange
 from scheduler_core.snapshot.nodes.node_tree import NodeTree, zone_key
 
-# Each change copies those before it, so after this many new columns are cheaper.
+# Each change copies the earlier changes, so after this many changes new columns are cheaper.
 _MOST_CHANGES: Final = 64
 
 
@@ -78,7 +78,7 @@ class ChangingNodes:
         """Returns a list with these nodes added at the end. No node of the list may have the name of an added node."""
         rows = dict(enumerate(nodes, self._length))
         row_of = {node.name: row for row, node in rows.items()}
-        of_tree = (partial(NodeTree.with_added, nodes=tuple(nodes)),)  # it is called later; the caller keeps its list
+        of_tree = (partial(NodeTree.with_added, nodes=tuple(nodes)),)  # a copy: it is read later
         return self._changed(self._length + len(nodes), rows, row_of, of_tree)
 
     def without(self, row: int) -> ChangingNodes:

@@ -38,7 +38,7 @@ class IncomingPod:
 
 
 Kind = Literal["keeps off", "required", "preferred"]
-# By group: the kind, the topology key and the weight of each term that matches one kind of incoming pod.
+# By group: the kind, the topology key and the weight of each term that selects an incoming pod.
 Pulls = Mapping[int, tuple[tuple[Kind, str, int], ...]]
 
 
@@ -99,8 +99,8 @@ class AffinityGroups:
 
     def pulls_on(self, incoming: IncomingPod) -> Pulls:
         """Maps the number of a group to those of its terms that select the incoming pod, each as (kind, topology key,
-        weight). Required terms have the weight 1, because the scheduler's configuration says how much they count.
-        Preferred anti-affinity has a negative weight."""
+        weight). Required terms have the weight 1, because the scheduler's configuration (hardPodAffinityWeight) says
+        how much they count. Preferred anti-affinity has a negative weight."""
         matched = self._matched.get(incoming)
         if matched is None:
             matched = self._matched[incoming] = _Matched()

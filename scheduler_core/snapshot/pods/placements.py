@@ -23,11 +23,11 @@ from scheduler_core.snapshot.remembered import Remembered
 
 Value = TypeVar("Value")
 
-# After so many changes, or one for so many pods of the table, a new table is cheaper than carrying the log on;
-# the exact numbers hardly matter.
+# After this many changes, and one for this many pods of the table, a new table is cheaper than a longer log. The exact
+# numbers hardly matter.
 _CHANGES_PER_TABLE: Final = 2048
 _PODS_PER_CHANGE: Final = 4
-# Remembered counts: a few tens of kilobytes each at 5,000 nodes, a few for each application.
+# Cached counts: a few tens of kilobytes each at 5,000 nodes, a few for each application.
 _REMEMBERED: Final = 8192
 
 
@@ -40,8 +40,8 @@ class Tally(Protocol[Value]):
         ...
 
     def after(self, value: Value, changes: Changes, columns: Columns, table: PodTable) -> Value:
-        """Returns the count after further changes of the placed pods. Must return a new object, because other
-        placements still use `value`."""
+        """Returns the count after further changes of the placed pods. Must not change `value`, because other placements
+        still use it."""
         ...
 
     def basis(self, columns: Columns) -> Hashable:
@@ -92,7 +92,7 @@ class Placements:
         memo: _Memo,
         memo_of_table: _Memo,
         *,
-        width: int,  # the most rows that table and log speak of: at times more than there are
+        width: int,  # the number of rows in table and log, with removed rows
         is_lent: bool = False,
     ) -> None:
         self.table = table
@@ -105,7 +105,7 @@ class Placements:
 
     @classmethod
     def of(cls, pods: Sequence[Pod], columns: Columns) -> Placements:
-        """Returns the placements of these pods. All must be on nodes of `columns`."""
+        """Returns the placements of these pods. All pods must be on nodes of `columns`."""
         return cls._on(PodTable.of(pods, columns.row_of, PodClasses(), AffinityGroups()), Remembered(_REMEMBERED))
 
     @classmethod
@@ -128,13 +128,13 @@ class Placements:
         """Returns the value of this count for the current pods. Several callers share the value, so nothing may change
         it."""
         known = self._memo.get(tally)
-        if known is not None and known.length > self._length:  # placements derived from this one have counted on
+        if known is not None and known.length > self._length:  # derived placements have updated the count
             self._part()
             known = None
         if known is None or known.basis != tally.basis(columns):
             known = self._memo[tally] = self._counted(tally, columns)
         if known.length < self._length:
-            known.over(tally, max(self._width, known.rows))  # the log may name removed rows
+            known.over(tally, max(self._width, known.rows))  # the log may contain removed rows
             changes = Changes(self._log, known.length, self._length)
             known.length, known.value = self._length, tally.after(known.value, changes, columns, self.table)
         known.over(tally, len(columns))
@@ -143,7 +143,7 @@ class Placements:
 
     def _counted(self, tally: Tally[Any], columns: Columns) -> _Counted:
         """Counts the pods of the table. The result does not include the changes in the log."""
-        if self._width > len(columns):  # the table may name removed rows
+        if self._width > len(columns):  # the table may contain removed rows
             self._settle(columns)
         basis, rows = tally.basis(columns), len(columns)
         known = self._memo_of_table.get(tally)

@@ -22,7 +22,7 @@ Rows = NDArray[np.intp]
 # Above so many classes one pass over all pods is quicker than gathering class by class (measured with 150,000 pods).
 _MANY_CLASSES = 64
 
-# Registers keep so many entries without a pod: numbering anew costs the answers, which are few for each entry.
+# `PodClasses` and `AffinityGroups` keep this many unused entries, because numbering again loses their cached answers.
 _SPARE_ENTRIES = 64
 
 

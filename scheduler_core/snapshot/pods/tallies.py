@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 
 
 class UsageTally(Value):
-    """Sums the requests of the pods on each node. `rules` say how a pod's requests are computed."""
+    """Sums the requests of the pods on each node. `rules` says how a pod's requests are computed."""
 
     rules: RequestRules
 
@@ -35,7 +35,7 @@ class UsageTally(Value):
         code_of: dict[tuple[int, int], int] = {}
         codes, names = np.empty(len(table.pods), dtype=np.intp), columns.resource_names
         for index, pod in enumerate(table.pods):
-            # Specs and resize states are shared objects, so equal ones are the same one.
+            # Equal specs are the same object, and so are equal resize states.
             kind = (id(pod.spec), id(pod.resize))
             code = code_of.get(kind)
             if code is None:
@@ -51,7 +51,7 @@ class UsageTally(Value):
         return Usage.of_sums(sums)
 
     def after(self, value: Usage, changes: Changes, columns: Columns, table: PodTable) -> Usage:  # noqa: ARG002
-        # A pod that begins to terminate, or runs under another name, leaves and comes: most changes cancel out.
+        # A pod that begins to terminate, or is replaced under another name, is removed and added: most changes cancel.
         net: dict[tuple[int, int, int], int] = {}
         pods: dict[tuple[int, int, int], Pod] = {}
         for change in changes:
@@ -199,7 +199,7 @@ class PullTally(Value):
 
     def after(self, value: PullsByKey, changes: Changes, columns: Columns, table: PodTable) -> PullsByKey:
         matched = table.affinities.pulls_on(self.incoming)
-        # Pods on a row that was removed were added and removed again.
+        # Changes on a removed row cancel out, because its pods were removed as well.
         relevant = (
             [change for change in changes.of_groups(matched.keys()) if change.row < len(columns)] if matched else []
         )

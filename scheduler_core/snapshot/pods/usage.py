@@ -16,10 +16,10 @@ from scheduler_core.values import Value
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
-# Each stamp is used once, for one or several rows of one count.
+# Each stamp is used once, for one or several nodes of one `Usage`.
 _STAMPS: Final = count(1)
 
-# With one kept addition for so many nodes, adding them up costs less than copying the sums of all nodes.
+# Up to one addition for this many nodes is kept in `added`, because copying the sums of all nodes costs more.
 _NODES_PER_ADDITION: Final = 500
 
 
@@ -32,9 +32,9 @@ class Usage(Value, eq=False, dict=True):
     request the same in both. Arrays are shared and must not be written to.
     """
 
-    base: Ints  # a column per node, without `added`
+    base: Ints  # a column for each node, without the amounts in `added`
     stamps: Ints
-    added: tuple[tuple[int, Ints], ...] = ()  # amounts for single nodes
+    added: tuple[tuple[int, Ints], ...] = ()  # pairs of a row and the amounts to add
 
     @classmethod
     def of_sums(cls, sums: Ints) -> Self:
@@ -106,7 +106,8 @@ class Usage(Value, eq=False, dict=True):
 
 
 def _added_to(sums: Ints, added: Iterable[tuple[int, Ints]]) -> Ints:
-    """Adds these amounts to these columns of `sums`, in place."""
+    """Adds amounts to columns of `sums`, in place. `added` has pairs of a column's position and the amounts to add to
+    this column."""
     for column, line in added:
         sums[:, column] += line
     return sums
