@@ -20,8 +20,8 @@ LINE = (
 
 
 def drawn(count: int, ahead: float, nodes: int, seed: int = 1) -> list[ObservedCycle]:
-    """Return random scheduling cycles. The search after a cycle begins at another node than computed with the
-    probability that `moved` returns."""
+    """Return random scheduling cycles. `moved` gives the probability that the next search does not begin at the
+    computed node."""
     chance, found = random.Random(seed), []
     for _ in range(count):
         refused = chance.uniform(0.0, 0.4)

@@ -1,4 +1,4 @@
-"""Tests the table that shows how much memory each import trick of careen saves in the agent."""
+"""Tests the table that shows how much memory the agent saves by each trick that avoids an import."""
 
 from __future__ import annotations
 

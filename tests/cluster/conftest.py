@@ -1,5 +1,5 @@
-"""Fixtures of the stories (tests with simulated nodes and agents), which share one control plane. Each story starts
-with an empty cluster and empties it at its end.
+"""Fixtures of the tests with simulated nodes and agents (class `Story`). The tests share one control plane. Each test
+starts with an empty cluster and empties the cluster at its end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def story(plane: ControlPlane, tmp_path: Path) -> Iterator[Story]:
 
 @pytest.fixture(scope="module")
 def scene(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """Yield two nodes under the policies of manifests/admission. The tests of one module share these nodes."""
+    """Install the policies of manifests/admission, and yield two nodes with clients. The tests of one module share
+    these nodes.
+    """
     plane.check()
     story = Story(plane, tmp_path_factory.mktemp("scene"))
     with guarded(story) as found:

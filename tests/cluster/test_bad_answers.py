@@ -52,8 +52,8 @@ class Nonsense:
 
 
 def test_agents_treat_an_empty_response_with_status_200_as_an_error(story: Story) -> None:
-    """In each phase, each kind of request gets a response without content. Agents do not take it for an empty list, an
-    empty Node or a successful write."""
+    """In each phase, the first request of each kind gets a response without content. Agents must not treat this
+    response as an empty list, an empty Node or a successful write."""
     theirs = {"key": "example.com/theirs", "value": "1", "effect": "PreferNoSchedule"}
     hosts = story.nodes(4, "--concurrency=2", change=story.behind_proxy)
     for host in hosts:
@@ -80,8 +80,8 @@ def test_agents_treat_an_empty_response_with_status_200_as_an_error(story: Story
 
 
 def writes_a_phase(call: Call, node: str) -> str | None:
-    """Return the phase that a patch of the Node writes, or Idle if the patch removes the phase. Return None for other
-    requests.
+    """Return the phase that a patch of the Node writes, or Idle if the patch removes the phase. Return None if the
+    request does not change the phase.
     """
     if not call.is_patch_of_node(node) or "careen.dev/progress" not in call.annotations:
         return None
@@ -89,7 +89,9 @@ def writes_a_phase(call: Call, node: str) -> str | None:
 
 
 class FirstPatch:
-    """A proxy rule that applies a fault to the first patch of each phase: the first patch that writes the phase."""
+    """A proxy rule that applies a fault to the first patch that writes each phase. The fault is the function `befall`,
+    which may send the request and returns the response.
+    """
 
     def __init__(self, host: Host, befall: Callable[[Callable[[], Answer]], Answer]) -> None:
         self.met: list[str] = []

@@ -53,7 +53,7 @@ def agents_stop(story: Story, hosts: list[Host]) -> None:
 
 
 def test_careen_cleanup_during_a_roll_out_removes_everything_that_careen_wrote_to_nodes(story: Story) -> None:
-    """One node has finished, one drains, one waits, and a person has cordoned the last one."""
+    """One node has rebooted, one node drains, one node waits, and a person has cordoned the last node."""
     done, draining, waiting, theirs = hosts = story.nodes_without_agents(4, *LABELS, "--count-cordoned=false")
     story.wait_for("the nodes are there", lambda: len(story.observer.nodes) == len(hosts))
     story.workloads(deployment("slow", 2, stop_seconds=120, **on_node(draining.name)))

@@ -101,8 +101,8 @@ def test_a_rebooted_node_returns_to_service_despite_an_invalid_config_map(story:
 
 
 def test_the_agent_of_a_rebooted_node_starts_even_if_the_daemonset_is_missing(story: Story) -> None:
-    """The DaemonSet is deleted with `--cascade=orphan`. Its pods stay, and the kubelet starts them again after the
-    boot.
+    """The DaemonSet is deleted with `--cascade=orphan`. The DaemonSet's pods stay, and the kubelet starts them again
+    after the boot.
     """
     (host,) = story.nodes(1, change=lambda host: setattr(host, "boot_seconds", 8.0))
     is_down_for_its_reboot(story, [host])

@@ -1,5 +1,5 @@
-"""Tests DaemonSet pods that are not ready after the reboot. They halt the roll-out only if they were ready before
-it.
+"""Tests DaemonSet pods that are not ready after the reboot. Such pods halt the roll-out only if they were ready before
+the reboot.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def test_a_daemonset_pod_that_was_never_ready_does_not_halt_the_roll_out(story: 
 
 
 def test_a_daemonset_pod_that_becomes_unready_halts_the_roll_out(story: Story) -> None:
-    """The pod is ready before the reboot and stays unready for a while after it."""
+    """The pod is ready before the reboot and stays unready for a while after the reboot."""
     first, second = story.nodes(2, "--verify-timeout=6s", change=lambda host: setattr(host, "pods_after_seconds", 25.0))
     story.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}},

@@ -139,7 +139,7 @@ def has_data(story: Story, prometheus: Prometheus, panel: Panel, query: str, beg
 
 
 def numbers(series: Any) -> list[float]:
-    """Return the values of one series without NaN, which is the result of 0/0."""
+    """Return the values of one series. Leaves out NaN, which is the result of 0/0."""
     pairs = series.get("values") or [series["value"]]
     return [float(text) for _, text in pairs if text != "NaN"]
 
@@ -159,8 +159,8 @@ def selectors(expression: str) -> set[str]:
 
 
 def test_prometheus_understands_every_query_about_the_shadow(prometheus: Prometheus, story: Story) -> None:
-    """Prometheus scrapes no shadow here, so the queries return no data. The test finds only queries that Prometheus
-    refuses.
+    """Prometheus scrapes no `careen shadow` here, so the queries return no data. The test finds only queries that
+    Prometheus refuses.
     """
     story.wait_for("Prometheus is ready", prometheus.is_ready)
     queries = [query for panel in panels("shadow-monitoring") for query in panel.queries]

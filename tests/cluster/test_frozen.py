@@ -1,4 +1,4 @@
-"""Tests agent processes that are suspended for a minute and resume with stale knowledge."""
+"""Tests agent processes that are suspended for a minute. When they resume, they know only an old cluster state."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Freezer:
 
 
 def claims(host: Host) -> Callable[[Call], bool]:
-    """Return a function that says whether a call writes the claim id on the Node. The agent read the lock some time
+    """Return a function that says whether a call writes the claim id on the Node. The agent has read the lock some time
     before this call."""
     return lambda call: call.is_patch_of_node(host.name) and call.annotations.get("careen.dev/phase") == "Claiming"
 

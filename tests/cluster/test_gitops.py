@@ -38,7 +38,7 @@ def kubectl(story: Story, *words: str) -> None:
 
 
 def changed(folder: Path, image: str) -> Path:
-    """Write the manifest with a new image and version, as a commit would change it. Return the file."""
+    """Write the manifest with a new image and version, like a commit in a GitOps repository. Return the file."""
     content = yaml.safe_load(MANIFEST.read_text())
     content["metadata"]["annotations"] = {"example.org/version": image}
     content["spec"]["template"]["spec"]["containers"][0]["image"] = f"registry.example/careen:{image}"
@@ -84,7 +84,9 @@ def test_a_draining_node_writes_its_claim_again_after_kubectl_replace_removed_th
 
 
 def test_a_manifest_that_contains_the_lock_annotation_overwrites_the_lock(story: Story, tmp_path: Path) -> None:
-    """Each apply would overwrite the lock. So the chart refuses the lock annotation in its values."""
+    """Each apply of the manifest overwrites the lock. For this reason, the chart refuses the lock annotation in its
+    values.
+    """
     content = yaml.safe_load(MANIFEST.read_text())
     content["metadata"]["annotations"] = {LOCK_ANNOTATION: '{"nodeID":"manual"}'}
     (tmp_path / "paused.yaml").write_text(yaml.safe_dump(content))

@@ -105,7 +105,7 @@ def test_the_manifests_of_the_repository_are_applied_unchanged() -> None:
 def test_the_sweep_deletes_a_pod_that_a_controller_creates_late(
     story: Story, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The garbage collector deletes such a pod too, but waits for the kubelet of a node that no longer exists."""
+    """The garbage collector deletes the late pod too, but waits for the kubelet of a node that no longer exists."""
     story.workloads()
     wait_for = story.wait_for
 

@@ -27,7 +27,7 @@ WAYS = ["three-way"] if IS_HELM_3 else ["three-way", "server-side"]
 
 
 class Release:
-    """A release of the chart on the story's cluster."""
+    """An installed release of the chart in the test's cluster."""
 
     def __init__(self, story: Story, home: Path, way: str) -> None:
         self.story = story

@@ -21,8 +21,8 @@ def pods_of(story: Story, owner: str) -> list[PodLife]:
 
 
 def put_on(story: Story, host: Host, others: list[Host]) -> None:
-    """Start four Jobs on this node: one will complete, one fails when it is evicted, one belongs to a CronJob, and one
-    is deleted when it ends.
+    """Start four Jobs on this node. One Job will complete, one Job fails when its pod is evicted, one Job belongs to a
+    CronJob, and one Job is deleted as soon as it has ended.
     """
     for other in others:
         story.cordon(other)
@@ -58,8 +58,8 @@ def ends(story: Story, name: str, away_from: Host) -> None:
 
 
 def test_jobs_that_ended_before_the_node_settled_do_not_halt_the_roll_out(story: Story) -> None:
-    """One Job completed elsewhere, one failed because of its eviction, one of a CronJob completed, and one was deleted
-    after its end.
+    """One Job completed on another node, one Job failed because its pod was evicted, one Job of a CronJob completed,
+    and one Job was deleted after its end.
     """
     first, second = hosts = story.nodes(
         2, "--settle-timeout=15s", change=lambda host: setattr(host, "boot_seconds", 8.0)

@@ -28,7 +28,7 @@ FIELDS = {"spec.nodeName": lambda host: host.name}
 
 
 def with_the_image(*files: str) -> list[Object]:
-    """Return kured's objects with careen's image, as the only change."""
+    """Return kured's objects. The only change is careen's image."""
     found = []
     for file in files:
         lines = (MANIFESTS / file).read_text().splitlines()
@@ -39,7 +39,7 @@ def with_the_image(*files: str) -> list[Object]:
 
 
 class InKuredsPlace(Story):
-    """A story with the DaemonSet `kube-system/kured`. The agents start with the arguments of this DaemonSet."""
+    """A test in which the agents start with the arguments of the DaemonSet `kube-system/kured`."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         Cluster.__init__(self, plane, KURED, folder)

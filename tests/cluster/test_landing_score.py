@@ -1,4 +1,4 @@
-"""Tests how forecasts are scored. The tests need no cluster."""
+"""Tests how forecasts are scored: how many pods were placed on a forecast node. The tests need no cluster."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def a_drain(
     budgeted: frozenset[str] = frozenset(),
     lacking: dict[str, int] | None = None,
 ) -> Drain:
-    """Return a drain with these events in this order: "evicted a web", "created b web", "bound b web n2". An owner
-    whose name begins with `job` is a Job. The owner `-` means that the pod has no owner.
+    """Return a drain with the events in `happened`, in this order. An event is "evicted POD OWNER", "created POD OWNER"
+    or "bound POD OWNER NODE", for example "bound b web n2". The owner is a Job if its name begins with `job`. The owner
+    `-` means that the pod has no owner.
     """
     events = []
     for version, text in enumerate(happened):

@@ -101,7 +101,7 @@ def test_a_draining_node_continues_after_the_daemonset_is_deleted_and_recreated(
 
 
 def strip_every_mark(story: Story, host: Host) -> None:
-    """Remove careen's annotations, label and taint from the Node, as a person might. The cordon stays."""
+    """Remove careen's annotations, label and taint from the Node, as a person might do. The cordon stays."""
     seen = story.admin.get(f"/api/v1/nodes/{host.name}")
     annotations = {key: None for key in seen["metadata"]["annotations"] if key.startswith("careen.dev/")}
     taints = [taint for taint in seen["spec"].get("taints", []) if not taint["key"].startswith("careen.dev/")]

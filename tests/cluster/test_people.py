@@ -21,7 +21,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 
 @pytest.fixture
 def scene(story: Story) -> Iterator[Story]:
-    """Yield a story with a workload and three nodes without agents. Afterwards remove the bindings of the roles."""
+    """Start three nodes without agents, and a workload. After the test, remove the bindings of the roles."""
     hosts = story.nodes_without_agents(3)
     story.wait_for("the nodes are there", lambda: len(story.observer.nodes) == len(hosts))
     story.workloads(deployment("web", 3))
@@ -31,7 +31,7 @@ def scene(story: Story) -> Iterator[Story]:
 
 
 def a_person(story: Story, role: str) -> Path:
-    """Create an account that has only this role, and return its kubeconfig."""
+    """Create an account that has only this ClusterRole. Return the path of the account's kubeconfig."""
     account = f"{role}-story"
     story.apply(
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": "default"}},
@@ -47,7 +47,7 @@ def a_person(story: Story, role: str) -> Path:
 
 
 def set_the_stage(story: Story) -> str:
-    """Write a claim into the lock, and a failure on the Node of its holder. Return the name of a pod."""
+    """Write a claim of n02 into the lock, and a failed reboot into the annotations of n02. Return the name of a pod."""
     story.write_lock('{"nodeID":"n02","locks":[{"nodeID":"n02","id":"c2"}],"maxOwners":1}')
     failed = {"careen.dev/phase": "Failed", "careen.dev/reason": "x", "careen.dev/since": "2026-03-04T12:00:00Z"}
     story.admin.patch("/api/v1/nodes/n02", {"metadata": {"annotations": failed}})

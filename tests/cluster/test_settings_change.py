@@ -14,7 +14,9 @@ pytestmark = pytest.mark.cluster
 
 
 def most_down(story: Story, since: float = 0.0, until: float = math.inf) -> int:
-    """Return how many nodes were down at once at most. Counts only the nodes that went down between the two times."""
+    """Return the largest number of nodes that were down at once. Counts only the nodes that went down between the two
+    times.
+    """
     end = time.time()
     return most_at_once(
         span

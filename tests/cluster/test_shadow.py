@@ -30,7 +30,7 @@ percentageOfNodesToScore: 100
 
 
 class Shadow:
-    """Runs `careen shadow` in a separate process until `said` ends it."""
+    """Runs `careen shadow` in a separate process, which the method `said` ends."""
 
     def __init__(self, plane: ControlPlane, folder: Path, name: str, *words: str) -> None:
         self._errors = folder / f"{name}.err"

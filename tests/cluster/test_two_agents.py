@@ -15,8 +15,8 @@ pytestmark = pytest.mark.cluster
 
 
 class Together:
-    """Proxy rules that send the same write of two agents to the server at the same time, so that one of them gets a
-    conflict. The write is the record, before the reboot command, that a reboot follows.
+    """Proxy rules that send the same write of two agents to the server at the same time, so that one of the agents gets
+    a conflict. This write records on the Node that the agent will send the reboot command.
     """
 
     def __init__(self, node: str) -> None:

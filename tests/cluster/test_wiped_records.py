@@ -74,7 +74,7 @@ def test_the_roll_out_continues_after_a_draining_node_loses_its_record(story: St
 
 
 def changed(story: Story, host: Host, **fields: Any) -> str:
-    """Return the node's record with these fields changed."""
+    """Return the record of the node's progress with these fields changed."""
     return json.dumps({**json.loads(story.state(host).annotations[RECORD]), **fields})
 
 

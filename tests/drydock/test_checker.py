@@ -278,9 +278,9 @@ def a_web_pod(*, ready: bool = True) -> dict[str, Any]:
 def test_the_checker_allows_an_outdated_count_of_ready_pods_after_a_late_response(
     answer_seconds: float, found: list[str]
 ) -> None:
-    """The Deployment web has 2 pods. 1 pod is ready while another node drains, 2 pods are ready when n1 is cordoned,
-    and 1 when n1 releases its claim. If an API response was 12 s late, the agent of n1 may have counted 1 ready pod
-    before the cordon, so the checker reports nothing."""
+    """The Deployment web has 2 pods. One pod is ready while another node drains, both pods are ready when n1 is
+    cordoned, and one pod is ready when n1 releases its claim. If an API response was 12 s late, the agent of n1 may
+    have counted 1 ready pod before the cordon, so the checker reports nothing."""
     pods = (
         a_write(1, "pods", "web-1", {}, a_web_pod()),
         a_write(1, "pods", "web-2", {}, a_web_pod()),

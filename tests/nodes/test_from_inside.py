@@ -1,4 +1,4 @@
-"""Tests what an attacker who controls an agent can reach, by a program in the agent's real container."""
+"""Tests what an attacker who controls an agent can reach. The attacker is a program in the agent's real container."""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ def _settled_verdict(verdict: dict[str, Any]) -> dict[str, Any]:
 
 
 def first_difference(want: Mapping[str, Any], got: Mapping[str, Any], field: str, most: int = 3) -> str:
-    """Returns a text for people: the first nodes, or the two values, in which one field differs."""
+    """Returns a text that describes how one field differs between two results: the first nodes with different values,
+    or the two values.
+    """
     if field == "preemption":
         return f"one of {want.get('preemptions')} expected, got {got.get('preemption')}"
     left, right = _settled(field, want.get(field)), _settled(field, got.get(field))
@@ -63,7 +65,9 @@ def first_difference(want: Mapping[str, Any], got: Mapping[str, Any], field: str
 
 
 def _part(one: Any, other: Any) -> Any:
-    """Returns only the plugins whose scores differ, if both values are scores of a node. Otherwise returns `one`."""
+    """If both values are scores of a node, returns the scores in `one` of the plugins whose scores differ. Otherwise
+    returns `one` as it is.
+    """
     if not (isinstance(one, dict) and isinstance(other, dict) and "plugins" in one and "plugins" in other):
         return one
     return {

@@ -16,15 +16,15 @@ def configurations(seed: int, count: int) -> list[dict[str, Any]]:
 
 
 def read_by(oracle: str, written: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the oracle's result for each configuration: {"profiles": {name: {"points", "weights"}}}, or {"error"} if
-    the scheduler would not start."""
+    """Returns the oracle's result for each configuration: {"profiles": {NAME: {"points": …, "weights": …}}} with the
+    plugins of each extension point and their weights, or {"error": …} if the scheduler would not start."""
     lines = "".join(json.dumps(one) + "\n" for one in written)
     ran = subprocess.run([oracle, "configurations"], input=lines.encode(), capture_output=True, check=True)
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
 def read_by_us(written: dict[str, Any]) -> dict[str, Any]:
-    """Returns scheduler_core's result for one configuration, in the form of `read_by`. Only the texts of errors
+    """Returns scheduler_core's result for one configuration, in the same form as `read_by`. Only the texts of errors
     differ."""
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.config.fields import ConfigurationError

@@ -15,8 +15,8 @@ OURS = (sys.executable, "-m", "scheduler_core", "judge")
 
 
 def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """Starts one of the programs on the cases. It writes its results to a file, so that both programs can run at
-    once."""
+    """Starts the program with the cases as its input. The program writes its results to a file, so that both programs
+    can run at once."""
     questions, answers = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115  they live until the answers are read
     for case in cases:
         questions.write(json.dumps(case, separators=(",", ":")).encode() + b"\n")
@@ -26,7 +26,8 @@ def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subp
 
 def finish(started: tuple[subprocess.Popen[bytes], IO[bytes]], *, timeout: float = 3600) -> dict[str, dict[str, Any]]:
     """Waits for the program, and returns its results by case id. Leaves out the cases that scheduler_core does not
-    decide. Raises RuntimeError if the program failed completely; its own message is then on standard error."""
+    decide. Raises RuntimeError if the program failed completely; the message of the program is then on standard error.
+    """
     process, answers = started
     if process.wait(timeout=timeout) not in (0, SOME_CASES_MISSING):
         raise RuntimeError(f"{process.args} ended with exit code {process.returncode}: see its message above")

@@ -13,8 +13,8 @@ StillDiffers = Callable[[list[Case]], list[bool]]
 
 
 def minimise(case: Case, pod: str, still_differs: StillDiffers) -> Case:
-    """Returns the smallest form of the case that still differs. Drops objects in halves, in quarters and one by one,
-    and then fields of the remaining objects."""
+    """Returns the smallest form of the case for which the two results still differ. Drops objects in halves, in
+    quarters and one by one, and then fields of the remaining objects."""
     case = {**case, "pods": [pod], "objects": [o for o in case["objects"] if not _other_asked(o, case["pods"], pod)]}
     step = max(1, len(case["objects"]) // 2)
     while True:
@@ -70,7 +70,9 @@ def _without_fields(case: Case) -> Iterator[Case]:
 
 
 def _paths(case: Case) -> Iterator[tuple[Any, ...]]:
-    """Returns the path of every field and list element that an object may lack, short paths first."""
+    """Returns the path of every field and every list element that can be removed from an object. Short paths come
+    first.
+    """
     found: list[tuple[Any, ...]] = []
 
     def walk(value: Any, path: tuple[Any, ...]) -> None:

@@ -126,7 +126,7 @@ def spread_constraints(draw: st.DrawFn) -> Json:
 
 @st.composite
 def pods(draw: st.DrawFn, name: str, node_names: tuple[str, ...] = ()) -> Json:
-    """Generates a pod: on one of the nodes, or pending if there are no nodes."""
+    """Generates a pod that runs on one of the nodes, or a pending pod if there are no nodes."""
     labels = {
         key: draw(st.sampled_from(values)) for key, values in (("app", APPS), ("tier", ("x", "y"))) if draw(maybe)
     }

@@ -208,7 +208,7 @@ def test_weights_are_applied_and_disabled_plugins_are_skipped() -> None:
 
 @dataclass(frozen=True)
 class RackOnly:
-    """Refuses nodes outside of one rack, and scores by the length of the node's name."""
+    """A plugin that refuses nodes outside of one rack. A node's score is the length of its name."""
 
     rack: str
     name: ClassVar[str] = "RackOnly"

@@ -150,8 +150,8 @@ def test_only_pods_that_fit_on_many_nodes_have_probabilities() -> None:
 
 
 def test_a_nodes_probability_is_the_share_of_search_starts_that_choose_the_node() -> None:
-    """n001 is the best of 150 nodes. A search ends after 100 nodes, so it reaches n001 from two of three possible
-    starts. From each other start it chooses one of the equally good nodes."""
+    """n001 is the best of 150 nodes. A search ends after 100 nodes, so it reaches n001 if it starts at one of 100 of
+    the 150 nodes. If the search starts at another node, it chooses one of the equally good nodes."""
     (pod,) = forecast([*a_cluster(150), a_pod("p", "n000", **CHOOSY)], {"parallelism": 1}).pods
     assert pod.landing[0] == "n001"
     assert pod.shares[0] == pytest.approx(100 / 150, abs=0.02)
@@ -274,9 +274,9 @@ def test_half_of_the_searches_use_a_shuffled_node_order() -> None:
 
 
 def test_a_pod_lands_on_a_forecast_node_in_95_percent_of_cases() -> None:
-    """Three nodes score higher than the others, each with a different score. The test starts the scheduler's search at
-    every third node, with numbers of parallel workers that the forecast does not try. Nearly every pod must be placed
-    on a node of the forecast."""
+    """Three nodes score higher than all other nodes, each with a different score. The test starts the scheduler's
+    search at every third node, with numbers of parallel workers that the forecast does not try. Nearly every pod must
+    be placed on a node of the forecast."""
     objects = a_cluster(150)
     objects += [
         a_pod(f"more-{number}", f"n{number:03}", cpu="1", app="more") for number in range(4, 151) if number % 50

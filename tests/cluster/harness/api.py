@@ -1,6 +1,7 @@
-"""A small client of the Kubernetes API for tests. It sends and receives JSON, with one identity for each client.
+"""A small client of the Kubernetes API for tests. It sends and receives JSON. Each client sends its requests as one
+user.
 
-It deliberately shares no code with careen, so that the tests cannot repeat a mistake of the agents.
+The client deliberately shares no code with careen, so that the tests cannot repeat a mistake of the agents.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ JSON_PATCH = "application/json-patch+json"
 
 
 class ApiError(Exception):
-    """Raised if the server's response is no success. `status` is the HTTP status, and `body` is the Status object."""
+    """Raised if the status of the server's response is not a success. `status` is the HTTP status, and `body` is the
+    Status object.
+    """
 
     def __init__(self, status: int, body: Object) -> None:
         super().__init__(f"{status} {body.get('reason', '')}: {body.get('message', body)}")
@@ -29,7 +32,7 @@ class ApiError(Exception):
 
 
 class Api:
-    """A client of the API server at `server`. It sends `token` and `headers` with every request."""
+    """A client of the API server at `server`. The client sends `token` and `headers` with every request."""
 
     def __init__(
         self, server: str, token: str, certificate_authority: Path, headers: Mapping[str, str] | None = None

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The names of the agents' DaemonSet, which has the lock, and of the agents' ServiceAccount."""
+    """The names of the agents' DaemonSet, whose annotation is the lock, and of the agents' ServiceAccount."""
 
     namespace: str
     daemonset: str
@@ -45,8 +45,8 @@ KURED = Identity(namespace="kube-system", daemonset="kured", account="kured")
 
 
 class Cluster:
-    """The control plane with the observer and the hosts of one story (a test with nodes and agents). `close` ends
-    agents and observer, and `sweep` empties the cluster.
+    """The control plane of one test, with the observer and the simulated hosts. `close` ends the agents and the
+    observer, and `sweep` empties the cluster.
     """
 
     def __init__(self, plane: ControlPlane, identity: Identity, folder: Path) -> None:
@@ -100,8 +100,8 @@ class Cluster:
     # -- waiting
 
     def wait_for(self, sentence: str, condition: Callable[[], T | None], seconds: float = 60) -> T:
-        """Wait until `condition` returns a true value, and return this value. The error of a timeout contains the
-        sentence and the last log lines of the agents.
+        """Wait until `condition` returns a true value, and return this value. If the time runs out, raise an error that
+        contains `sentence` (the expected state, such as "the node is cordoned") and the last log lines of the agents.
         """
         patience = TimeLimit(seconds)  # seconds of an otherwise idle machine: a slow machine makes stories slow
         while True:
@@ -142,7 +142,7 @@ class Cluster:
         return "\n".join(rows)
 
     def pods_are_ready(self, namespace: str = SHOP) -> bool:
-        """Whether every workload in the namespace has all of its pods, and all these pods are ready."""
+        """Whether every workload in the namespace has all of its pods, and whether all these pods are ready."""
         for kind in ("deployments", "statefulsets"):
             for item in self.admin.list(f"/apis/apps/v1/namespaces/{namespace}/{kind}"):
                 status = item.get("status", {})
@@ -187,9 +187,9 @@ class Cluster:
         admin.delete("/api/v1/namespaces/default/events", AT_ONCE)
 
     def _delete_remaining(self) -> list[str]:
-        """Delete the pods and nodes that exist, and return the names of what existed, DaemonSets included. A controller
-        with an old cache creates another pod after its workload was deleted. Its node is gone, and without a further
-        deletion the API server keeps the pod for a minute."""
+        """Delete the remaining pods and nodes. Return the names of the pods, nodes and DaemonSets that still existed. A
+        controller with an old cache may create another pod after its workload was deleted. The node of this pod no
+        longer exists, so the API server would keep the pod for a minute if nobody deleted it again."""
         admin = self.admin
         pods = [pod["metadata"] for pod in admin.list("/api/v1/pods")]
         nodes = [node["metadata"] for node in admin.list("/api/v1/nodes")]

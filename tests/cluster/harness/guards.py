@@ -60,7 +60,7 @@ def policies_on(story: Story) -> Iterator[None]:
 
 
 def keep_parameters_followed(story: Story) -> None:
-    """Install a policy that matches nothing, and leave it installed. Otherwise the API server would stop watching
+    """Install a policy that matches no request, and leave it installed. Without it, the API server would stop watching
     DaemonSets for ever when the last policy is removed (kubernetes/kubernetes#130887).
     """
     name, group = {"name": "tests-follow-daemonsets"}, "admissionregistration.k8s.io/v1"
@@ -82,7 +82,9 @@ def keep_parameters_followed(story: Story) -> None:
 
 
 def _probes(story: Story, unbound: Api) -> list[tuple[str, Callable[[], object]]]:
-    """For each policy, return its name and a request that only this policy refuses."""
+    """Return pairs of a sentence and a function. Each function sends a request that only one of the policies refuses.
+    Its sentence says that this policy is enforced.
+    """
     node = story.admin.list("/api/v1/nodes")[0]["metadata"]["name"]
     pod = story.wait_for("there is a pod", lambda: story.admin.list("/api/v1/pods"))[0]["metadata"]
     mark = {"metadata": {"annotations": {"careen.dev/reason": "probe"}}}
@@ -116,7 +118,7 @@ def guarded(story: Story) -> Iterator[Guarded]:
 
 
 def agent_of(story: Story, host: Host) -> Api:
-    """Return a client whose token is bound to the agent's pod on this host, like the token of the agent."""
+    """Return a client whose token is bound to the agent's pod on this host, like the token of the agent itself."""
     name, uid = _pod_of(story, host) or ("", "")
     bound = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
     return story.plane.client(story.plane.service_account_token(CAREEN.namespace, CAREEN.account, bound_to=bound))

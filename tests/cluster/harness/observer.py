@@ -1,6 +1,6 @@
 """Watches nodes, pods and the lock, and records each event with its time.
 
-Stories and the bench check the recorded values afterwards, in `rules.py` and `figures.py`.
+`rules.py` and `figures.py` read the recorded values afterwards, for the tests and the bench.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class LockSeen:
 
     @property
     def holders(self) -> tuple[str, ...]:
-        """Return the nodes that have a claim. Reads both lock formats of kured. A paused lock has no holders."""
+        """Return the nodes that have a claim in the lock. Reads both lock formats of kured. A paused lock has no
+        holders.
+        """
         try:
             content = json.loads(self.text or "{}")
         except ValueError:
@@ -100,8 +102,8 @@ Take = Callable[[str, Object, float], None]
 
 @dataclass(slots=True, kw_only=True)
 class _Collection:
-    """One watch: its path, the name of the only object that it follows (None: all objects), its handler, and the
-    objects that exist.
+    """One watch: its path, its handler, the objects that exist, and `only`, the name of the single object to follow
+    (None for all objects).
     """
 
     path: str
@@ -114,8 +116,8 @@ class _Collection:
 
 
 class Observer:
-    """Watches nodes, pods and lock until `close`. `node`, `pods` and `lock_now` return the current state, and `seen` is
-    the history.
+    """Watches nodes, pods and lock until `close`. `node`, `pods` and `lock_now` return the current state. `seen` has
+    all recorded states.
     """
 
     def __init__(self, connect: Callable[[], Api], *, daemonset: tuple[str, str], lock_annotation: str) -> None:

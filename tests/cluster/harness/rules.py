@@ -1,5 +1,5 @@
-"""Checks the rules that must hold in every story (a test with nodes and agents), in the records of observer and hosts.
-The functions are pure and share no code with careen.
+"""Checks the rules that must hold in every test with nodes and agents. It reads the records of the observer and of the
+hosts. The functions are pure and share no code with careen.
 
 Each function returns one sentence for each broken rule. The watches of nodes, pods and lock are separate connections,
 so events within `BLUR` seconds have no order.

@@ -1,4 +1,4 @@
-"""Stories: tests with nodes and careen's agents. This file has the actions and checks of stories."""
+"""The actions and checks of a test with simulated nodes and careen's agents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ZONES = ("zone-a", "zone-b", "zone-c")
 
 
 class Story(Cluster):
-    """A story: nodes and agents on a control plane, for one test. The test calls `judge` at the end, then `close`."""
+    """One test with simulated nodes and agents on a control plane. The test calls `judge` at its end, then `close`."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         super().__init__(plane, CAREEN, folder)
@@ -52,7 +52,7 @@ class Story(Cluster):
     def nodes_without_agents(
         self, count: int, *flags: str, zones: int = 3, change: Callable[[Host], None] = lambda host: None
     ) -> list[Host]:
-        """Start nodes as `nodes` does, but without agents. A story calls `start_agents` later."""
+        """Start nodes as `nodes` does, but without agents. The test calls `start_agents` later."""
         self.flags = list(flags)
         hosts = [
             Host(name=f"n{number:02}", zone=ZONES[number % zones], folder=self.folder / "hosts" / f"n{number:02}")
@@ -72,8 +72,8 @@ class Story(Cluster):
         return hosts
 
     def behind_proxy(self, host: Host, alias: str = "") -> Proxy:
-        """Let the agent of this host reach the API server through a proxy. A story passes this method to `nodes` as
-        `change`.
+        """Let the agent of this host reach the API server through a proxy. A test passes this method to `nodes` as the
+        argument `change`.
         """
         proxy = self.proxies[host.name + alias] = Proxy(self.plane.server, self.plane.certificate_authority)
         if not alias:
@@ -104,7 +104,9 @@ class Story(Cluster):
         self.wait_for("the workloads are ready", self.pods_are_ready, 90)
 
     def settings(self, **values: Any) -> None:
-        """Write the ConfigMap that the agents read. Underscores in names become dashes."""
+        """Write the ConfigMap that the agents read. The names of the arguments are the names of the settings, with
+        underscores instead of dashes.
+        """
         content = yaml.safe_dump({key.replace("_", "-"): value for key, value in values.items()})
         path = f"/api/v1/namespaces/{CAREEN.namespace}/configmaps"
         self.admin.patch(f"{path}/careen", {"data": {"config.yaml": content}})
@@ -203,7 +205,9 @@ class Story(Cluster):
         )
 
     def stays(self, sentence: str, condition: Callable[[], bool], seconds: float) -> None:
-        """Check ten times a second, for `seconds` seconds, that the condition is true."""
+        """Check ten times a second, for `seconds` seconds, that the condition is true. `sentence` describes the
+        condition in the error message.
+        """
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             assert condition(), f"no longer true: {sentence}\n{self.describe()}"
@@ -241,7 +245,7 @@ class Story(Cluster):
         )
 
     def requests(self) -> Requests:
-        """Count the agents' requests to the API server since the story began, or since `count_requests_from_now` was
+        """Count the agents' requests to the API server since the test began, or since `count_requests_from_now` was
         called.
         """
         return requests_of(self.plane.audit_events(self._audit_from), CAREEN.user)

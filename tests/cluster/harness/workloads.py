@@ -1,5 +1,5 @@
-"""Builds the workloads of stories (tests with nodes and agents). Most values have defaults, so a story mentions only
-the values on which its result depends."""
+"""Builds the workloads of tests with simulated nodes. Most values have defaults, so a test mentions only the values on
+which its result depends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHOP = "shop"
 
 
 def deployment(name: str, replicas: int, **pod: Any) -> Object:
-    """Build a Deployment. The parameters of `_template` are the options for its pods."""
+    """Build a Deployment. The further arguments are the options of `_template` for its pods."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -51,7 +51,7 @@ def job(name: str, *, runs_for: str = "24h", backoff_limit: int = 6, **pod: Any)
 
 
 def cron_job(name: str, of: Object) -> Object:
-    """Build a suspended CronJob. A story creates its Jobs, as `kubectl create job --from` does."""
+    """Build a suspended CronJob. A test creates its Jobs, as `kubectl create job --from` does."""
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",

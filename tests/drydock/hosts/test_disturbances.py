@@ -27,7 +27,7 @@ async def crashes(nodes: int, seed: int, seconds: float) -> dict[str, list[float
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_pause_between_two_kills_of_one_agent_doubles(seed: int) -> None:
-    """With growing pauses, each agent eventually has enough time to start, to forecast and to drain, even on a slow
+    """Because the pauses grow, each agent finally has enough time to start, to forecast and to drain, even on a slow
     computer."""
     (times,) = run_virtually(crashes(1, seed, 600.0)).values()
     pauses = [later - before for before, later in itertools.pairwise(times)]

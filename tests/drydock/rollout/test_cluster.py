@@ -212,8 +212,8 @@ async def test_a_pod_that_terminates_when_its_host_goes_down_ends_after_the_boot
 
 
 def went_after_boot(cluster: EmbeddedCluster, pod: dict[str, Any], node: str) -> bool:
-    """Whether the pod was removed after the boot of its host. The journal shows this, but a test that polls could miss
-    the moment of the boot.
+    """Whether the pod was removed only after its host had booted. The test reads the journal, because a test that polls
+    could miss the moment of the boot.
     """
     (booted,) = (event.at for event in cluster.hosts.log if (event.what, event.host) == ("booted", node))
     (gone,) = (

@@ -361,8 +361,8 @@ def test_only_a_change_of_the_spec_increases_the_generation(core: client.CoreV1A
 
 
 def test_twelve_concurrent_writers_get_the_lock_one_at_a_time(server: RunningServer) -> None:
-    """Each writer replaces the DaemonSet with its old resourceVersion. careen's rules about claims depend on the
-    conflicts.
+    """Each writer replaces the DaemonSet and sends the resourceVersion that it has read. If the version is old, the
+    server answers with a conflict. The correctness of careen's lock depends on these conflicts.
     """
     server.seed(a_daemon_set("agent"))
     path = "/apis/apps/v1/namespaces/default/daemonsets/agent"

@@ -110,8 +110,8 @@ def test_a_delayed_write_is_applied_after_its_client_has_given_up(server: Runnin
 
 
 def test_a_delayed_write_with_an_old_resource_version_changes_nothing(server: RunningServer) -> None:
-    """A client that gets no response to its write sends another write. This changes the resource version, so the
-    delayed write fails.
+    """A client that gets no response to its write sends another write. The second write changes the resourceVersion, so
+    the delayed first write fails.
     """
     (stored,) = server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.LATE, seconds=0.3)

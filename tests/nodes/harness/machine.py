@@ -221,7 +221,7 @@ def _mount(*words: object) -> None:
 
 
 def _copy_store(store: Path, copy: Path) -> None:
-    """Copy containerd's store. Layers and blobs never change, so they are linked. Databases are copied."""
+    """Copy containerd's store. Layers and blobs never change, so they become hard links. Databases are copied."""
     subprocess.run(["cp", "-al", str(store), str(copy)], check=True)
     for database in copy.glob("**/*.db"):
         database.unlink()

@@ -1,4 +1,4 @@
-"""A story on real nodes: the installation, the actions on the machines, the conditions to wait for, and the verdict."""
+"""The parts of a test on real nodes: installation, actions on the machines, conditions to wait for, final checks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Story:
         self.wait_for("every agent is Ready", self._agents_are_ready)
 
     def install_as_kured(self) -> None:
-        """Apply kured's own manifests with only the image changed, and return when every agent is Ready."""
+        """Apply kured's own manifests, in which only the image is changed, and return when every agent is Ready."""
         self.acts_as(KURED)
         for name in ("kured-rbac.yaml", "kured-ds.yaml"):
             text = (REPOSITORY / "tests" / "cluster" / "kured" / name).read_text()
@@ -79,7 +79,7 @@ class Story:
             self.lab.plane.admin.create(path_of(item), item)
 
     def acts_as(self, identity: Identity) -> None:
-        """Let the story follow the lock and the pods of this DaemonSet. The history starts again."""
+        """Let the observer watch the lock and the pods of this DaemonSet. The observer forgets its earlier records."""
         self.observer.close()
         self.identity = identity
         self.observer = self._observe(identity)
@@ -132,7 +132,9 @@ class Story:
         return self.observer.lock_now().holders
 
     def is_home(self, machine: Machine) -> bool:
-        """Whether the machine has rebooted and its node is in service, without any mark or claim of careen."""
+        """Whether the machine has rebooted and its node is in service, without any mark (label, annotation, taint) or
+        claim of careen.
+        """
         node = self.node(machine)
         at_rest = node.ready and not not_cleaned_up(node) and machine.name not in self.holders()
         return self.rebooted(machine) and at_rest
@@ -190,9 +192,9 @@ class Story:
     # -- judging
 
     def judge(self, *machines: Machine, concurrency: int = 1, reboots: int = 1, lock_was_lost: bool = False) -> None:
-        """Check the rules of a successful story. `machines` (by default all) booted `reboots` times under a claim, and
-        no other machine booted. At most `concurrency` nodes were down at once, and every drained pod was evicted within
-        its budget. No mark of careen is left, and the lock has no claim.
+        """Check that `machines` (by default all) booted `reboots` times under a claim, and that no other machine
+        booted. Check that at most `concurrency` nodes were down at once, and that every drained pod was evicted within
+        its budget. At the end, the nodes have no mark (label, annotation, taint) of careen, and the lock has no claim.
         """
         end = time.time()
         seen = self.observer.seen
@@ -229,7 +231,7 @@ class Story:
         return "\n".join(rows)
 
     def close(self) -> None:
-        """Remove everything that the story created, and start every machine again."""
+        """Remove everything that the test created, and start every machine again."""
         for machine in self.machines:
             if not machine.up:
                 machine.power_on()

@@ -13,7 +13,7 @@ _IMAGE = "example.com/app:1"
 
 
 def web(replicas: int = 4, **pod: Any) -> Object:
-    """Build the Deployment `web`, which most stories protect by a disruption budget. Its pods stop within a second."""
+    """Build the Deployment `web`, which most tests protect by a disruption budget. Its pods stop within a second."""
     return deployment("web", replicas, cpu="10m", memory="8Mi", **pod)
 
 

@@ -1,5 +1,5 @@
-"""Generates cases: a cluster of one flavour (the main topic of the case), and the pods for which both schedulers choose
-a node in it."""
+"""Generates cases. A case is a cluster and the pods for which both schedulers choose a node. Its flavour is the main
+topic of the case."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def case(seed: int, number: int) -> dict[str, Any]:
 
 
 def large_case(seed: int, number: int, size: int) -> dict[str, Any]:
-    """Returns a case of `size` nodes of any flavour, with fewer pods on each node."""
+    """Returns a case with `size` nodes and a random flavour. It has fewer pods on each node than other cases."""
     d = Draw(f"{seed}:large:{number}")
     name, flavour = d.choice([(name, flavour) for name, flavour in FLAVOURS.items() if flavour.nodes[1] > 2])
     return build(
@@ -34,7 +34,9 @@ def large_case(seed: int, number: int, size: int) -> dict[str, Any]:
 
 
 def build(d: Draw, flavour: Flavour, name: str) -> dict[str, Any]:
-    """Returns all objects of one case, in this order: nodes, surroundings, storage, pods."""
+    """Returns a case with a random cluster. Its objects are nodes, namespaces, services, controllers, budgets, storage
+    and pods.
+    """
     count = d.randint(*flavour.nodes)
     width = max(2, len(str(count - 1)))
     nodes = [machines.node(d, f"n{i:0{width}}", tidy=flavour.tidy) for i in range(count)]
@@ -84,7 +86,7 @@ def _placed(d: Draw, flavour: Flavour, storage: Storage, nodes: list[dict[str, A
 
 
 def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns one to four pods for each node, which leave no CPU for another pod of their size."""
+    """Returns one to four pods for each node. They use so much CPU that no further pod of their size fits."""
     found: list[dict[str, Any]] = []
     per_node = d.randint(1, 4)
     for i, node in enumerate(nodes):

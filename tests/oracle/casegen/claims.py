@@ -1,5 +1,5 @@
-"""Generates resource claims. Most of them are already allocated; the others are missing, terminating or not
-allocated."""
+"""Generates ResourceClaims. Most of these claims are already allocated. The other claims are missing, terminating or
+not allocated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.oracle.casegen.draw import Draw
 
 
 def give_claim(d: Draw, pod: dict[str, Any], nodes: list[str]) -> list[dict[str, Any]]:
-    """Makes the pod use one or two claims. Returns the objects that these claims add to the case."""
+    """Makes the pod use one or two ResourceClaims. Returns the objects that these claims add to the case."""
     name = pod["metadata"]["name"]
     found = []
     for i in range(d.choice((1, 1, 2))):

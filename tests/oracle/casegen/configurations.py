@@ -53,8 +53,8 @@ PREPARE_LATE = ("NodeAffinity", "VolumeZone", "NodeVolumeLimits")
 
 
 def configuration(d: Draw, nodes: list[str], *, whole_plugins: bool = False) -> dict[str, Any]:
-    """Returns one configuration, usually with one profile and one or two changes. With `whole_plugins`, it disables no
-    plugin completely."""
+    """Returns one configuration, usually with one profile and one or two changes. With `whole_plugins`, the
+    configuration disables no plugin completely."""
     profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
     for change in d.some([one for one in CHANGES if not (whole_plugins and one in (_bare, _without))], 2):
         change(d, profile, nodes)
@@ -113,7 +113,9 @@ def _added_affinity(d: Draw, profile: dict[str, Any], nodes: list[str]) -> None:
 
 
 def _make_valid(term: dict[str, Any]) -> None:
-    """Makes an affinity valid for plugin arguments, whose validation refuses some values that are valid in a pod."""
+    """Makes an affinity valid as a plugin argument. The validation of plugin arguments refuses some values that are
+    valid in a pod.
+    """
     for field in ("matchExpressions", "matchFields"):
         term[field] = [
             e
@@ -210,8 +212,8 @@ def _without(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
 
 
 def _unprepared(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
-    """Disables preFilter or preScore of some plugins. Some of these plugins work without it, and others end the cycle
-    with an error."""
+    """Disables preFilter or preScore of some plugins. Some of these plugins work without this extension point, and
+    others end the cycle with an error."""
     point = d.choice(("preFilter", "preScore"))
     names = PREPARE_LATE if point == "preFilter" else SCORERS
     _points(profile)[point] = {"disabled": [{"name": name} for name in d.some(names, 2)]}

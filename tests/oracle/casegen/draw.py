@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Draw(random.Random):
-    """A seeded random source. Every value of a case comes from such a source."""
+    """A random source with a seed. Every value of a case comes from a `Draw`."""
 
     def maybe(self, chance: float) -> bool:
         """Returns True with this probability."""

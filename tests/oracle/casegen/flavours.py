@@ -1,5 +1,5 @@
-"""Defines flavours, which are the main topics of cases. Without a flavour, the first filters would refuse nearly every
-pod."""
+"""Defines the flavours: the main topics of the cases. If every case had all topics, the first filters would refuse
+nearly every pod."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flavour:
-    """The probabilities, from 0 to 1, of the things that a case may contain."""
+    """The properties of the cases with one topic. Most properties are the probability, from 0 to 1, that a case or an
+    object has a certain feature.
+    """
 
     weight: int
     nodes: tuple[int, int] = (1, 20)

@@ -135,7 +135,7 @@ def _nominations(d: Draw, case: Case) -> None:
 
 
 def _as_drawn(_d: Draw, _case: Case) -> None:
-    """Adds nothing, because the flavour is enough."""
+    """Adds nothing, because the flavour of this topic is enough."""
 
 
 TOPICS: dict[str, tuple[Flavour, Callable[[Draw, Case], None]]] = {

@@ -62,14 +62,14 @@ def memory(d: Draw) -> str:
 
 
 def scalar_amount(d: Draw, name: str) -> str:
-    """Returns an amount of a scalar resource: devices are counted, huge pages have a size."""
+    """Returns an amount of a scalar resource: a number for devices, and a size for huge pages."""
     if name.startswith("hugepages-"):
         return d.choice(("64Mi", "128Mi", "1Gi", "2Mi"))
     return d.choice(("1", "2", "4", "0"))
 
 
 def pod_labels(d: Draw) -> dict[str, str]:
-    """Returns labels of a pod: nearly always an app, and labels that selectors often use."""
+    """Returns labels of a pod: nearly always an `app`, and often some labels that selectors use."""
     labels: dict[str, str] = {}
     if d.maybe(0.95):
         labels["app"] = d.choice(APPS)

@@ -63,7 +63,7 @@ class Storage:
     """All storage objects of one case. Pods that request volumes add objects."""
 
     def __init__(self, d: Draw, nodes: list[dict[str, Any]], *, wanted: bool, odd: bool = False) -> None:
-        """Creates the storage for `nodes`, which are the Node manifests of the case. Without `wanted`, there are no
+        """Creates the storage for `nodes`, which are the Node manifests of the case. If `wanted` is False, there are no
         storage classes. With `odd`, every state of a claim is equally likely."""
         self.odds = [1] * len(STATES) if odd else list(STATES.values())
         self.nodes = [node["metadata"]["name"] for node in nodes]

@@ -42,8 +42,8 @@ def cache_of(*manifests: Json) -> ClusterCache:
 
 
 def where(cache: ClusterCache) -> dict[str, str]:
-    """Maps each pod to its node. A pending pod has an empty name, and the name of an unknown node has a question
-    mark."""
+    """Maps each pod to the name of its node. The name is empty for a pending pod, and has a question mark if the node
+    is unknown."""
     snapshot = cache.snapshot()
     placed = {pod.name: pod.node_name for pod in snapshot.placed_pods}
     waiting = {pod.name: "" for pod in snapshot.pending}
@@ -269,8 +269,8 @@ def test_a_list_removes_missing_nodes_before_it_adds_new_nodes() -> None:
 
 
 def test_the_cache_forgets_labels_and_specs_of_deleted_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand pod templates come and go. Only a few of their labels, specs, owners, classes and affinity groups stay
-    in memory."""
+    """Pods with a thousand different templates are created and deleted. Only a few of their labels, specs, owners,
+    classes and affinity groups stay in memory."""
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 16)
     cache = cache_of(node("n1"), pod("stays", on="n1"))
     empty = cache.sizes()

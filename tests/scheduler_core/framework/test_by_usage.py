@@ -1,5 +1,5 @@
-"""Tests that columns which depend on the resources used on each node are cached, and that only changed rows are
-computed again."""
+"""Tests columns whose values depend on the resources used on each node. These columns are cached, and only changed rows
+are computed again."""
 
 from __future__ import annotations
 

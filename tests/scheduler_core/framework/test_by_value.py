@@ -1,5 +1,5 @@
-"""Tests rules that read one field of a node. Each rule is evaluated once for each value of the field, and decides for
-all nodes with this value."""
+"""Tests rules that read one field of a node. Each rule is evaluated once for each value of the field, and the result
+applies to all nodes with this value."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_a_prefilter_refusal_applies_to_every_node() -> None:
 
 
 def test_an_extenders_verdict_replaces_the_verdict_of_the_filters() -> None:
-    """The verdict of the extender counts in the message and for preemption, and its node does not pass."""
+    """The message and the preemption use the extender's verdict. The node that the extender refuses does not pass."""
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     refusals = {3: unschedulable("an extender said no"), 2: unresolvable("for good")}
     diagnosis = diagnosis.with_replaced({row: verdict.by("Extender") for row, verdict in refusals.items()})

@@ -1,4 +1,4 @@
-"""Tests plugins that skip all pods with one spec: the runner need not call them, and no result changes."""
+"""Tests plugins that skip all pods with the same spec: the runner need not call them, and no result changes."""
 
 from __future__ import annotations
 

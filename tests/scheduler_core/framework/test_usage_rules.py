@@ -1,4 +1,6 @@
-"""Tests score plugins whose scores depend only on the requests on each node: one column is cached for their sum."""
+"""Tests score plugins whose scores depend only on the requests of the pods on each node. The sum of these scores is
+cached as one column.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def test_a_usage_rule_depends_only_on_usage_and_its_key(
 
 
 def prepared(plugin: Any, manifest: dict[str, Any], snapshot: Snapshot) -> CycleState | None:
-    """Returns the state after the plugin's PreFilter and PreScore; None if the plugin does not score the pod."""
+    """Returns the state after the plugin's PreFilter and PreScore, or None if the plugin does not score the pod."""
     state, pod, nodes = CycleState(), pod_from_manifest(manifest), NodeList(snapshot)
     if hasattr(plugin, "pre_filter") and not plugin.pre_filter(state, pod, nodes).verdict.is_success:
         return None

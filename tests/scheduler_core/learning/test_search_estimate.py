@@ -1,7 +1,8 @@
-"""Tests the estimate of the node at which the scheduler begins its next search for a node. It is learned from bindings,
-and never more certain than the bindings justify.
+"""Tests the estimate of the node at which the scheduler begins its next search for a node. The estimate is learned from
+bindings, and is never more certain than the bindings justify.
 
-The bindings come from scheduler_core's own scheduler. The estimate does not know at which node that scheduler began."""
+The bindings come from scheduler_core's own scheduler. The estimate does not know at which node that scheduler began its
+first search."""
 
 from __future__ import annotations
 
@@ -61,7 +62,9 @@ class HiddenScheduler:
     number: int = 0
 
     def bindings(self, count: int) -> Iterator[tuple[Snapshot, Pod, str]]:
-        """Yields `count` bindings: the cluster before the binding, the pod, and its node."""
+        """Yields `count` bindings. Each binding is a tuple of the cluster before the binding, the pod, and the pod's
+        node.
+        """
         for _ in range(count):
             pod, before = an_incoming_pod(self.number, self.chance), self.world
             self.number += 1

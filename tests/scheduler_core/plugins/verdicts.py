@@ -1,5 +1,5 @@
-"""Returns the verdicts of a plugin, or the result of the whole default profile, for a pod in a cluster made with
-builders."""
+"""Functions that return the verdicts of a plugin, or the result of the whole default profile, for a pod in a cluster
+made with builders."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def filtered(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, str]:
 
 
 def said(verdict: Verdict) -> str:
-    """Returns the verdict's reasons: empty for a pass, and with a leading ! if evicting other pods would not help."""
+    """Returns the verdict's reasons: an empty text for a pass. The text begins with "!" if evicting other pods would
+    not help.
+    """
     return "" if verdict.is_success else ("" if verdict.code == "Unschedulable" else "!") + verdict.message
 
 

@@ -16,7 +16,7 @@ from tests.scheduler_core.plugins.asking import claim, storage_class, using, vol
 
 
 class World:
-    """A cluster with one scheduler that runs one cycle at a time."""
+    """A cluster with one scheduler, which runs one scheduling cycle at a time."""
 
     def __init__(self, *objects: Any, scheduler: Scheduler | None = None) -> None:
         self.scheduler = scheduler or Scheduler()
@@ -30,7 +30,9 @@ class World:
         return built
 
     def step(self, now: float) -> str | FailedCycle | None:
-        """Tries the next pod. Returns the name of its node, or a `FailedCycle`, or None if no pod may be tried now."""
+        """Runs a scheduling cycle for the next pod of the queue. Returns the name of its node, or a `FailedCycle`, or
+        None if no pod may be tried now.
+        """
         queued = self.queue.pop()
         if queued is None:
             return None

@@ -139,8 +139,8 @@ def test_each_drain_begins_with_the_placements_that_the_earlier_drain_left() -> 
 
 @pytest.mark.parametrize(("taint_key", "landing"), [("soft", "n3"), (None, "n2")])
 def test_the_soft_taint_keeps_pods_off_nodes_that_still_have_to_reboot(taint_key: str | None, landing: str) -> None:
-    """n1 and n2 must reboot. n3 need not, but already has a pod. Without the taint the pod of n1 would prefer the empty
-    n2, and would be moved a second time when n2 reboots."""
+    """n1 and n2 must reboot. n3 need not reboot, but already has a pod. Without the taint the pod of n1 would prefer
+    the empty n2, and would be moved a second time when n2 reboots."""
     timeline = rollout(
         a_node("n1"),
         a_node("n2"),

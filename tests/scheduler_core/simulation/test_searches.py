@@ -1,6 +1,6 @@
-"""Tests drains whose scheduler checks only a part of the nodes. The forecast simulates many possible starts of the
-scheduler's search: it misses no node that a pod may get, and calls a pod's node certain only if every start gives this
-node."""
+"""Tests drains whose scheduler checks only a part of the nodes. The scheduler's search may begin at any node. The
+forecast simulates searches from many of these start nodes. It misses no node that a pod may get, and calls a pod's node
+certain only if every search gives this node."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def test_a_forecast_of_a_large_cluster_reports_the_best_score_and_the_runner_up(
 
 
 def test_a_tie_is_reported_even_if_each_scenario_has_one_search() -> None:
-    """`b` fits equally well on two nodes, and `c` fits on only one of these nodes. Three earlier pods divide the
-    searches, so that each scenario has one search."""
+    """`b` fits equally well on two nodes, and `c` fits on only one of these two nodes. The forecast has placed three
+    other pods before, so that each of its scenarios follows only one search."""
     nodes = [a_node("n0000", cpu="64"), *(a_node(f"n{n:04}", cpu="8", two=str(n <= 2)) for n in range(1, 200))]
     before = [a_pod(f"a{n}", "n0000", cpu="200m", app=f"a{n}", nodeSelector={"two": "False"}) for n in range(3)]
     of_two = {"nodeSelector": {"two": "True"}}
@@ -103,7 +103,9 @@ def test_a_tie_is_reported_even_if_each_scenario_has_one_search() -> None:
 
 
 def a_race(smalls: int) -> list[Manifest]:
-    """Returns a cluster in which `big` fits on n0001 alone, if no small pod takes that node first."""
+    """Returns a cluster in which the pod `big` fits only on n0001. It no longer fits if one of the small pods is placed
+    on n0001 first.
+    """
     nodes = [a_node("n0000", cpu="64"), a_node("n0001", cpu="8", only="yes")]
     nodes += [a_node(f"n{number:04}", cpu="8") for number in range(2, 200)]
     small = [a_pod(f"a{number}", "n0000", cpu="200m", app=f"a{number}") for number in range(smalls)]
@@ -176,9 +178,9 @@ def test_a_drain_forecast_calls_an_extender_fewer_than_forty_times() -> None:
 def test_a_forecast_counts_all_search_starts_only_if_it_simulates_few_searches_without_an_extender(
     monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
 ) -> None:
-    """If a forecast simulates only a few searches, it counts all starts in addition. It cannot do so with an extender,
-    because an extender refuses nodes after a search has stopped. With three workers it simulates 158 searches, which
-    are not few."""
+    """If a forecast simulates only a few searches, it also counts the results for every node at which the search may
+    start. With an extender this count is impossible, because an extender refuses nodes after a search has stopped. With
+    three workers the forecast simulates 158 searches, which are not few."""
     given: list[bool] = []
 
     def run_drain(*_: Any, counts_any_start: bool, **__: Any) -> SimpleNamespace:
@@ -195,8 +197,8 @@ def test_a_forecast_counts_all_search_starts_only_if_it_simulates_few_searches_w
 
 
 def test_a_forecast_is_marked_as_incomplete_if_it_did_not_simulate_every_order_of_pods() -> None:
-    """Only one search is followed, because the start and the node order are known and there is one worker. It is
-    unknown which pod of three StatefulSets ends first."""
+    """The start of the search and the order of the nodes are known, and the scheduler has one worker. So the forecast
+    simulates only one search. It is unknown which pod of three StatefulSets ends first."""
     names = [f"n{number:04}" for number in range(150)]
     nodes = [a_node(name, cpu="8", few="yes" if name in names[:3] else "no") for name in names]
     few = {"nodeSelector": {"few": "yes"}}

@@ -68,7 +68,7 @@ class Branch(NamedTuple):
 
 
 def went_on(branch: Branch, drawn: st.DataObject, number: int) -> Branch:
-    """Derives a further snapshot by a random change."""
+    """Derives a new snapshot from this snapshot by a random change."""
     held = sorted(branch.nodes)
     what = drawn.draw(st.sampled_from(("add", "place", "remove", "replace") if held else ("add",)))
     if what == "place":

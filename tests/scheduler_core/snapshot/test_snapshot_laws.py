@@ -292,8 +292,8 @@ def test_a_cordon_equals_loading_a_cordoned_node(objects: list[Json], pending: J
 
 
 def _uncordoned(objects: list[Json], name: str) -> list[Json]:
-    """Returns a list of one object: the node of this name without its cordon. A caller appends the list to the objects,
-    because of two objects with one name the later counts."""
+    """Returns a list with one object: the node of this name without its cordon. A caller appends the list to the other
+    objects. If two objects have the same name, the later object counts."""
     return [
         {**o, "spec": {**o["spec"], "unschedulable": False}}
         for o in objects

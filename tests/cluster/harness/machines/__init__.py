@@ -1,1 +1,1 @@
-"""The programs of a test with nodes: control plane, hosts, agents, Prometheus."""
+"""The programs that the tests with simulated nodes start: control plane, hosts, agents, Prometheus."""

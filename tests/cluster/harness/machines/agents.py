@@ -30,8 +30,8 @@ def careen(
     flags: Callable[[Host], Sequence[str]],
     settings: Mapping[str, str] | None = None,
 ) -> AgentCommand:
-    """Return a command that runs `careen agent` with a kubeconfig for each host. `flags` returns more arguments for a
-    host, and `settings` are environment variables.
+    """Return a command that runs `careen agent` with a kubeconfig for each host. The function `flags` returns
+    additional arguments for a host, and `settings` are environment variables.
     """
 
     def launch(host: Host, token: str) -> Launch:

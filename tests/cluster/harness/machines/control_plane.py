@@ -57,7 +57,9 @@ AUDIT_POLICY = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTimes:
-    """How long a simulated container takes to become ready, and how long it takes to end after its deletion."""
+    """How many seconds a simulated container takes to become ready, and how many seconds it takes to end after its
+    deletion.
+    """
 
     start_seconds: float = 1.0
     stop_seconds: float = 0.5

@@ -1,8 +1,9 @@
 """Simulated hosts: each has a folder with a boot id and a sentinel (a file by which a host says that it needs a
 reboot), an agent process, and a reboot that takes time.
 
-One thread acts as kubelet and machine for all hosts. It kills the agent when the machine goes down, reports to the API
-server like a kubelet, and starts the agent again after the boot. This code does not depend on what an agent does.
+One thread acts as kubelet and machine for all hosts. The thread kills the agent when the machine goes down, reports to
+the API server like a kubelet, and starts the agent again after the boot. This code does not depend on the behaviour of
+the agents.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """The arguments and environment variables of an agent process. An AgentCommand returns them for a host."""
+    """The arguments and environment variables of an agent process. A function of the type AgentCommand returns them for
+    a host.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -44,7 +47,7 @@ AgentCommand = Callable[["Host", str], Launch]
 
 @dataclass(slots=True, kw_only=True)
 class Reboot:
-    """One reboot as the machine saw it. Its times are seconds since the epoch."""
+    """One reboot of a machine, with the times of its steps in seconds since the epoch."""
 
     asked_at: float
     boot_left: str
@@ -371,7 +374,7 @@ class Fleet:
             host.go_down(time.time(), asked_at=time.time(), by_agent=False)
 
     def processor_seconds(self) -> float:
-        """The processor time of all agents since their start, including killed agents."""
+        """Return the processor time of all agents since their start, including killed agents."""
         return sum(agent.processor_seconds() for agent in list(self.agents))
 
     def close(self) -> None:

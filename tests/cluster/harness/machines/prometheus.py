@@ -1,4 +1,4 @@
-"""Starts a real Prometheus. A test can switch an alert on and off, or let it scrape agents and evaluate rules."""
+"""Starts a real Prometheus. A test can switch an alert on and off, or let Prometheus scrape agents and read rules."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ responses.
 
 The agent uses plain HTTP to the proxy. The proxy uses TLS to the server, with the agent's own token. For each call, a
 rule chooses the response that the agent gets. The rule runs in the thread of the call, so it can also delay the
-response, or do something else first.
+response, or change the cluster before the response.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Proxy:
         )
 
     def stream(self, call: Call, headers: dict[str, str]) -> Iterator[bytes]:
-        """Yield the status code of a watch, and then its bytes as they arrive."""
+        """Yield the HTTP status of the response to a watch, and then the bytes of the watch as they arrive."""
         found = self._open(call, headers, preload=False)
         try:
             yield str(found.status).encode()

@@ -1,5 +1,5 @@
-"""Scores forecasts: compares the forecast nodes of a drain with the nodes of the replacements. It compares them for
-each owner, because the replicas of one owner are interchangeable.
+"""Scores forecasts: compares the nodes that a forecast lists for the pods of a drain with the nodes on which the
+replacement pods were placed. Pods are compared for each owner, because the replicas of one owner are interchangeable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from tests.cluster.harness.measures.drains import Drain, PodEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """An owner whose replacements landed on nodes that were not forecast."""
+    """An owner with replacement pods on nodes that the forecast did not list. `said` has the nodes that the forecast
+    listed for each pod, and `went` has the nodes of the replacement pods.
+    """
 
     node: str
     owner: str
@@ -28,7 +30,7 @@ class Miss:
 @dataclass(slots=True, kw_only=True)
 class Score:
     """The counts over several drains. `pods` counts the pods that were forecast to move and were replaced before their
-    node was uncordoned. `superseded` counts the pods that were forecast to move and were not replaced by then.
+    node was uncordoned. `superseded` counts the pods that were forecast to move and were not replaced before that time.
     """
 
     drains: int = 0
@@ -57,7 +59,9 @@ class Score:
 
 
 def score(drain: Drain) -> Score:
-    """Compare the events of one drain with its forecast, and count the hits."""
+    """Compare the forecast of one drain with the drain's events. Count the replacement pods that were placed on a node
+    of the forecast.
+    """
     in_order = not (why := disorder(drain))
     result = Score(drains=1, drains_in_order=int(in_order))
     bound = {event.uid: event.node for event in drain.events if event.kind == "bound"}
@@ -138,8 +142,8 @@ def _stranger(drain: Drain) -> str:
 
 
 def _early(drain: Drain) -> str:
-    """Return which Job replaced a pod sooner than a forecast assumes, as a sentence, or an empty text. Does not check
-    the order of several Jobs."""
+    """Return a sentence that names the Job's pod that was replaced sooner than a forecast assumes, or an empty text.
+    Does not check the order of several Jobs."""
     away: list[PodEvent] = []  # evicted from this node and not replaced yet, Jobs' pods aside
     came = ""
     for event in drain.events:
@@ -167,8 +171,8 @@ def _refused(drain: Drain) -> set[str]:
 
 
 def _unbound_between(events: Sequence[PodEvent], before: PodEvent, after: PodEvent) -> str:
-    """Return the replacement that the first of two evictions caused, if the scheduler bound it after the second
-    eviction. Otherwise return an empty text.
+    """Return the name of the replacement for the pod that was evicted first (`before`), if the scheduler bound this
+    replacement only after the second eviction (`after`). Otherwise return an empty text.
     """
     if not before.owner.startswith("ReplicaSet"):
         return ""

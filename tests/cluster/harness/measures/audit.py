@@ -1,4 +1,4 @@
-"""Counts the requests in an audit log: by verb, by resource, and those that got the status 429."""
+"""Counts the requests in an audit log: by verb, by resource, and those with a response of status 429."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class PodWatch:
         return self
 
     def knows(self, pods: Sequence[Object]) -> bool:
-        """Whether the recorded states of the pods equal the states in `pods`."""
+        """Whether this object has recorded exactly the states that the pods in this list have."""
         return dict(self._seen) == {pod["metadata"]["uid"]: _state(pod) for pod in pods}
 
     def close(self) -> list[PodEvent]:
@@ -135,7 +135,9 @@ def _state(pod: Object) -> tuple[bool, bool, bool]:
 
 
 def owner_title(pod: Object) -> str:
-    """Return the title of a pod's controller as a forecast writes it, or an empty text if there is none."""
+    """Return the title of a pod's controller in the form of a forecast, such as `ReplicaSet varied/app01-5d9`, or an
+    empty text if the pod has no controller.
+    """
     owner = next((owner for owner in pod["metadata"].get("ownerReferences", ()) if owner.get("controller")), None)
     return f"{owner['kind']} {pod['metadata']['namespace']}/{owner['name']}" if owner else ""
 
@@ -208,7 +210,7 @@ class Drainer:
 
     def happened(self, node: str) -> Happened:
         """Drain the node as `drain` does, but without a forecast. The caller can compute the forecast later from the
-        result's `pages`.
+        field `pages` of the result.
         """
         pages, lacking = asyncio.run(self._pages()), self._lacking()
         watch, began = self.watch(), time.time()
@@ -282,7 +284,7 @@ def is_ready(pod: Object) -> bool:
 
 
 def careen_engine(parallel: int = DrainPolicy().parallel, seconds: float = 60) -> Engine:
-    """Return an engine that drains with careen's own plan and evictions, as an agent does."""
+    """Return a function that drains a node with careen's own drain plan and evictions, as an agent does."""
 
     def run(drainer: Drainer, node: str) -> None:
         asyncio.run(_evict_all(drainer.plane, node, DrainPolicy(parallel=parallel), seconds))
@@ -324,7 +326,7 @@ async def _evict_all(plane: ControlPlane, node: str, policy: DrainPolicy, second
 
 
 def kubectl_engine(seconds: int = 60) -> Engine:
-    """Return an engine that drains with `kubectl drain`, which requests all evictions at once."""
+    """Return a function that drains a node with `kubectl drain`, which requests all evictions at once."""
 
     def run(drainer: Drainer, node: str) -> None:
         kubeconfig = str(drainer.plane.folder / "admin.kubeconfig")
@@ -364,7 +366,7 @@ def _collection(item: Object) -> str:
 
 
 def sweep(api: Api, namespace: str) -> None:
-    """Remove workloads, pods and nodes, so that the next cluster starts empty."""
+    """Remove workloads, pods and nodes, so that the next cluster is empty at first."""
     now: dict[str, Any] = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
     for kind in (
         "apps/v1/{}/deployments",

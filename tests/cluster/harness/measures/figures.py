@@ -27,7 +27,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Minimum, median and maximum of some measurements, and their number."""
+    """The minimum, median, maximum and number of several measurements."""
 
     least: float
     median: float
@@ -168,7 +168,7 @@ def rollout(
     asked: Mapping[str, float] | None = None,
 ) -> Rollout:
     """Compute the figures of a roll-out. `asked` maps each host to the time at which it began to need a reboot. Without
-    `asked`, all hosts need one from `start` on.
+    `asked`, all hosts need a reboot from `start` on.
     """
     asked = asked or dict.fromkeys(reboots, start)
     histories = {name: [one for one in seen.nodes if one.name == name] for name in reboots}
@@ -211,7 +211,7 @@ def rollout(
 
 
 def _gaps(locks: Sequence[LockSeen], start: float) -> list[float]:
-    """Return, for each release after which no node holds a claim, the seconds until the next claim."""
+    """For each time at which the last node released the lock, return the seconds until a node took the lock again."""
     gaps = []
     released: float | None = None
     for before, after in pairwise(one for one in locks if one.at >= start):

@@ -1,4 +1,4 @@
-"""Tests that a page of pods is read like single pods, however much text the pods share."""
+"""Tests that the pods of a list page are read like single pods, however much text the pods share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_page(reader: ObjectReader, texts: list[str]) -> list[Any]:
 
 
 def told(found: list[Any]) -> list[str]:
-    """Returns a text for each pod or error, so that two readings can be compared."""
+    """Returns a text for each pod or error, so that a test can compare two ways to read the pods."""
     return [f"{each!r} {each}" for each in found]
 
 

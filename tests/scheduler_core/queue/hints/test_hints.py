@@ -55,7 +55,7 @@ def hints(profile: dict[str, Any] | None = None, version: KubeVersion = NOW) -> 
 
 
 def helps(plugin: str, pod: Pod, resource: Resource, action: Action, old: Any, new: Any, **settings: Any) -> bool:
-    """Whether one of the plugin's hints says that the event may help this pod, which the plugin refused."""
+    """Whether one of the plugin's queueing hints says that the event may help this pod, which the plugin refused."""
     event = ClusterEvent(resource, action)
     return any(hint.event.matches(event) and hint.helps(pod, old, new) for hint in hints(**settings)[plugin])
 

@@ -1,6 +1,6 @@
 """Tests how a forecast accounts for searches that it did not simulate. The scheduler's search may begin at any node.
-For each node, the forecast counts from how many of all possible starts the search would choose the node. The more the
-simulated searches differ, the more this count weighs."""
+For each node, the forecast counts the start positions from which the search would choose this node. The more the
+results of the simulated searches differ, the more weight the forecast gives to this count."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests how a real scheduling cycle may deviate from the computed one: only if one of the scheduler's parallel workers
-is ahead of another."""
+"""Tests when a real scheduling cycle may deviate from the computed cycle: only if one of the scheduler's parallel
+workers is ahead of another worker."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ INCOMING = a_pod("incoming").requesting(cpu="2")
 
 
 def cluster(nodes: int, refusing: int) -> Snapshot:
-    """Returns a cluster in which `refusing` nodes are too small for the pod: every fourth node, beginning with the
-    first."""
+    """Returns a cluster with `nodes` nodes and a pending pod. `refusing` of the nodes are too small for the pod: every
+    fourth node, beginning with the first node."""
     small = frozenset(range(0, 4 * refusing, 4))
     made = [a_node(f"n{number:03}").offering(cpu="1" if number in small else "4") for number in range(nodes)]
     return load_objects(manifests(made, INCOMING))
