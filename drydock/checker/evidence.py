@@ -20,7 +20,7 @@ AGENT_PREFIX = "careen-agent-"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """One write in the API server's journal: the actor, the time in seconds, the object before and after. `before` is
-    empty if the write created the object, `after` if it deleted the object."""
+    empty if the write created the object. `after` is empty if the write deleted the object."""
 
     at: float
     actor: str
@@ -38,9 +38,9 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEvent:
-    """One line of the hosts' log: what happened to the host, and the host's boot id at that time. `need`: it began to
-    need a reboot; `asked`: an agent requested the reboot; `down`: it went down; `booted` and `ready`: it booted, and
-    its kubelet ran again."""
+    """One line of the hosts' log, with the host's boot id at that time. `what` is `need` when the host began to need a
+    reboot, `asked` when an agent requested the reboot, `down` when the host went down, `booted` when the host had
+    booted, and `ready` when its kubelet ran again."""
 
     at: float
     host: str
@@ -72,7 +72,7 @@ class Breach:
 
 
 def agent_node(actor: str) -> str:
-    """Returns the node of an agent, if the actor is an agent; otherwise empty."""
+    """Returns the node of the agent if the actor is an agent. Otherwise returns an empty text."""
     return actor.removeprefix(AGENT_PREFIX) if actor.startswith(AGENT_PREFIX) else ""
 
 
@@ -100,12 +100,12 @@ def boot_id_of(node: Mapping[str, Any]) -> str:
 
 
 def taints_of(node: Mapping[str, Any]) -> set[tuple[str, str, str]]:
-    """Returns key, effect and value of each taint."""
+    """Returns a set with the key, effect and value of each taint."""
     return {(t["key"], t["effect"], t.get("value", "")) for t in (node.get("spec") or {}).get("taints") or ()}
 
 
 def claim_on(node: Mapping[str, Any]) -> str:
-    """Returns the id of the claim that the Node's annotation names; empty if it names none."""
+    """Returns the id of the claim that the Node's annotation names, or an empty text if it names no claim."""
     try:
         record = json.loads(((node.get("metadata") or {}).get("annotations") or {}).get("careen.dev/progress", "{}"))
     except (ValueError, RecursionError):
@@ -114,8 +114,8 @@ def claim_on(node: Mapping[str, Any]) -> str:
 
 
 def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
-    """Returns the claim id of every holder in the lock, by the holder's name. The id is empty if the lock has none for
-    the holder. None if the lock is unreadable."""
+    """Maps the name of each node that holds the lock to its claim id, which is empty if the lock's entry has no id.
+    Returns None if the lock is unreadable."""
     text = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(LOCK_ANNOTATION)
     if not text:
         return {}

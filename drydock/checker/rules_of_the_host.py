@@ -1,4 +1,4 @@
-"""Rules about hosts. After a host needs a reboot, its node is soon tainted, and the host reboots exactly once."""
+"""Rules about hosts. When a host needs a reboot, its node soon gets a taint, and the host reboots exactly once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from drydock.checker.evidence import (
 
 
 def every_need_is_tainted_in_time(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that each node's own agent taints the node within the time limit after the host needs a reboot."""
+    """Checks that, after a host begins to need a reboot, its node's agent taints the node within the time limit."""
     for need in (e for e in evidence.host_log if e.what == "need"):
         times = [
             w.at

@@ -82,7 +82,7 @@ def _node_at(evidence: RolloutTrace, name: str, at: float) -> Mapping[str, Any]:
 
 
 def _cordoner(evidence: RolloutTrace, name: str, at: float) -> str:
-    """Returns the last client that had cordoned the node by that time; empty if there was none."""
+    """Returns the last client that cordoned the node before this time, or an empty text if no client cordoned it."""
     cordons = [
         write for write in writes_to(evidence, "nodes") if write.key[1] == name and write.at <= at and write.cordons
     ]

@@ -29,7 +29,7 @@ _CONSUMED = ("careen.dev/retry", "careen.dev/reboot-now")
 
 def never_more_nodes_down_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
     """Checks that, at every moment, no more nodes are cordoned by agents or rebooting than the concurrency allows. At
-    each cordon by an agent, nodes that are down for other reasons count too."""
+    the moment when an agent cordons a node, nodes that are down for other reasons count too."""
     ours: set[str] = set()
     down_since: dict[str, float] = {}
     nodes: dict[str, Mapping[str, Any]] = {}

@@ -44,7 +44,7 @@ Timeline = list[tuple[float, int]]
 
 
 def _ready_over_time(evidence: RolloutTrace) -> dict[str, Timeline]:
-    """Returns how the number of ready pods of each owner changed over time."""
+    """Maps the uid of each owner to a list of times, with the number of the owner's ready pods from each time on."""
     ready: dict[str, set[tuple[str, str]]] = {}
     lines: dict[str, Timeline] = {}
     for write in writes_to(evidence, "pods"):
@@ -74,8 +74,8 @@ def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _displaced(evidence: RolloutTrace, node: str, since: float, until: float) -> dict[str, str]:
-    """Returns the owners of the pods that the node's agent evicted in this time. Leaves out Jobs, because their pods
-    also end without a drain."""
+    """Returns the owners of the pods that the node's agent evicted between the two times. Leaves out Jobs, because
+    their pods also end without a drain."""
     evicted = [
         w
         for w in writes_to(evidence, "pods")
@@ -90,8 +90,8 @@ def _at(line: Timeline, instant: float) -> int:
 
 
 def _fewest_before(line: Timeline, cordon: float, seconds: float) -> int:
-    """Returns the least number of ready pods that the agent may have counted before the cordon. Ignores the time before
-    all pods were ready for the first time."""
+    """Returns the smallest number of ready pods that the agent may have counted before the cordon. Ignores the time
+    before all pods were ready for the first time."""
     before = [(at, count) for at, count in line if at <= cordon]
     most = max((count for _, count in before), default=0)
     complete = next((at for at, count in before if count == most), cordon)

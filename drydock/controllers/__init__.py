@@ -1,1 +1,3 @@
-"""A minimal kube-controller-manager. Its controllers replace evicted pods, for example. Each has its own file."""
+"""A minimal kube-controller-manager. For example, its controllers replace evicted pods. Each controller has its own
+file.
+"""

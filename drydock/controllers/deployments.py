@@ -84,8 +84,8 @@ def _set_for(deployment: Content, hashed: str, replicas: int) -> Object:
 def _next_sizes(
     deployment: Content, current: Content, old: list[Content], *, old_pods_stand: bool
 ) -> list[tuple[Content, int]]:
-    """Returns the next size of each ReplicaSet. The new one grows as far as maxSurge allows, and the old ones shrink as
-    far as maxUnavailable allows."""
+    """Returns the next number of replicas of each ReplicaSet. The new ReplicaSet grows as far as maxSurge allows, and
+    the old ReplicaSets shrink as far as maxUnavailable allows."""
     wanted = deployment["spec"]["replicas"]
     if deployment["spec"]["strategy"]["type"] == "Recreate":
         # A terminating pod counts too: two versions must never run side by side.
@@ -110,8 +110,8 @@ def _next_sizes(
 
 
 def _share(amount: int | str, of: int, *, upwards: bool) -> int:
-    """Returns an IntOrString as a number. `upwards` is True for maxSurge, which rounds up, and False for
-    maxUnavailable."""
+    """Returns an IntOrString as a number of pods. A percentage is rounded up if `upwards` is True (for maxSurge), and
+    down if it is False (for maxUnavailable)."""
     if isinstance(amount, int):
         return amount
     exact = of * float(amount.rstrip("%")) / 100

@@ -1,7 +1,8 @@
 """Taints unreachable and cordoned nodes, and marks the pods on unreachable nodes as not ready.
 
 Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go. The real controller also evicts the pods of a node
-that stays unreachable for five minutes. This one does not, because a simulated host returns much earlier.
+that stays unreachable for five minutes. This controller does not evict them, because a simulated host returns much
+earlier.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def owner_reference(owner: Content) -> Object:
 
 
 def controller_uid(content: Content) -> str:
-    """Returns the uid of the object's controller; empty if it has none."""
+    """Returns the uid of the object's controller, or an empty text if the object has no controller."""
     references = content["metadata"].get("ownerReferences") or ()
     return next((str(r["uid"]) for r in references if r.get("controller")), "")
 
@@ -73,7 +73,7 @@ def pod_from_template(
 
 
 def write_status(verbs: Verbs, kind: str, content: Content, status: Mapping[str, Any], actor: str) -> None:
-    """Sets these fields of the object's status. Writes nothing if they already have these values."""
+    """Sets these fields of the object's status. Writes nothing if the fields already have these values."""
     now = content.get("status") or {}
     if any(now.get(key) != value for key, value in status.items()):
         metadata = content["metadata"]

@@ -1,5 +1,5 @@
-"""ReplicaSets: creates and deletes pods until their number is the wanted one. The server generates the pods' names.
-Source: pkg/controller/replicaset."""
+"""ReplicaSets: creates and deletes pods until there are as many as `spec.replicas` says. The server generates the pods'
+names. Source: pkg/controller/replicaset."""
 
 from __future__ import annotations
 

@@ -61,7 +61,9 @@ _SCHEDULER_NAME = "default-scheduler"
 
 
 class SchedulerLoop:
-    """Binds pods that name the default scheduler, until cancelled. `decisions` counts the scheduling cycles."""
+    """Binds the pods whose schedulerName is the default scheduler, until cancelled. `decisions` counts the scheduling
+    cycles.
+    """
 
     def __init__(self, verbs: Verbs, *, seed: int) -> None:
         self.decisions = 0

@@ -154,15 +154,15 @@ _UNLESS_ALONE = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
 
 
 def dies_with_us() -> list[str]:
-    """Returns the beginning of a command line with which the kernel ends an agent if the demo is killed. Empty on
-    systems that cannot do that."""
+    """Returns the beginning of a command line that makes the kernel end an agent if the demo is killed. Returns an
+    empty list on a system that cannot do so."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "sh", "-c", _UNLESS_ALONE, "sh", str(os.getpid())] if setpriv else []
 
 
 def _environment() -> dict[str, str]:
-    """Returns this process's environment, without the variables that an agent would read as settings. Adds the path of
-    the package."""
+    """Returns this process's environment without the variables that an agent would read as settings. Adds the folders
+    of careen and scheduler_core to PYTHONPATH."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("CAREEN_", "KURED_", "KUBERNETES_"))}
     roots = [str(Path(package.__path__[0]).resolve().parent) for package in (careen, scheduler_core)]
     kept["PYTHONPATH"] = os.pathsep.join([*roots, *filter(None, [kept.get("PYTHONPATH", "")])])

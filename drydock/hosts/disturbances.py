@@ -1,5 +1,5 @@
-"""Simulates what people do during a roll-out, and failures. The checker then shows whether the agents cope with
-them."""
+"""Simulates failures, and actions of people during a roll-out. The checker then shows whether the agents still behave
+correctly."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def with_cordon(node: dict[str, Any], *, cordoned: bool) -> dict[str, Any]:
 
 
 def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
-    """Puts a taint, a label and an annotation on a node, as a person would. They must still exist at the end."""
+    """Puts a taint, a label and an annotation on a node, as a person would. All three must still exist at the end."""
     name = node_names(count)[-1]
     edit_node(cluster, name, lambda node: with_taint(node, "example.com/spot", "PreferNoSchedule"))
     edit_node(
@@ -96,8 +96,8 @@ def _is_done(cluster: EmbeddedCluster, name: str) -> bool:
 async def crash_agents(crash: Callable[[str], object], names: list[str], chance: random.Random) -> None:
     """Kills one agent after another, in any phase, until cancelled.
 
-    After each crash, an agent is left alone for twice as long as before. Otherwise the only agent of a fleet of one
-    node might be killed again and again before it is ready, and the roll-out would never finish.
+    After each crash of an agent, the time in which this agent is not killed again doubles. Otherwise the only agent of
+    a fleet of one node might be killed again and again before it is ready, and the roll-out would never finish.
     """
     loop = asyncio.get_running_loop()
     spared_until: dict[str, float] = {}

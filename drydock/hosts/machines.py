@@ -77,7 +77,7 @@ class SimulatedHost:
         self.asked_file.unlink(missing_ok=True)
 
     def asked_at(self) -> float | None:
-        """Returns when the reboot was requested, in seconds of the wall clock; None if it was not requested."""
+        """Returns when the reboot was requested, in seconds of the wall clock; or None if no reboot was requested."""
         try:
             return self.asked_file.stat().st_mtime
         except FileNotFoundError:

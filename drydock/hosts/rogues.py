@@ -1,7 +1,7 @@
 """Rogues: agents that misbehave on purpose, one for each rule of the checker. `careen demo --break RULE` runs one of
 them, and must then exit with 1.
 
-A rogue uses an agent's name, and accesses hosts as an agent would. It breaks its rule and does little else.
+A rogue uses an agent's name, and accesses hosts as an agent would. The rogue breaks its rule and does little else.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Scene:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rogue:
     """What a rogue (an agent that misbehaves on purpose) does to break one rule of the checker. `before_the_needs` runs
-    before hosts need reboots, `act` as soon as they do.
+    before the hosts need a reboot, and `act` as soon as they need it.
 
     With `at_the_end`, `act` runs when the roll-out has completed or has reached its time limit, because the rule is
     about the final state.

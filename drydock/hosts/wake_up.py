@@ -1,7 +1,7 @@
 """Waits for an event with a time limit.
 
-`asyncio.wait_for` of Python 3.11 loses a cancellation that arrives in the same loop iteration as the event. A task that
-waits for the cancelled one then never ends. `asyncio.timeout` does not lose it.
+`asyncio.wait_for` of Python 3.11 loses a cancellation that arrives in the same loop iteration as the event. Another
+task that waits for the end of the cancelled task then waits for ever. `asyncio.timeout` does not lose the cancellation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import contextlib
 
 
 async def wait_at_most(changed: asyncio.Event, seconds: float | None) -> bool:
-    """Waits for the event. Returns False if the time ran out first. Without a limit (None), waits until the event."""
+    """Waits for the event. Returns False if the event has not come when the time is over. Without a limit (None), waits
+    until the event comes.
+    """
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(None if seconds is None else max(0.0, seconds)):
             await changed.wait()

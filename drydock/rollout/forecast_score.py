@@ -1,8 +1,9 @@
-"""Counts how often the agents' forecasts were right, without asking the agents.
+"""Counts how often the agents' forecasts were right. It reads the API server's journal, and not the agents' own
+results.
 
-At the cordon, an agent writes on the Node where it expects each pod to land. The journal shows where the replacements
-landed. Replacements of one owner are interchangeable. So they are matched with the owner's evicted pods such that most
-forecasts are right, and each replacement counts once.
+When an agent cordons its node, it writes on the Node where it expects the replacement of each pod to be placed. The
+journal shows where the replacements were placed. Replacements of one owner are interchangeable. So they are matched
+with the owner's evicted pods such that most forecasts are right, and each replacement counts once.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from drydock.checker.evidence import Write, agent_node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastScore:
-    """How many of the evicted pods (`total`) landed on a node of the forecast (`hits`)."""
+    """Counts evicted pods for which the forecast names all possible nodes (`total`). `hits` is how many of their
+    replacements were placed on a node of the forecast.
+    """
 
     hits: int
     total: int
 
 
 def score_forecasts(writes: Sequence[Write]) -> ForecastScore | None:
-    """Returns the score of all drains together; None if no agent wrote a forecast with pods."""
+    """Returns the score of all drains together, or None if no agent wrote a forecast with pods."""
     scores = [
         score
         for write in writes
@@ -90,7 +93,7 @@ def _owner(pod: Mapping[str, Any]) -> str:
 
 
 def _landing(node: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Maps each pod in the annotation careen.dev/forecast to the nodes on which it may land."""
+    """Maps each pod in the annotation careen.dev/forecast to the nodes on which its replacement may be placed."""
     text = (node["metadata"].get("annotations") or {}).get("careen.dev/forecast", "")
     try:
         pods = json.loads(text)["pods"] if text else {}

@@ -12,11 +12,14 @@ from collections.abc import Callable
 
 
 class GaveUp(Exception):
-    """What was waited for did not happen. The message names it, the time waited, and the cause if it is known."""
+    """An expected event did not happen in time. The message names the event, the time waited, and the cause if it is
+    known.
+    """
 
 
 def crowding(ours: int = 0) -> float:
-    """Returns the number of runnable processes per processor, from the load average of the last minute; at least 1.
+    """Returns the number of runnable processes per processor, from the load average of the last minute. The result is
+    at least 1.
 
     `ours` processes are not counted: the processes of a demo must not extend the demo's own limits.
     """
@@ -29,8 +32,8 @@ def crowding(ours: int = 0) -> float:
 class TimeLimit:
     """A time limit, in seconds that an otherwise idle machine would need.
 
-    Call `is_over` at each check. The higher the load, the less the time since the last check counts. The limit begins
-    again when `progress` differs from that of the last check.
+    Call `is_over` at each check. The higher the load, the less the time since the last check counts. The time begins
+    again when the value of `progress` differs from its value at the last check.
     """
 
     def __init__(
@@ -56,8 +59,8 @@ class TimeLimit:
 
     @property
     def waited(self) -> str:
-        """How long the caller waited, for the message of `GaveUp`: for example `after 31 s`, and the load if it was
-        high."""
+        """Returns a text for the message of `GaveUp` that says how long the caller waited, for example `after 31 s`. If
+        the load was high, the text contains the load."""
         crowd = (
             f" on a computer with {self.most_crowded:.0f} processes for each processor"
             if self.most_crowded >= 2

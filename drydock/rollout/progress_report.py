@@ -114,8 +114,8 @@ def _line(node: Mapping[str, Any], placed: list[str], moves: list[EvictionMove],
 
 
 def forecast_words(text: str) -> str:
-    """Returns the forecast as words such as `5 moves, 1 returns`, from the annotation careen.dev/forecast; empty if
-    there is none."""
+    """Returns the forecast in the annotation careen.dev/forecast as a short text such as `5 moves, 1 returns`. Returns
+    an empty text if there is no forecast."""
     try:
         counts = json.loads(text).get("counts", {}) if text else {}
     except (ValueError, AttributeError):

@@ -98,7 +98,9 @@ class RolloutVerdict:
 
 
 class Rollout:
-    """A cluster with its agents. `running_rollout` creates one; `set_up` and `run` then bring it to the verdict."""
+    """A cluster with its agents. `running_rollout` creates the object, and then `set_up` and `run` perform the roll-out
+    and return the verdict.
+    """
 
     def __init__(self, plan: RolloutPlan, cluster: EmbeddedCluster, agents: AgentProcesses | None) -> None:
         self.plan = plan
@@ -110,7 +112,7 @@ class Rollout:
 
     async def set_up(self) -> None:
         """Places the workloads and starts the agents. Raises `GaveUp` if pods or agents do not become ready; the
-        message says which, and why."""
+        message names them and the reason."""
         await self.cluster.wait_until_settled(_SETTLE_SECONDS)
         mark_as_a_person_would(self.cluster, self.plan.nodes)
         if self.agents is not None:

@@ -87,7 +87,7 @@ def sample_workloads(nodes: int) -> list[SampleWorkload]:
     """Returns workloads with about three pods per node. They request less than half of the cluster's CPU, so all pods
     still fit while two nodes are down.
 
-    Two nodes have no replica of the workloads with anti-affinity, except in smaller clusters.
+    The workloads with anti-affinity leave two nodes without a replica, except in small clusters.
     """
     workers = nodes - 1 if nodes >= 4 else nodes
     api, db = max(2, workers // 2), 3 if workers >= 5 else 1
@@ -190,7 +190,7 @@ def _agents(arguments: Sequence[str]) -> Manifest:
 
 
 def daemon_set(name: str, namespace: str, cpu: str) -> Manifest:
-    """Returns a DaemonSet that runs on every node, including the control plane."""
+    """Returns a DaemonSet that runs on every node, including control-plane nodes."""
     template = _template(name, cpu, "64Mi", {"tolerations": [{"operator": "Exists"}]})
     return {
         "apiVersion": "apps/v1",

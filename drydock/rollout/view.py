@@ -16,8 +16,8 @@ _REASON_WIDTH = 70
 
 
 def line_printer(out: TextIO) -> Callable[[RolloutProgress], None]:
-    """Returns a function that shows the progress. Each call prints a line for each node whose phase, readiness or
-    cordon has changed since the last call."""
+    """Returns a function that prints the progress of the roll-out. Each call prints a line for each node whose phase,
+    readiness or cordon has changed since the last call."""
     last: dict[str, tuple[str, bool, bool]] = {}
 
     def show(progress: RolloutProgress) -> None:

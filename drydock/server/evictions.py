@@ -82,8 +82,8 @@ def _budgets_of(verbs: Verbs, pod: Mapping[str, Any]) -> list[Mapping[str, Any]]
 
 
 def _unhealthy_may_go(pod: Mapping[str, Any], budget: Mapping[str, Any]) -> bool:
-    """Whether the pod is unready and may therefore be evicted: the budget always allows that, or has enough healthy
-    pods."""
+    """Whether the pod is unready and may therefore be evicted. The budget must always allow the eviction of unready
+    pods, or have enough healthy pods."""
     if pod_is_ready(pod):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -99,7 +99,9 @@ def pod_is_ready(pod: Mapping[str, Any]) -> bool:
 
 
 def _count_disruption(verbs: Verbs, budget: Mapping[str, Any], pod_name: str, *, dry_run: bool, actor: str) -> None:
-    """Uses up one of the disruptions that the budget allows. Raises if none is left (checkAndDecrement)."""
+    """Uses up one of the disruptions that the budget allows. Raises an error if the budget allows no further disruption
+    (checkAndDecrement).
+    """
     name, status = budget["metadata"]["name"], budget.get("status") or {}
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _refused(f"The disruption budget {name} is still being processed by the server.", retry_after_seconds=10)

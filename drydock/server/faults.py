@@ -63,7 +63,7 @@ def no_faults(_info: RequestInfo, _user: str, _may_be_stale: bool) -> Fault | No
 
 
 def seeded_faults(seed: int, *, suffers: Callable[[str], bool], rates: FaultRates | None = None) -> FaultPlan:
-    """Returns a plan that chooses at random whether a request of the affected users gets a fault, and which one. A
+    """Returns a plan that chooses at random whether a request of the affected users gets a fault, and which fault. A
     watch fails only at its start."""
     chance, rate = random.Random(seed), rates or FaultRates()
 

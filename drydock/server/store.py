@@ -1,7 +1,7 @@
-"""All objects of the embedded cluster, with versions and history. Rules about single kinds are elsewhere.
+"""All objects of the embedded cluster, with versions and history. Rules about single kinds are in other modules.
 
-One counter serves all kinds, like etcd's revision. A change never modifies a stored object but stores a new mapping, so
-that history, watches and the checker may keep references.
+One counter numbers the changes of all kinds, like etcd's revision. A change does not modify a stored object, but stores
+a new mapping. So history, watches and the checker may keep references to old objects.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class HistoryGone(Exception):
 
 
 class Store:
-    """Objects by kind and key, with a history per kind that is long enough for watches to resume."""
+    """The objects, by kind and key. The history of each kind is long enough for watches to resume."""
 
     def __init__(
         self, *, clock: Callable[[], float], history_length: int = 20_000, journal_length: int | None = None
@@ -98,7 +98,7 @@ class Store:
         return self._objects[storage].get(key)
 
     def items(self, storage: Storage, namespace: str = "") -> list[Stored]:
-        """Returns all objects of a kind, sorted by key, as from etcd."""
+        """Returns all objects of a kind. They are sorted by key, as in etcd."""
         found = self._objects[storage]
         return [found[key] for key in sorted(found) if not namespace or key[0] == namespace]
 

@@ -54,7 +54,9 @@ class RunningServer:
         )
 
     def get(self, plural: str, name: str, namespace: str = "") -> dict[str, Any] | None:
-        """Returns the current object, or None. For namespaced kinds, `namespace` is by default `default`."""
+        """Returns the current object, or None if it does not exist. For namespaced kinds, `namespace` is by default
+        `default`.
+        """
         resource = resource_named(plural)
         found = self.store.get(resource.storage, (namespace or ("default" if resource.namespaced else ""), name))
         return None if found is None else dict(found.content)
@@ -82,8 +84,7 @@ async def running_server(*, pod_stop_seconds: float | None = 0.0, **options: Any
 
 
 def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
-    """Removes each pod this many seconds after it was marked as deleted, because tests have no kubelet that would do
-    it."""
+    """Removes each pod this many seconds after it was marked as deleted, because in tests no kubelet stops the pods."""
     pods, loop = resource_named("pods"), asyncio.get_running_loop()
     seen: set[str] = set()
 

@@ -200,8 +200,8 @@ class Verbs:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Stored:
-        """Performs a PUT, which removes fields that the new object lacks. If the new object has a resourceVersion, it
-        must be the newest."""
+        """Performs a PUT, which removes fields that the new object lacks. If the new object has a resourceVersion, this
+        must be the newest version."""
         if (obj.get("metadata") or {}).get("name") not in (None, "", name):
             raise api_errors.bad_request(
                 f"the name of the object ({obj['metadata']['name']}) does not match the name on the URL ({name})"
@@ -354,7 +354,7 @@ class Verbs:
             )
 
     def dependents_of(self, uid: str) -> Iterable[tuple[ResourceType, Stored]]:
-        """Returns every object of any kind that names the object with this uid as an owner."""
+        """Returns every object, of any kind, whose ownerReferences contain this uid."""
         for resource in RESOURCE_TYPES:
             if resource.storage == (resource.group, resource.plural):
                 for item in self.store.items(resource.storage):
@@ -404,8 +404,8 @@ class Verbs:
 def with_condition(
     conditions: list[Object], kind: str, status: str, now: str, *, reason: str = "", message: str = ""
 ) -> list[Object]:
-    """Returns the conditions with this one added or replaced. Its transition time changes only if its status
-    changes."""
+    """Returns the conditions with this condition added or replaced. The transition time of the condition changes only
+    if its status changes."""
     before = next((c for c in conditions if c.get("type") == kind), None)
     since = before.get("lastTransitionTime", now) if before and before.get("status") == status else now
     made: Object = {"type": kind, "status": status, "lastTransitionTime": since}

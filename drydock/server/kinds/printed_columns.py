@@ -16,7 +16,9 @@ Content = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A heading and the function for its cells. `wide` columns appear only with `-o wide`."""
+    """A column of a table: its heading, and the function that returns its cells. `wide` columns appear only with `-o
+    wide`.
+    """
 
     name: str
     cell: Callable[[Content, datetime], Any]

@@ -121,8 +121,8 @@ BY_KIND: dict[tuple[str, str], ResourceType] = {(r.api_version, r.kind): r for r
 
 
 def resource_named(plural: str) -> ResourceType:
-    """Returns the resource with this plural, such as `pods`. If two groups have it, returns the first. Raises KeyError
-    if no group has it."""
+    """Returns the resource with this plural, such as `pods`. If two API groups have a resource of this name, returns
+    the first. Raises KeyError if there is no such resource."""
     for row in RESOURCE_TYPES:
         if row.plural == plural:
             return row

@@ -23,7 +23,9 @@ class RequestInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewRequest:
-    """A request whose object the server fills in and returns without storing it, such as an access review."""
+    """A request such as an access review. The server fills in the object of the request and returns it, but does not
+    store it.
+    """
 
     kind: str
     api_version: str

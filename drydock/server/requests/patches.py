@@ -52,8 +52,8 @@ def _with_value(operation: Any) -> Any:
 
 
 class _Test(TestOperation):
-    """A `test` operation to which a missing member equals null, as in the real server's library. In jsonpatch such a
-    test fails."""
+    """A `test` operation. As in the real server's library, a missing member counts as null. In jsonpatch, a `test` of a
+    missing member fails."""
 
     def apply(self, obj: Any) -> Any:
         with suppress(JsonPointerException):

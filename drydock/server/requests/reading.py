@@ -1,4 +1,4 @@
-"""Parses query, headers and body of a request. Raises 400 for invalid ones."""
+"""Parses query, headers and body of a request. Raises a 400 error if one of them is invalid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _DEFAULT_WATCH_SECONDS = 1800.0
 
 
 async def body_of(request: web.Request) -> dict[str, Any]:
-    """Returns the object in the body, which may be in any supported format; empty if there is no body."""
+    """Returns the object in the body, which may be in any supported format. Returns an empty object if there is no
+    body.
+    """
     raw = await request.read()
     if not raw:
         return {}
@@ -35,7 +37,7 @@ async def body_of(request: web.Request) -> dict[str, Any]:
 
 
 def decoded(raw: bytes) -> Any:
-    """Returns the body's JSON, which need not be an object: a JSON patch is a list."""
+    """Returns the JSON value in the body. The value need not be an object: a JSON patch is a list."""
     try:
         return msgspec.json.decode(raw)
     except msgspec.DecodeError as error:
@@ -43,7 +45,7 @@ def decoded(raw: bytes) -> Any:
 
 
 def wants_table(request: web.Request) -> bool:
-    """Whether the client wants a table. If so, kubectl names Table before plain JSON in its Accept header."""
+    """Whether the client wants a table. kubectl then names Table before plain JSON in its Accept header."""
     return "as=Table" in request.headers.get("Accept", "")
 
 
@@ -56,7 +58,7 @@ def is_dry_run(query: Mapping[str, str]) -> bool:
 
 
 def number(query: Mapping[str, str], name: str) -> int:
-    """Returns a whole number in the query; 0 if it is missing."""
+    """Returns a whole number from the query, or 0 if the query does not contain it."""
     text = query.get(name, "") or "0"
     if not text.isdigit():
         raise api_errors.bad_request(f"{name}: Invalid value: {text!r}: must be a whole number")
@@ -64,7 +66,9 @@ def number(query: Mapping[str, str], name: str) -> int:
 
 
 def selected(query: Mapping[str, str], info: RequestInfo) -> Matches | None:
-    """Returns one predicate that combines the query's label selector and field selector; None if both are empty."""
+    """Returns one predicate that combines the query's label selector and field selector, or None if both selectors are
+    empty.
+    """
     return object_selector(query.get("labelSelector", ""), query.get("fieldSelector", ""), info.resource.storage)
 
 

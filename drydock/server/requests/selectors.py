@@ -44,8 +44,8 @@ def _label_term(part: str) -> Matches:
 
 
 def label_selector_from_object(selector: Mapping[str, Any] | None) -> Matches:
-    """Returns a predicate from a `metav1.LabelSelector`. An absent selector matches nothing, an empty one
-    everything."""
+    """Returns a predicate from a `metav1.LabelSelector`. An absent selector matches nothing, and an empty selector
+    matches everything."""
     if selector is None:
         return lambda _labels: False
     equal: Mapping[str, str] = selector.get("matchLabels") or {}
@@ -135,8 +135,8 @@ def _field_text(obj: Mapping[str, Any], path: str) -> str:
 
 
 def object_selector(label_text: str, field_text: str, storage: tuple[str, str]) -> Matches | None:
-    """Returns one predicate on objects that combines a request's label selector and field selector; None if both are
-    empty."""
+    """Returns one predicate on objects that combines a request's label selector and field selector, or None if both
+    selectors are empty."""
     if not label_text.strip() and not field_text.strip():
         return None
     by_label, by_field = label_selector_from_text(label_text), field_selector_from_text(field_text, storage)
