@@ -58,7 +58,7 @@ ENGINES: Mapping[str, tuple[str, Engine, Mapping[str, Any]]] = {
 
 
 def main() -> None:
-    """Prints a table for each draining program."""
+    """Prints a table for each program that drains nodes, such as `kubectl drain`."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -89,7 +89,9 @@ def measured(
 
 
 def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains: int) -> Score:
-    """Drains `drains` different nodes of the cluster, one after another, and returns the score of their forecasts."""
+    """Drains `drains` different nodes of the cluster, one after another. Returns the score of the forecasts of these
+    drains.
+    """
     apply(plane.admin, cluster.nodes)
     apply(plane.admin, cluster.workloads)
     drainer, result = Drainer(plane, engine), Score()
@@ -131,12 +133,12 @@ def _cells(each: Score) -> Iterator[str]:
 
 
 def share(part: int, whole: int) -> str:
-    """Returns hits, total and percentage as text: "3 of 4 (75.0 %)"."""
+    """Returns the number of hits, the total and the percentage as text, for example "3 of 4 (75.0 %)"."""
     return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "-"
 
 
 def misses(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
-    """Returns the lines of a page that list each wrong forecast with its reason."""
+    """Returns lines of Markdown that list each wrong forecast with its reason."""
     found = [(name, miss) for name, each in rows for miss in each.misses]
     if found:
         yield "\nMisses:\n"

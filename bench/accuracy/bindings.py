@@ -1,5 +1,5 @@
-"""Reads the bindings of a recorded drain, one after another. Each binding comes with the state of the cluster that a
-watch showed just before this binding."""
+"""Reads the bindings of a recorded drain, one after another. Each binding comes with the state of the cluster just
+before the binding, as a watch showed it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _DAY = 24 * 60 * 60
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The binding of a pod to a node, and the cluster before this binding. `pod` is None if only the pod's name is
-    known.
+    """The binding of a pod to a node, and the cluster before this binding. `pod` is None if the record contains only
+    the name of the pod.
     """
 
     before: Snapshot
@@ -33,10 +33,11 @@ class Binding:
 
 
 def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
-    """Yields the bindings during the drain, then those after the uncordon, which only the scheduler's log has.
+    """Yields the bindings during the drain, and then the bindings after the uncordon. Only the scheduler's log contains
+    the later bindings.
 
-    The records have events only for pods in the namespace of the drained workloads. The pod of any other binding is
-    None, unless a listed pod had the same name and no node.
+    The records have events only for pods in the namespace of the drained workloads. For a pod of another namespace,
+    `Binding.pod` is None, unless a listed pod without a node had the same name.
     """
     watched = _Watched(listed.with_node_cordoned(record.node))
     bound = {event.title for event in record.events if event.kind == "bound"}
@@ -66,8 +67,8 @@ def others(record: DrainRecord) -> tuple[int, float]:
 
 
 def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[str, list[tuple[str, str]]]:
-    """Groups the bindings of pods that are not in `known` by the pod of `known` that was bound next according to the
-    log. Bindings after the last pod of `known` have the key ""."""
+    """Returns the logged bindings, as (pod, node), of the pods that are not in `known`. The bindings are grouped by the
+    pod of `known` whose binding follows in the log. Bindings after the last pod of `known` have the key ""."""
     found: dict[str, list[tuple[str, str]]] = {}
     waiting: list[tuple[str, str]] = []
     for title, node in logged:
@@ -80,7 +81,9 @@ def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[
 
 
 class _Watched:
-    """The cluster after the events that were read so far. `coming` has each pod that waits for a node, by its name."""
+    """The cluster after the events that were read so far. `coming` maps the names of the pods that wait for a node to
+    these pods.
+    """
 
     def __init__(self, world: Snapshot) -> None:
         self.world = world
@@ -101,11 +104,11 @@ class _Watched:
             yield self.bound(event.title, event.node)
 
     def decided_before(self, event: PodEvent, later: Sequence[PodEvent]) -> Sequence[PodEvent]:
-        """Returns the bindings that the scheduler decided before this event's binding, although they were seen just
-        after it.
+        """Returns the binding events that were seen just after the binding `event`, although the scheduler made these
+        decisions earlier.
 
-        As in `careen shadow`, these are the bindings of pods that were created before this pod and have at least its
-        priority.
+        As in `careen shadow`, these are the bindings of pods that were created before the pod of `event` and have at
+        least the same priority.
         """
         pod = self.coming.get(event.title)
         if event.kind != "bound" or pod is None:

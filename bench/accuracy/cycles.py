@@ -49,9 +49,10 @@ _BOUNDS = (0.0, 0.02, 0.05, 0.1, 0.2, 1.01)
 
 @dataclass(frozen=True, slots=True)
 class ObservedCycle:
-    """One scheduling cycle. `refused` is the share of the processed nodes that refused the pod (None if all nodes were
-    processed). The next cycle's search began `start_off` nodes after the computed node. `is_node_right`: the pod got
-    the computed node. `is_best`: the pod got one of the nodes with the best score."""
+    """One recorded scheduling cycle, compared with the computed cycle. `refused` is the share of the processed nodes
+    that refused the pod, from 0 to 1 (None if all nodes were processed). `start_off` is how many nodes after the
+    computed node the next search began. `is_node_right` says that the pod got the computed node, and `is_best` that it
+    got one of the nodes with the best score."""
 
     refused: float | None
     start_off: int
@@ -81,16 +82,16 @@ def main() -> None:
 
 
 def halves_of(drains: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Divides the drains into two halves. The first half has the drains of every second cluster, the second half has
-    those of the other clusters."""
+    """Divides the drains into two halves. The first half has the drains of every second cluster, and the second half
+    has the drains of the other clusters."""
     clusters = list(dict.fromkeys(path.parent for path in drains))
     fitted = frozenset(clusters[::2])
     return [each for each in drains if each.parent in fitted], [each for each in drains if each.parent not in fitted]
 
 
 def observed(path: Path) -> list[ObservedCycle]:
-    """Returns the drain's cycles whose pods are known. Returns an empty list if the scheduler's log shows the bindings
-    in another order than the recorded watch events."""
+    """Returns the scheduling cycles of the drain for the pods that the record knows. Returns an empty list if the
+    scheduler's log shows the bindings in another order than the recorded watch events."""
     record = read(path)
     seen = [each for each in bindings(record, load_pages(record.happened.pages)) if each.pod is not None]
     starts = _starts(record)
@@ -124,8 +125,8 @@ def _observed(result: CycleResult, processed: int, node: str) -> ObservedCycle:
 
 
 def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> Iterator[str]:
-    """Yields the lines of the report: the parameters that fit the first half best, how well they and the current
-    parameters describe both halves, and the tables."""
+    """Yields the lines of the report. It names the two parameters that fit the first half best. It says how well these
+    parameters, and the parameters that scheduler_core uses now, describe both halves. The tables follow."""
     ahead, nodes = fit(fitted)
     yield f"Best fit of the fitted half: in {ahead:.0%} of the cycles one worker is ahead of another, by {nodes} nodes."
     used = (deviations.AHEAD, deviations.NODES_AHEAD)
@@ -142,28 +143,31 @@ def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> 
 
 
 def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:
-    """Returns the two parameters for which the observed starts of searches are the most likely: how often one of the
-    scheduler's parallel workers is ahead of another, and by how many nodes."""
+    """Returns the two parameters for which the observed starts of searches are the most likely. The first is the share
+    of the cycles in which one of the scheduler's parallel workers is ahead of another worker. The second is the number
+    of nodes by which it is ahead."""
     grid = product((each / 50 for each in range(5, 45)), range(2, 25))
     return max(grid, key=lambda pair: likelihood(cycles, *pair))
 
 
 def likelihood(cycles: Sequence[ObservedCycle], ahead: float, nodes: int | None) -> float:
     """Returns the mean log-likelihood of the observed starts of the next searches. Leaves out cycles that processed
-    every node. If `nodes` is None, every start differs from the computed one with the same probability `ahead`."""
+    every node. If `nodes` is None, each search starts at another node than the computed node with the same probability
+    `ahead`."""
     right = [(each.is_start_right, moved(each.refused, ahead, nodes)) for each in cycles if each.refused is not None]
     return sum(log(1.0 - part if is_right else part) for is_right, part in right) / max(1, len(right))
 
 
 def moved(refused: float, ahead: float, nodes: int | None) -> float:
-    """Returns the probability that the next search does not begin at the computed node, limited to 0.01 to 0.99."""
+    """Returns the probability that the next search does not begin at the computed node. The result is at least 0.01 and
+    at most 0.99.
+    """
     part = ahead if nodes is None else ahead * (1.0 - (1.0 - refused) ** nodes)
     return min(0.99, max(0.01, part))
 
 
 def table(cycles: Sequence[ObservedCycle]) -> Iterator[str]:
-    """Yields the lines of a table. Each row is about the cycles in which a certain share of the nodes refused the
-    pod."""
+    """Yields the lines of a table. The cycles are grouped in rows by the share of the nodes that refused the pod."""
     yield f"| {' | '.join(HEADER)} |"
     yield f"|{'---|' * len(HEADER)}"
     yield _row("every node processed", [each for each in cycles if each.refused is None])

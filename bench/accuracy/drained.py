@@ -1,4 +1,4 @@
-"""Drains real clusters whose scheduler checks only a part of the nodes, and records what happened."""
+"""Drains nodes of real clusters whose scheduler checks only a part of the nodes for each pod. Records these drains."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CHURN = "churn"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterKind:
-    """A kind of cluster: how many such clusters are drained, their sizes, and their other properties."""
+    """A kind of cluster: the number of the clusters to drain, their sizes, and their other properties."""
 
     title: str
     clusters: int = 1
@@ -117,8 +117,8 @@ def _plane(folder: Path, guardian: Guardian, like: ClusterKind) -> ControlPlane:
 
 def next_start(log: bytes, nodes: int) -> int:
     """Returns the position of the node at which the scheduler's next search starts. A cycle that binds its pod moves
-    the start by the number of nodes that it evaluated. A cycle that fails does not move it, because it evaluates all
-    nodes."""
+    this position by the number of nodes that the cycle evaluated. A failed cycle evaluates all nodes, so the position
+    stays the same."""
     return sum(int(each[1]) for each in _EVALUATED.finditer(log)) % nodes
 
 
@@ -130,8 +130,8 @@ def _make_again(admin: Api, cluster: VariedCluster) -> None:
 
 
 def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
-    """Restarts the scheduler and waits until it has read the nodes. Returns the length of its log before the
-    restart."""
+    """Restarts the scheduler and waits until it has read the nodes. Returns the length of the scheduler's log before
+    the restart."""
     plane.stop_scheduler()
     begins = len(_log(plane))
     plane.start_scheduler()
@@ -143,8 +143,8 @@ def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
 
 @contextmanager
 def _churn(plane: ControlPlane, like: ClusterKind) -> Iterator[None]:
-    """Creates and deletes pods, some of them by a CronJob, while the block runs. Does nothing if the kind has no
-    churn."""
+    """Creates and deletes pods, some of them by a CronJob, during the `with` block. Does nothing if the kind of cluster
+    has no churn."""
     if not like.has_churn:
         yield
         return

@@ -32,8 +32,8 @@ _WORKERS = (1, 2, 4, 8, 16)
 
 
 class Counted(Value, kw_only=True):
-    """The drains of one cluster: how many pods got a node (`landings`), and for how many of them (`inside`) the
-    forecast named that node. The forecast followed `searches` possible node searches of the scheduler."""
+    """The drains of one cluster. `landings` is the number of pods that got a node. `inside` is the number of pods whose
+    node was in the forecast. The forecast followed `searches` possible searches of the scheduler for a node."""
 
     nodes: int
     searches: int
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def cluster_of(folder: Path, nodes: int) -> Snapshot:
-    """Returns the cluster that `make bench-plan` uses, from the same dump."""
+    """Returns the cluster of `make bench-plan`, read from the same dump."""
     dump = folder / f"{nodes}-1.json.gz"
     if not dump.exists():
         dump.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,8 @@ def cluster_of(folder: Path, nodes: int) -> Snapshot:
 
 def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -> Iterator[Counted]:
     """Chooses `drains` nodes at random. Simulates the drain of each node `times` times, each time with one random
-    search, and compares the result with two forecasts: one follows the fewest searches, the other one all of them."""
+    search. Compares the results with two forecasts: the first forecast follows the fewest searches, and the second
+    forecast follows all searches."""
     scheduler, nodes = Scheduler(), len(snapshot.nodes)
     drained = chance.sample(snapshot.node_names, drains)
     landed = {

@@ -53,7 +53,9 @@ LEAST_BINDINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class LearnedPair:
-    """Two forecasts of one drain: one with what was learned from earlier bindings, and one without."""
+    """The scores of two forecasts of one drain. `learned` used what was learned from earlier bindings, and `without`
+    did not.
+    """
 
     cluster: str
     without: Score
@@ -118,7 +120,7 @@ def judge(drains: Sequence[Path]) -> list[LearnedPair]:
 
 
 def learned_from(done: DrainRecord, listed: Snapshot, estimate: SearchEstimate, scheduler: Scheduler) -> SearchEstimate:
-    """Updates, with the drain's bindings, what is known about the start of the scheduler's next search."""
+    """Returns the estimate of where the scheduler's next search starts, updated with the bindings of the drain."""
     for seen in bindings(done, listed):
         if seen.pod is None:
             estimate = estimate.after_unknown_binding(seen.before)
@@ -145,7 +147,7 @@ def _pair(done: DrainRecord, listed: Snapshot, estimate: SearchEstimate, schedul
 
 def section(pairs: Sequence[LearnedPair]) -> Iterator[str]:
     """Returns the lines about one kind of cluster: a row for each cluster, the total with a confidence interval, and
-    each wrong forecast."""
+    the list of wrong forecasts."""
     rows = [
         (name, [pair for pair in pairs if pair.cluster == name]) for name in dict.fromkeys(p.cluster for p in pairs)
     ]

@@ -1,6 +1,6 @@
-"""Stores recorded drains in files: the cluster, the listed objects, the start of the scheduler's search, and the
-result. After a change of scheduler_core, the drain in such a file can be forecast and scored again without a control
-plane."""
+"""Stores recorded drains in files: the cluster, the listed objects, the node at which the scheduler's search started,
+and the result. After a change of scheduler_core, the drain in such a file can be forecast and scored again without a
+control plane."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.cluster.harness.measures.drains import Happened, PodEvent
 
 
 class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One drain. `start` is where the scheduler's next search began when the objects were listed. `log` is the
-    scheduler's log until the node was uncordoned."""
+    """One drain. `start` is the position of the node at which the scheduler's next search began when the objects were
+    listed. `log` is the scheduler's log until the node was uncordoned."""
 
     kind: str
     seed: int
@@ -30,13 +30,13 @@ class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cluster(self) -> str:
-        """The cluster's name in tables."""
+        """The title of the cluster in tables: its seed and its number of nodes."""
         return f"{self.seed}: {self.size} nodes"
 
     @property
     def happened(self) -> Happened:
-        """What is known of the drain: the API objects before it, the events of the pods during it, and how long it
-        lasted."""
+        """The recorded facts about the drain: the API objects before the drain, the events of the pods during the
+        drain, and its length in seconds."""
         return Happened(
             node=self.node,
             pages=[page.encode() for page in self.pages],
@@ -60,5 +60,5 @@ def read(path: Path) -> DrainRecord:
 
 
 def paths(folder: Path) -> Iterator[Path]:
-    """Returns the paths of all records, by cluster, in the order in which they were written."""
+    """Yields the paths of all records, one cluster after another, in the order in which they were written."""
     yield from sorted(folder.glob("*/*.json.gz"), key=lambda path: (path.parent.name, path.name))

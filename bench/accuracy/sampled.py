@@ -45,8 +45,8 @@ _RESAMPLES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two forecasts of one drain: one without and one with knowledge of where kube-scheduler's next search for a node
-    starts."""
+    """The scores of two forecasts of one drain: one forecast knew where kube-scheduler's next search for a node starts,
+    and the other forecast did not."""
 
     kind: str
     cluster: str
@@ -93,8 +93,8 @@ def begun(parser: argparse.ArgumentParser, name: str) -> tuple[argparse.Namespac
 
 
 def seed_of(folder: Path, wanted: int | None) -> int:
-    """Returns the seed that the folder stores. If it stores none, first stores `wanted`, or a random seed if `wanted`
-    is None."""
+    """Returns the seed that is stored in the folder. If no seed is stored, first stores `wanted`, or a random seed if
+    `wanted` is None."""
     kept = folder / "seed"
     if not kept.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ def record(folder: Path, kind: str, seed: int, clusters: int, drains: int) -> No
 
 
 def judged(folder: Path, kinds: Sequence[str], *, anew: bool) -> list[Pair]:
-    """Computes missing scores, or with `anew` every score, in parallel. Returns the scores of all recorded drains."""
+    """Computes missing scores in parallel, or all scores with `anew`. Returns the scores of all recorded drains."""
     chosen = [path for path in paths(folder) if path.parent.name.split("-")[0] in kinds]
     with ProcessPoolExecutor() as processes:
         list(processes.map(judge, [path for path in chosen if anew or not _score_of(path).exists()]))
@@ -141,7 +141,7 @@ def _score_of(path: Path) -> Path:
 
 def section(pairs: Sequence[Pair]) -> Iterator[str]:
     """Returns the lines about one kind of cluster: a row for each cluster, the total with a confidence interval, and
-    each wrong forecast."""
+    the list of wrong forecasts."""
     clusters = dict.fromkeys(pair.cluster for pair in pairs)
     rows = [(name, [pair for pair in pairs if pair.cluster == name]) for name in clusters]
     yield f"\n| {' | '.join(HEADER)} |"
@@ -171,8 +171,8 @@ def total(scores: Sequence[Score]) -> Score:
 
 
 def interval(scores: Sequence[Score], chance: random.Random) -> tuple[float, float]:
-    """Returns a confidence interval of the share of right forecasts. It resamples drains instead of pods, because the
-    nodes that the pods of one drain get depend on each other."""
+    """Returns a confidence interval for the share of right forecasts. The function resamples drains instead of pods,
+    because the nodes of the pods in one drain depend on each other."""
     shares = []
     for _ in range(_RESAMPLES):
         drawn = chance.choices(scores, k=len(scores))

@@ -126,7 +126,7 @@ def compile_as_the_image(folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs the agent as a process within the block and ends it by SIGTERM."""
+    """Runs the agent as a process during the `with` block, and ends the process by SIGTERM."""
     (folder / "var/run").mkdir(parents=True, exist_ok=True)
     (folder / "boot_id").write_text("boot-1\n")
     kubeconfig = server.write_kubeconfig(folder / "kubeconfig", user="agent")
@@ -218,8 +218,8 @@ def idle(server: RunningServer, folder: Path, seconds: float) -> None:
 
 
 def with_everything(server: RunningServer, folder: Path, seconds: float) -> None:
-    """Measures the memory of an agent that uses every feature, while the result of a Prometheus query keeps the node
-    from rebooting, and prints it."""
+    """Measures the memory of an agent that uses every feature, and prints the result. Meanwhile a Prometheus query
+    keeps the node from rebooting."""
     (folder / "var/run").mkdir(parents=True)
     with a_quiet_prometheus() as url, an_agent(server, folder, *everything(folder, url)) as process:
         wait_until_tainted(server, expected=True)
@@ -247,7 +247,7 @@ def is_tainted(node: dict[str, Any] | None) -> bool:
 
 
 def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60) -> float:
-    """Waits until the Node has the soft taint, or no longer has it. Returns the waited seconds."""
+    """Waits until the Node has the soft taint, or until the taint is gone. Returns the waited seconds."""
     started = time.monotonic()
     while is_tainted(server.get("nodes", NODE)) is not expected:
         if time.monotonic() - started > limit:
@@ -257,8 +257,8 @@ def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60)
 
 
 def taints(server: RunningServer, folder: Path, times: int) -> None:
-    """Measures how fast the agent sets and removes the taint, while the need of a reboot begins and ends repeatedly. A
-    lock that a person holds and a closed reboot window prevent the reboot."""
+    """Measures how fast the agent sets and removes the taint, while the host repeatedly begins and ceases to need a
+    reboot. The node does not reboot, because a person holds the lock and the reboot window is closed."""
     held = {"metadata": {"annotations": {"weave.works/kured-node-lock": '{"nodeID":"manual"}'}}}
     daemonset = server.get("daemonsets", "careen", NAMESPACE)
     assert daemonset is not None

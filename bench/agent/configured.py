@@ -1,7 +1,7 @@
 """Configures an agent with every feature at once, and runs the servers that this agent queries.
 
-Prometheus has no alert and no sample, so one of the agent's health queries returns no value, which forbids the reboot,
-and the agent keeps waiting.
+Prometheus has no alert and no sample. So one of the agent's health queries returns no value, which forbids the reboot.
+The agent keeps waiting.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _NoAlerts(BaseHTTPRequestHandler):
 
 @contextmanager
 def a_quiet_prometheus() -> Iterator[str]:
-    """Run a server without alerts, samples and silences, and yield its URL."""
+    """Run a server that has no alerts, no samples and no silences, and yield its URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _NoAlerts)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -54,7 +54,7 @@ class AgentCost:
 
 def cost_without(*tricks: str, times: int) -> AgentCost:
     """Returns the median memory and the least time of several processes that do the agent's imports without these
-    tricks. The least time counts, because other work on the machine only adds time."""
+    tricks. The function uses the least time, because other work on the machine only adds time."""
     found = [_measure(*tricks) for _ in range(times)]
     return AgentCost(statistics.median(each.private_kib for each in found), min(each.seconds for each in found))
 

@@ -121,7 +121,7 @@ def _row(cache: ClusterCache, events: int, speed: float | None, asked: float) ->
 
 
 def _asked(cache: ClusterCache) -> float:
-    """Returns the processor time of taking a snapshot and scheduling one pod on it."""
+    """Takes a snapshot and schedules one pod on it. Returns the processor time of both, in seconds."""
     pod = pod_from_manifest(cluster.pods_to_place(200, 1)[0])
     began = time.process_time()
     Scheduler().schedule(cache.snapshot(), pod)
@@ -129,7 +129,7 @@ def _asked(cache: ClusterCache) -> float:
 
 
 def _lives(snapshot: Snapshot, nodes: int, d: random.Random) -> Iterator[bytes]:
-    """Yields watch events without end: each time, one pod is deleted, and another is created, bound and started."""
+    """Yields watch events without end. Each round deletes one pod, and creates, binds and starts another pod."""
     numbers, apps, places = (array("l", column) for column in zip(*map(_who, snapshot.placed_pods), strict=True))
     del snapshot  # it would keep every pod of the beginning
     version, number = 10, len(numbers)
@@ -151,7 +151,7 @@ def _lives(snapshot: Snapshot, nodes: int, d: random.Random) -> Iterator[bytes]:
 
 
 def _who(pod: Pod) -> tuple[int, int, int]:
-    """Returns the numbers at the ends of three names: the pod's, its application's and its node's."""
+    """Returns the numbers at the ends of three names: the names of the pod, of its application and of its node."""
     number, app, node = (int(name.rpartition("-")[2]) for name in (pod.name, pod.labels["app"], pod.node_name))
     return number, app, node
 

@@ -220,8 +220,8 @@ def _class(*, only_read: bool) -> Any:
 
 
 def _kind(message: Any, field: str, kind: str) -> str:
-    """Returns the protobuf type of the field's elements. For a map, it first adds the type of the map's entries to the
-    message."""
+    """Returns the protobuf type of the field's elements. If the field is a map, the function first adds a type for the
+    entries of the map to the message."""
     if not kind.startswith("{}"):
         return kind.removeprefix("[]")
     entry = message.nested_type.add(name=f"{field.capitalize()}Entry")
@@ -241,8 +241,8 @@ def _field(message: Any, name: str, number: int, kind: str, *, is_repeated: bool
 
 
 def _filled(message: Any, name: str, written: Mapping[str, Any]) -> Any:
-    """Fills the message with the content of the JSON. A part without a table in `MESSAGES` is written as JSON text,
-    which is longer than protobuf."""
+    """Fills the message with the content of the JSON object. A part of the object without a table in `MESSAGES` is
+    written as JSON text, which is longer than protobuf."""
     if name == "Volume":
         written = {"name": written["name"], "volumeSource": {k: v for k, v in written.items() if k != "name"}}
     for field, (_, kind) in MESSAGES[name].items():
@@ -276,7 +276,7 @@ def _as_json(value: Any) -> bytes:
 
 
 def _without_time(pod: wire.WirePod) -> wire.WirePod:
-    """Leaves out times, which cannot be compared: a time is text in JSON and a number in protobuf."""
+    """Returns the pod without its start time, which cannot be compared: it is text in JSON and a number in protobuf."""
     return msgspec.structs.replace(pod, status=pod.status and msgspec.structs.replace(pod.status, start_time=None))
 
 

@@ -68,7 +68,9 @@ def fill(server: RunningServer) -> None:
 
 
 def cost(command: Sequence[str], times: int) -> float:
-    """Returns the processor seconds of the command and of the processes that it starts: the least of several runs."""
+    """Returns the processor time, in seconds, of the command and of the processes that it starts. Runs the command
+    several times and returns the smallest value.
+    """
     return min(_once(command) for _ in range(times + 1))  # one more, for the bytecode that is missing
 
 

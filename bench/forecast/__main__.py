@@ -114,7 +114,7 @@ def _environment(folder: Path, *, has_bytecode: bool) -> dict[str, str]:
 
 
 def cost(arguments: list[str], environment: dict[str, str]) -> ForecastCost:
-    """Runs `careen forecast` once. Measures it by what the kernel counts for the process and its child."""
+    """Runs `careen forecast` once. Measures the command and its child process with the kernel's own counters."""
     began = time.monotonic()
     command = [sys.executable, "-m", "careen", "forecast", NODE, *arguments, "--timeout=600", "--output=json"]
     with tempfile.TemporaryFile() as output:
@@ -130,8 +130,8 @@ def cost(arguments: list[str], environment: dict[str, str]) -> ForecastCost:
 
 
 def left_behind(arguments: list[str]) -> str:
-    """Returns the agent's resident memory before any forecast, after one and after two, and the largest memory of a
-    child."""
+    """Returns a sentence with the agent's resident memory before any forecast, after one forecast and after two
+    forecasts, and with the largest memory of a child process."""
     flag, value = arguments[0].removeprefix("--").replace("from", "dump"), arguments[1]
     told = json.loads(
         subprocess.run(
@@ -160,7 +160,7 @@ def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 @contextmanager
 def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
     """Runs a real kube-apiserver with the bench's cluster. Yields the options of `careen forecast` that read it, and a
-    sentence about the requests that the reading needs."""
+    sentence about the requests that are necessary to read the cluster."""
     from bench.forecast.store import FilledControlPlane
     from tests.cluster.harness.machines.control_plane import a_control_plane
 
@@ -172,8 +172,8 @@ def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 
 
 async def asked(kubeconfig: Path) -> str:
-    """Reads the cluster as a forecast's child does. Returns the number of requests, their bytes and the time, in a
-    sentence."""
+    """Reads the cluster as the child process of a forecast does. Returns the number of requests, their bytes and the
+    time, in a sentence."""
     counted: list[tuple[str, int]] = []
 
     def count(request: Request, response: Response | None) -> None:
@@ -195,7 +195,7 @@ async def asked(kubeconfig: Path) -> str:
 
 
 def bodies(folder: Path) -> Iterator[bytes]:
-    """Yields the list pages one by one."""
+    """Yields the JSON text of the list pages one by one."""
     for path in sorted(folder.glob("*.json")):
         yield path.read_bytes()
 

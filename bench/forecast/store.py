@@ -30,7 +30,7 @@ _PER_REQUEST = 100  # etcd takes at most 128 operations and 1.5 MiB at once
 
 
 class FilledControlPlane(ControlPlane):
-    """A control plane of etcd and kube-apiserver only. etcd contains the objects of a folder of list pages."""
+    """A control plane of etcd and kube-apiserver only. etcd contains the objects of the list pages in a folder."""
 
     def __init__(self, folder: Path, pages: Iterable[bytes], *, guardian: Guardian) -> None:
         self._pages = pages
@@ -46,7 +46,7 @@ class FilledControlPlane(ControlPlane):
         super()._wait_until_ready(patience_seconds)
 
     def _start_the_rest(self) -> None:
-        """Starts no other program: lists need neither controllers nor a scheduler."""
+        """Starts no other program, because the lists need neither controllers nor a scheduler."""
 
 
 def fill(etcd: str, pages: Iterable[bytes]) -> None:

@@ -116,7 +116,7 @@ def measured(folder: Path, nodes: int, orders: Sequence[Order], *, seed: int, co
 
 
 def cost(command: Sequence[str]) -> float:
-    """Returns the processor seconds of a command and of the processes that it starts."""
+    """Returns the processor time, in seconds, of a command and of the processes that it starts."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     if done.returncode not in FORECAST_WAS_MADE:
@@ -190,8 +190,8 @@ def dump_of(folder: Path, *, nodes: int, seed: int) -> bytes:
 
 
 def pages_of(folder: Path, *, nodes: int, seed: int) -> Iterator[bytes]:
-    """Yields the bench's cluster as list pages, without cordoned nodes: a cordoned node would count as down during the
-    whole roll-out and use up a small concurrency."""
+    """Yields the bench's cluster as list pages, without cordoned nodes. A cordoned node would count as down during the
+    whole roll-out, and with a small concurrency no other node could reboot."""
     cluster.write(folder, nodes=nodes, seed=seed, namespaces=NAMESPACES, old_revisions=OLD_REVISIONS)
     for path in sorted(folder.glob("*.json")):
         page = json.loads(path.read_bytes())

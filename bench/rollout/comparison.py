@@ -36,7 +36,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A row of the table. `of` takes the row's value from a run."""
+    """A row of the table. The function `of` returns the value of the row for one roll-out."""
 
     name: str
     of: Callable[[Run], float | None]
@@ -81,8 +81,9 @@ def scenarios(runs: Sequence[Run]) -> list[int]:
 
 
 def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
-    """Returns two tables, of all figures and of the repeat moves by seed, and the comparisons of the agents. Leaves out
-    agents that have no runs and figures that have no values.
+    """Returns two tables and the comparisons of the agents. One table has all figures, and the other table has the
+    repeat moves (a pod is moved a second time) by seed. Leaves out agents that have no runs and figures that have no
+    values.
     """
     shown = {key: heading for key, heading in agents.items() if any(run.agent == key for run in runs)}
     seeds = sorted({run.seed for run in runs})
@@ -95,7 +96,7 @@ def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
 
 
 def comparisons(runs: Sequence[Run], agents: Mapping[str, str]) -> list[str]:
-    """Returns a line for each agent but the first, which compares the first agent with this agent, seed by seed."""
+    """Returns a line for each agent except the first. It compares the first agent with this agent, seed by seed."""
     first, *others = agents
     return [_compared(runs, first, other, agents) for other in others]
 
@@ -120,10 +121,10 @@ def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
 
 
 def chance_of(pairs: Sequence[int]) -> float:
-    """Returns the probability that the mean of these differences is at least as far from zero by chance alone, that is
-    if each difference had a random sign. The result is exact, because every combination of signs is counted.
+    """Returns the probability that the mean of these differences is by chance alone at least as far from zero, that is
+    if the sign of each difference were random. The result is exact, because every combination of signs is counted.
 
-    With n pairs it is never below 2 / 2**n, so five pairs cannot show less than 6 %.
+    With n pairs, the result is never below 2 / 2**n, so five pairs cannot show less than 6 %.
     """
     seen = abs(sum(pairs))
     drawn = [

@@ -20,7 +20,7 @@ class ProcessMemory:
 
 
 def memory_of(pid: int) -> ProcessMemory | None:
-    """Returns the memory of the process with this number, or None if the process has ended."""
+    """Returns the memory of the process with this id, or None if the process has ended."""
     try:
         rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except OSError:
@@ -30,8 +30,8 @@ def memory_of(pid: int) -> ProcessMemory | None:
 
 
 def agent_memory(host: Host) -> ProcessMemory | None:
-    """Returns the memory of the host's agent: of the largest process among the started process and its descendants. So
-    a wrapper such as unshare or a shell does not count."""
+    """Returns the memory of the host's agent. The agent is the largest process among the started process and its
+    descendants, so a wrapper such as unshare or a shell does not count."""
     if host.agent is None:
         return None
     found = [memory for pid in descendants(host.agent.pid) if (memory := memory_of(pid)) is not None]

@@ -80,8 +80,8 @@ def _scheduler_stands_still(cluster: Cluster) -> Iterator[None]:
 
 
 def _waiting(cluster: Cluster, order: Sequence[str]) -> list[Object]:
-    """Returns the pending pods, in the order of their workloads. The order of one workload's pods does not matter,
-    because they are equal."""
+    """Returns the pending pods, in the order of their workloads. The order of the pods of one workload does not matter,
+    because these pods are equal."""
     pods = [pod for pod in cluster.admin.list(f"/api/v1/namespaces/{SHOP}/pods") if not pod["spec"].get("nodeName")]
     return sorted(pods, key=lambda pod: order.index(pod["metadata"]["labels"]["app"]))
 

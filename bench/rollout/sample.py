@@ -56,8 +56,8 @@ _APART = {"cache": 10, "db": 4}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFleet:
-    """The cluster of one seed, its hosts that need a reboot, and when each of them begins to need it, in seconds after
-    the start."""
+    """The cluster of one seed, and its hosts that need a reboot. Each of these hosts begins to need its reboot a
+    certain number of seconds after the start."""
 
     seed: int
     sizes: Mapping[str, WorkloadSize]
@@ -103,8 +103,8 @@ class SampleFleet:
 
 
 def sample(seed: int, asking: int = NODES) -> SampleFleet:
-    """Returns the cluster of this seed, which is the same for every agent. The first `asking` hosts in the seed's order
-    need a reboot."""
+    """Returns the cluster of this seed, which is the same for every agent. The seed also determines an order of the
+    hosts, and the first `asking` hosts in this order need a reboot."""
     names = [name for name, _ in nodes()]
     if seed == 0:
         return SampleFleet(seed=0, sizes=REFERENCE, asks=dict.fromkeys(names[:asking], 0.0))
@@ -130,7 +130,9 @@ def load(sizes: Mapping[str, WorkloadSize]) -> float:
 
 
 def _drawn(chance: random.Random) -> dict[str, WorkloadSize]:
-    """Varies every value by up to a third, in steps of 50m, as people write requests."""
+    """Returns random numbers of replicas and cpu requests for the controllers. Both differ from the reference by up to
+    a third, and requests are multiples of 50m, as people write them.
+    """
     return {
         name: WorkloadSize(
             replicas=min(_around(chance, size.replicas, 1), _APART.get(name, size.replicas * 2)),

@@ -2,8 +2,8 @@
 Also generates pods to place.
 
 A quarter each of the applications has topology spread over zones and hosts, anti-affinity to itself, a preferred
-affinity to another application, or no rule. Objects have the fields of real ones (managed fields, conditions, volumes
-of the service account), because skipping these fields is part of the cost of loading.
+affinity to another application, or no rule. The objects have the same fields as real objects (managed fields,
+conditions, volumes of the service account), because it is part of the cost of loading to skip these fields.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACE
 
 
 def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
-    """Returns pending pods, equally many of each kind. Each is one more replica of a different application."""
+    """Returns pending pods, equally many of each kind. Each pod is an additional replica of a different application."""
     applications = _applications(nodes)
     found = []
     for i in range(count):
@@ -70,8 +70,8 @@ def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
 
 
 def _applications(nodes: int) -> int:
-    """Returns the number of applications, a multiple of the number of kinds. There are so many that even in a small
-    cluster an application with anti-affinity to itself finds nodes for its pods."""
+    """Returns the number of applications, a multiple of the number of kinds. There are so many applications that even
+    in a small cluster an application with anti-affinity to itself finds nodes for its pods."""
     wanted = max(200, nodes * PODS_PER_NODE // REPLICAS)
     return wanted - wanted % len(KINDS)
 

@@ -26,7 +26,7 @@ def main() -> None:
 
 def cycles(pages: str, pods: str, rounds: str) -> None:
     """Loads the pages, then chooses a node for every pod `rounds` times, each time in the same cluster. Prints a line
-    about the load and a line for each pod."""
+    about the cost of loading the pages, and a line for each pod."""
     snapshot = _load(pages)
     scheduler = Scheduler()
     manifests = [json.loads(line) for line in Path(pods).read_text().splitlines()]
@@ -45,8 +45,8 @@ def cycles(pages: str, pods: str, rounds: str) -> None:
 
 
 def _placing(scheduler: Scheduler, snapshot: Snapshot, pending: list[Any]) -> list[float]:
-    """Places pods one after another, each in the cluster with the pods placed before. Returns the seconds for each
-    pod."""
+    """Places pods one after another. Each pod is placed in the cluster that contains the pods placed before. Returns
+    the seconds of processor time for each pod."""
     took = []
     for pod in pending:
         start = time.process_time()
@@ -75,8 +75,8 @@ def drain(pages: str, node: str, rounds: str) -> None:
 
 
 def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]:
-    """Returns the decision about the pod as JSON values, which are compared with kube-scheduler's. Its time is not
-    measured."""
+    """Returns the decision about the pod as JSON values, which are compared with kube-scheduler's. The time of this
+    function is not measured."""
     from scheduler_core.judge.answer import as_answer
 
     found: dict[str, Any] = as_answer(scheduler.schedule(snapshot, pod))
@@ -84,8 +84,8 @@ def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]
 
 
 def _load(pages: str) -> Snapshot:
-    """Loads the pages in a fresh process, as a command does when it starts, and prints what that costs. Returns the
-    snapshot."""
+    """Loads the pages in a fresh process, as a command does when it starts, and prints the time and memory that the
+    loading costs. Returns the snapshot."""
     gc.collect()
     before = _resident()
     start, processor = time.perf_counter(), time.process_time()

@@ -80,8 +80,8 @@ def _options() -> argparse.Namespace:
 def _growth(
     options: argparse.Namespace, sizes: Sequence[int], say: Callable[[str], None]
 ) -> tuple[dict[str, list[tuple[float, float]]], int]:
-    """Measures every size of cluster and prints the table, for the main size with a row for each kind of pod. Returns
-    the points of the plot, and how many results differ."""
+    """Measures every size of cluster, and prints a table with a row for each size. Prints a second table for the main
+    size, with a row for each kind of pod. Returns the points of the plot, and the number of results that differ."""
     say(
         "## One pod\n\n| nodes | pods | kube-scheduler ms | ours, again ms | ratio | ours, new ms | ours, "
         "placed ms | ours, cold ms | answers |\n|---:|---:|---:|---:|---:|---:|---:|---:|---|"
@@ -148,8 +148,8 @@ def _node_to_drain(options: argparse.Namespace) -> str:
 
 
 def _both(options: argparse.Namespace, size: int) -> tuple[Runs, Runs, float]:
-    """Measures kube-scheduler, then scheduler_core. Runs in parallel would slow each other down, because they share the
-    memory bus."""
+    """Measures kube-scheduler, then scheduler_core. If both ran in parallel, each would slow the other down, because
+    they share the memory bus."""
     pages, pods = _pages(options, size), _pods(options, size)
     theirs = _run([options.oracle, "time", str(pages), str(pods), str(ROUNDS)], options.core)
     _load, *ours, placing = _run(_ours("cycles", pages, pods, ROUNDS), options.core)

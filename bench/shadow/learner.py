@@ -1,10 +1,10 @@
-"""Measures what it costs a shadow to learn where the scheduler's searches start. `python -m bench.shadow` prints it
-after its other table.
+"""Measures what it costs `careen shadow` to learn where the scheduler's searches start. `python -m bench.shadow` prints
+these figures after its other table.
 
 A simulated scheduler binds pods, and a `SearchEstimate` learns from the bindings. The bench measures the processor time
 to predict a binding and to learn from it, and, for comparison, of one plain decision. It also measures the memory of
-what was learned, and the most memory that one binding needs. tracemalloc measures memory in separate bindings, because
-it slows them down.
+what was learned, and the most memory that one binding needs. tracemalloc slows the bindings down, so the memory is
+measured with other bindings than the time.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ def _bindings(snapshot: Snapshot, scheduler: Scheduler, count: int) -> Iterator[
 
 
 def _memory(estimate: SearchEstimate, scheduler: Scheduler, seen: Seen) -> tuple[int, int]:
-    """Learns from one binding. Returns the bytes that remain allocated afterwards, and the peak."""
+    """Learns from one binding. Returns the number of bytes that remain allocated afterwards, and the peak number of
+    bytes.
+    """
     before, pod, node = seen
     tracemalloc.start()
     try:

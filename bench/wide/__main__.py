@@ -28,7 +28,9 @@ SPAN_SECONDS = 10.0
 
 @dataclass
 class Part:
-    """One part of the roll-out: its length, its requests by kind, and its requests in each span of ten seconds."""
+    """One part of the roll-out: its length in seconds, its requests by kind, and its requests in each span of ten
+    seconds.
+    """
 
     name: str
     began: float

@@ -99,8 +99,8 @@ def a_waiting_node(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 async def blocks(server: Pages) -> dict[str, float]:
-    """Returns the longest uninterrupted step of the event loop, in milliseconds, for each part of the agent's work: two
-    lists of nodes, and the decisions that use them."""
+    """Returns the longest uninterrupted step of the event loop, in milliseconds, for each part of the agent's work: the
+    reading of two lists of nodes, and the decisions that use these lists."""
     api = ClusterApi(server, SystemClock(), chance=random.random)
     found: dict[str, float] = {}
 
@@ -120,7 +120,7 @@ async def blocks(server: Pages) -> dict[str, float]:
 
 
 async def deciding(waiters: tuple[NodeView, ...], order: Order) -> None:
-    """Runs the decision by which the agent writes its claim into the lock and chooses the next nodes in line."""
+    """Runs the decision in which the agent chooses the next nodes to reboot and writes its claim into the lock."""
     node = a_marked_node(a_progress(Phase.CLAIMING), name="n1")
     decision = decide(an_observation(node, waiters=waiters), a_policy(order=order))
     assert decision.actions, "the claim enters the lock"
