@@ -1,8 +1,8 @@
 """Generates the objects that the chart's templates read: what kustomize builds from manifests/, with placeholders for
 names.
 
-The templates change these objects by values and add no object that is already here. So the chart cannot drift from
-kustomize: a rule that is added to manifests/rbac.yaml is in the chart after `make docs`."""
+The templates adjust these objects to the values of the chart, and define none of them a second time. So the chart
+cannot drift from kustomize: a rule that is added to manifests/rbac.yaml is in the chart after `make docs`."""
 
 from __future__ import annotations
 

@@ -305,8 +305,9 @@ def _scores(result: CycleResult) -> dict[str, Any]:
 
 
 def follow(first: Scenario, most: int, draw: Draw = NOTHING_DRAWN) -> list[Scenario]:
-    """Simulates at most `most` scenarios that continue `first`, until each scenario has ended. The main scenario comes
-    first in the result. If more than `most` scenarios are possible, `draw` chooses which ones are simulated."""
+    """Simulates the scenarios that can follow from the unfinished scenario `first`, each to its end, and returns at
+    most `most` of them. The main scenario, in which the scheduler's own rule breaks each tie, is the first in the
+    result. If more than `most` scenarios are possible, `draw` chooses which scenarios are simulated."""
     going: list[Scenario] = [first]
     over: list[Scenario] = []
     while going:

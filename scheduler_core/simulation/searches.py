@@ -51,16 +51,16 @@ class Draw(Value):
 
 
 class Likely(Value):
-    """One possible way in which the scheduler may search its nodes in its next cycle, and its probability (`weight`).
-    The weights of all possible searches add up to 1.
+    """One way in which the scheduler may search its nodes in its next cycle, and its probability (`weight`). The
+    weights of all possible searches add up to 1.
 
-    A learned search has a `number` other than 0, and is certain for one cycle only. In later cycles the real search may
-    differ: parallel workers may have found equal nodes in another order or moved the start by a few nodes more or less,
-    and some cycles may not have been observed. `number` seeds the random choices that simulate these differences. If
-    the random choice is that a cycle was not observed, `lost` replaces this search.
+    A `number` other than 0 means that the search was learned from observed bindings and applies to the next cycle.
+    Later cycles are simulated with random differences, because the real search may start a few nodes earlier or later,
+    may find nodes with equal scores in another order, or may follow a cycle that nobody observed. `number` is the seed
+    of these differences. `lost` is the search after an unobserved cycle.
 
-    `others` is the number of pods per second that are bound outside of a drain. `strides` are the numbers of nodes by
-    which the cycle of such a pod may move the start.
+    `others` is the number of pods per second that are bound and that no drain evicted. `strides` has the possible
+    numbers of nodes by which the cycle of one of these pods moves the start of the next search.
     """
 
     search: Search
@@ -87,9 +87,10 @@ class Way(Value):
 def possible_searches(
     snapshot: Snapshot, scheduler: Scheduler, most: int = MOST_SEARCHES, start: int | None = None
 ) -> tuple[Likely, ...]:
-    """Returns at most `most` equally likely searches, for several numbers of workers and each order of nodes. Their
-    starts are evenly spaced positions in the node list. If the caller knows where the scheduler's next search starts,
-    all searches begin at `start`. Returns none if the scheduler checks every node."""
+    """Returns at most `most` ways in which the scheduler may search its nodes next. They differ in the number of
+    parallel workers, in the order of the node list, and in the position where the search starts. If `start` is given,
+    all searches start there; otherwise the starts are spread evenly over the node list. Returns an empty tuple if the
+    scheduler checks every node."""
     nodes, configuration = len(snapshot.nodes), scheduler.configuration
     if all(scheduler.nodes_wanted_by(each, nodes) >= nodes for each in configuration.profiles):
         return ()

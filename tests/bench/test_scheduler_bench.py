@@ -33,7 +33,7 @@ def test_a_page_of_the_generated_pod_list_contains_at_most_five_hundred_pods(tmp
     assert sorted(sizes) == [100, 500]
 
 
-def test_the_seed_determines_the_pages_of_the_cluster(tmp_path: Path) -> None:
+def test_the_same_seed_generates_the_same_cluster(tmp_path: Path) -> None:
     written = {}
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         cluster.write(tmp_path / name, nodes=20, seed=seed)

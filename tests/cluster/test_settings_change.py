@@ -14,8 +14,8 @@ pytestmark = pytest.mark.cluster
 
 
 def most_down(story: Story, since: float = 0.0, until: float = math.inf) -> int:
-    """Return the largest number of nodes that were down at once. Counts only the nodes that went down between the two
-    times.
+    """Return the largest number of nodes that were down at the same moment. Counts only nodes that went down between
+    `since` and `until` (seconds since 1970).
     """
     end = time.time()
     return most_at_once(
