@@ -231,8 +231,8 @@ class Scenario:
         return shares_of_any_start(every, result.sample.looked_at, is_order_known=not is_shuffled)
 
     def _follow(self, each: Displaced, way: Way) -> None:
-        """Places the pod on the node that the searches in `way` choose, and drops all other possible searches. Places
-        the pod nowhere if the searches in `way` find no node."""
+        """Continues with `way`, which contains all possible searches of the scheduler that choose the same node for the
+        pod. Places the pod on that node, or on no node if these searches find none."""
         self.searches = way.searches
         self.displaced[each.pod.key] = each = replace_value(each, result=way.result, shares=way.shares)
         if way.node:

@@ -62,8 +62,9 @@ def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str
 
 
 def _likelihood(counted: _Weights, expected: _Weights, number: int, worth: float) -> float:
-    """Returns the log-likelihood of the simulated searches. Each search is predicted from the other searches and from
-    the distribution `expected`, which has the weight of `worth` searches."""
+    """Returns the logarithm of the likelihood of the nodes that the simulated searches chose. The result of each search
+    is predicted from the results of the others, and from the distribution `expected`, which counts as much as `worth`
+    results."""
     seen = counted > 0
     others = np.maximum(counted[seen] - 1.0, 0.0)
     return float((counted[seen] * np.log((others + worth * expected[seen]) / (number - 1 + worth))).sum())

@@ -59,8 +59,8 @@ class Tally(Protocol[Value]):
 
 @dataclass(slots=True)
 class _Counted:
-    """A cached count. `length` says how many changes of the log the count includes, and `rows` how many nodes it
-    has."""
+    """A cached count for each node, such as the number of its pods of one kind. `length` is the number of entries of
+    the change log that are counted already; `rows` is the number of nodes."""
 
     length: int
     basis: Hashable

@@ -44,8 +44,8 @@ def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
 
 
 def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[str, str], daemonset: str) -> str:
-    """Returns a sentence with the keys that the policies would refuse and with the remedy. Returns an empty text if the
-    policies refuse no key."""
+    """Returns a sentence that names the configured label, annotation and taint keys that the admission policies do not
+    let the agent write, and how to allow them. Returns an empty text if the policies allow all keys."""
     if not any(key.startswith(PREFIX) for key in annotations):
         return ""
     problems = []

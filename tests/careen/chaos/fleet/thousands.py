@@ -164,8 +164,8 @@ class Cost:
     others: tuple[float, ...]
 
     def of(self, nodes: int) -> float:
-        """Estimate the requests per second of a fleet with this many nodes: the sum of `named`, plus the average of
-        `others` for each further node."""
+        """Estimate the requests per second of a fleet with this many nodes: the measured rates in `named`, plus the
+        average rate in `others` for each node that the lock does not list as next."""
         return sum(self.named) + (nodes - len(self.named)) * sum(self.others) / len(self.others)
 
 
