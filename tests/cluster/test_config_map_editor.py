@@ -15,7 +15,8 @@ pytestmark = pytest.mark.cluster
 
 def refused(name: str) -> str:
     where = f"`{name}` in ConfigMap {CAREEN.namespace}/careen"
-    return f"{where} is refused: this setting decides what runs as root on every host"
+    why = "the setting decides what runs as root on every host"
+    return f"{where}: the setting {name} is not allowed in the ConfigMap: {why}"
 
 
 def log_of(host: Host) -> str:

@@ -34,8 +34,8 @@ _SENT_TO = {
 }
 
 _WHY = {
-    Power.COMMANDS: "this setting decides what runs as root on every host",
-    Power.FILES: "this setting decides which file the agent opens as root on every host",
+    Power.COMMANDS: "the setting decides what runs as root on every host",
+    Power.FILES: "the setting decides which file the agent opens as root on every host",
 }
 
 
@@ -51,8 +51,8 @@ def _power(name: str) -> Power | None:
 POWERS: dict[str, Power] = {
     name: power for name, setting in SETTINGS.items() if not setting.bootstrap and (power := _power(name)) is not None
 }
-"""The settings that the ConfigMap may not set by default, by field name, each with the power that it gives to a person.
-A new setting that is a command or a path is included automatically, unless it is an exception above."""
+"""The field name of each setting that the ConfigMap may not set by default, and the switch that allows the setting. A
+new setting that is a command or a path is included automatically, unless it is an exception above."""
 
 
 def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
@@ -65,18 +65,23 @@ def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
     if power is None or getattr(settings, power):
         return ""
     return (
-        f"is refused: {why}; set --{flag(name)} or {variable(name, 'CAREEN')} on the DaemonSet, or add "
-        f"--{flag(power)} to the DaemonSet to allow it in the ConfigMap"
+        f"the setting {flag(name)} is not allowed in the ConfigMap: {why}; set --{flag(name)} or "
+        f"{variable(name, 'CAREEN')} on the DaemonSet, or add --{flag(power)} to the DaemonSet to allow the setting in "
+        "the ConfigMap"
     )
 
 
 def _needed(name: str, texts: Sequence[str], settings: Settings) -> tuple[Power | None, str]:
     if name in _SENT_TO:
         secret = next((each for each in _SENT_TO[name] if getattr(settings, each)), "")
-        return (Power.FILES, f"the secret in --{flag(secret)} would be sent to that server") if secret else (None, "")
+        return (
+            (Power.FILES, f"the agent would send the secret in --{flag(secret)} to the server in {flag(name)}")
+            if secret
+            else (None, "")
+        )
     if name == "scheduler_config" and all(not text or scheduler_config.is_key(text) for text in map(str.strip, texts)):
         return None, ""  # empty, or a key of the ConfigMap itself
     if name == "notify_url" and any(notification_urls.is_native(text) for text in texts):
-        return Power.FILES, "a URL in apprise's own form can name a file, which apprise would open as root"
+        return Power.FILES, "a URL in apprise's format can name a file, and apprise would open that file as root"
     power = POWERS.get(name)
     return power, _WHY[power] if power else ""

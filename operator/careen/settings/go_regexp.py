@@ -139,7 +139,7 @@ class _Translation:
         while self._at < len(self._text) and (not self._is_next("]") or self._at == begins):
             pieces.append(self._member())
         if self._at >= len(self._text):
-            raise ValueError("expected a regular expression: a [ has no ]")
+            raise ValueError("expected a regular expression: a [ is not closed by a ]")
         self._at += 1
         return "".join([*pieces, "]"])
 

@@ -43,7 +43,7 @@ class ValueKind(Value, kw_only=True):
     split: Callable[[str], list[str]] = lambda text: [text]
     is_switch: bool = False
     is_mapping: bool = False
-    """Whether each value is a mapping. The ConfigMap then has a list of mappings."""
+    """Whether each value is a mapping. If so, the ConfigMap contains a list of mappings."""
     choices: tuple[str, ...] = ()
     """The allowed words, if the set of words is fixed."""
     bounds: tuple[int, int] | None = None
@@ -177,7 +177,7 @@ def regexp(text: str) -> re.Pattern[str] | None:
     except (re.error, Warning) as error:
         raise ValueError(f"expected a regular expression: {error}") from error
     except (RecursionError, OverflowError):
-        raise ValueError("expected a regular expression that is shorter") from None
+        raise ValueError("expected a regular expression: this one is too large for Python") from None
 
 
 def go_regexp(text: str) -> GoRegexp | None:
@@ -343,7 +343,7 @@ def second_equals(text: str) -> str:
     """Returns a remark on the labels that `kureds_label` has cut at a second `=`; empty if there are none."""
     cut = [part for part in comma_separated(text) if part.count("=") > 1]
     return (
-        f"as in kured, the second = of {', '.join(cut)} and the text after it are left out: no label can contain them"
+        f"careen ignores the second = of {', '.join(cut)} and the text after it, as kured does: a label has only one ="
         if cut
         else ""
     )
@@ -352,7 +352,7 @@ def second_equals(text: str) -> str:
 def label_key(text: str) -> str:
     """Checks the key of a label, taint or annotation. An empty key is allowed and means none."""
     if text and not is_label_key(text):
-        raise ValueError("expected a key such as example.com/name, or nothing")
+        raise ValueError("expected a key such as example.com/name, or an empty text")
     return text
 
 
@@ -389,7 +389,7 @@ def set_selector(text: str) -> Selector:
     """Parses a label selector and refuses an empty one, because it would select everything."""
     parsed = Selector.parse(text)
     if not parsed.requirements:
-        raise ValueError("expected a label selector such as app=db; an empty one would match every pod")
+        raise ValueError("expected a label selector such as app=db; an empty selector would match every pod")
     return parsed
 
 
@@ -407,7 +407,8 @@ def budget(text: str) -> Budget:
     found = _group(group) if limit else None
     if found is None:
         raise ValueError(
-            "expected zone=N, control-plane=N, topology:LABEL=N or selector:SELECTOR=N, N at least 1 or such as 25%"
+            "expected zone=N, control-plane=N, topology:LABEL=N or selector:SELECTOR=N, where N is at least 1, or a "
+            "share such as 25%"
         )
     return replace(found, limit=_ANY_NUMBER, percent=limit) if is_percent else replace(found, limit=limit)
 
@@ -441,7 +442,7 @@ def url(text: str) -> str:
     except ValueError:
         is_one = False
     if not is_one:
-        raise ValueError("expected an address such as http://prometheus.monitoring:9090, or nothing")
+        raise ValueError("expected an address such as http://prometheus.monitoring:9090, or an empty text")
     return text
 
 

@@ -90,7 +90,7 @@ def restore(
                 flags=flags,
                 environment=environment,
                 config_map=given,
-                config_map_name=f"{name}, as stored on the Node",
+                config_map_name=f"{name} (stored on the Node)",
                 is_whole=is_all,
             )
         except BadSettings:
@@ -120,13 +120,13 @@ def _read(text: str) -> _Kept | None:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} is not a text")
+        raise TypeError(f"expected a text, not a value of the type {type(value).__name__}")
     return value
 
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise TypeError(f"{type(value).__name__} is not a list")
+        raise TypeError(f"expected a list, not a value of the type {type(value).__name__}")
     return value
 
 

@@ -107,7 +107,7 @@ class LiveSettings:
         try:
             return scheduler_config.read(where, {}, self._name)
         except scheduler_config.Unusable as error:
-            return Unknown(f"--scheduler-config {error}")
+            return Unknown(f"--scheduler-config: {error}")
 
     @property
     def may_scheduler_config_name_files(self) -> bool:
@@ -179,7 +179,7 @@ class LiveSettings:
             may_name = _may_name_files(resolved.settings)
             return scheduler_config.read_checked(where, data, self._name, may_name_files=may_name)
         except scheduler_config.Unusable as error:
-            raise BadSettings([f"{resolved.origins['scheduler_config'].where} {error}"]) from None
+            raise BadSettings([f"{resolved.origins['scheduler_config'].where}: {error}"]) from None
 
     def _resolve(self, data: Mapping[str, str]) -> Resolved:
         return resolve(

@@ -25,10 +25,7 @@ _LONGEST_SENTENCE = 300
 
 
 class Unusable(Exception):
-    """The text to which --scheduler-config refers is missing, or it is not a KubeSchedulerConfiguration.
-
-    The message is the end of a sentence that begins with the name of the setting.
-    """
+    """The text to which --scheduler-config refers is missing, or it is not a KubeSchedulerConfiguration."""
 
 
 def is_key(where: str) -> bool:
@@ -44,7 +41,7 @@ def read(where: str, data: Mapping[str, str], config_map: str) -> str:
     text = _of_key(where.removeprefix(_KEY_PREFIX), data, config_map) if is_key(where) else _of_file(where)
     if not text.strip():
         raise Unusable(
-            f"names {_what(where)}, which is empty: put a KubeSchedulerConfiguration there, or leave the setting out"
+            f"{_file_or_key(where)} is empty: write a KubeSchedulerConfiguration there, or leave the setting out"
         )
     return text
 
@@ -54,7 +51,7 @@ def read_checked(where: str, data: Mapping[str, str], config_map: str, *, may_na
     is not a KubeSchedulerConfiguration, or names files without permission."""
     text = read(where, data, config_map)
     if text and (why := _why_not(text, may_name_files=may_name_files)):
-        raise Unusable(f"names {_what(where)}, which is not a KubeSchedulerConfiguration: {why}")
+        raise Unusable(f"{_file_or_key(where)} is not a KubeSchedulerConfiguration: {why}")
     return text
 
 
@@ -67,7 +64,7 @@ def one_line(error: ConfigurationError) -> str:
     short = words[:_LONGEST_SENTENCE]
     if NO_FILE not in words:
         return short
-    return f"{short} (or let the ConfigMap name files with --config-map-may-name-files on the DaemonSet)"
+    return f"{short} (or add --config-map-may-name-files to the DaemonSet, so that the ConfigMap may name files)"
 
 
 def may_name_files(where: str, *, is_config_map_trusted: bool) -> bool:
@@ -76,14 +73,14 @@ def may_name_files(where: str, *, is_config_map_trusted: bool) -> bool:
     return is_config_map_trusted or not is_key(where)
 
 
-def _what(where: str) -> str:
+def _file_or_key(where: str) -> str:
     return f"the key `{where.removeprefix(_KEY_PREFIX)}` of the ConfigMap" if is_key(where) else f"the file {where}"
 
 
 def _of_key(key: str, data: Mapping[str, str], config_map: str) -> str:
     if key not in data:
         raise Unusable(
-            f"names the key `{key}`, which ConfigMap {config_map} does not have: add the key, or remove the setting"
+            f"ConfigMap {config_map} has no key `{key}`: add the key, or remove the setting --scheduler-config"
         )
     return data[key]
 
@@ -92,14 +89,14 @@ def _of_file(path: str) -> str:
     try:
         if not Path(path).is_file():
             # A pipe or a device may have no end.
-            raise Unusable(f"names the file {path}, which does not exist: mount it, or name another file")
+            raise Unusable(f"the file {path} does not exist: mount the file, or name another file")
         with Path(path).open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise Unusable(f"names the file {path}, which is longer than {_MOST_BYTES // 2**20} MiB: name another file")
+            raise Unusable(f"the file {path} is longer than {_MOST_BYTES // 2**20} MiB: name another file")
         return content.decode("utf-8")
     except (OSError, ValueError) as error:
-        raise Unusable(f"names the file {path}, which cannot be read: {error}") from None
+        raise Unusable(f"the file {path} cannot be read: {error}") from None
 
 
 def _why_not(text: str, *, may_name_files: bool) -> str:

@@ -109,7 +109,7 @@ def _beyond_the_config_map(given: Mapping[str, Sequence[Supplied]], settings: Se
     """Returns a problem for each setting in the ConfigMap that only the DaemonSet may set. A flag that overrides such a
     setting does not help, because the setting would take effect as soon as somebody removes the flag."""
     return [
-        f"{each.where} {why}"
+        f"{each.where}: {why}"
         for name, values in given.items()
         for each in values
         if each.source is Source.CONFIG_MAP and (why := config_map_limits.refusal(name, each.texts, settings))
@@ -257,7 +257,7 @@ def _mappings(name: str, kind: ValueKind, given: Supplied, problems: list[str]) 
             field, lines = getattr(error, "field", ""), getattr(part, "lines", {})
             line = lines.get(field, lines.get(""))
             where = f"{given.where}, line {line}" if line and len(parts) == len(given.texts) else given.where
-            problems.append(f"{where}: `{flag(name)}[{number}]{f'.{field}' if field else ''}` {error}")
+            problems.append(f"{where}: `{flag(name)}[{number}]{f'.{field}' if field else ''}`: {error}")
     return tuple(values) if len(values) == len(parts) else _BAD
 
 

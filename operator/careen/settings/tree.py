@@ -118,22 +118,22 @@ class Settings:
     reboot_sentinel: tuple[str, ...] = _kured(
         ("/var/run/reboot-required",),
         kinds.PATHS,
-        "File whose existence means that the host needs a reboot; repeatable (kured: one). Checked every 2 s."
-        " An unreadable file means unknown, never no.",
+        "File whose existence means that the host needs a reboot; repeatable (in kured: a single file). Checked every "
+        "2 s. If the file cannot be read, it is unknown whether the host needs a reboot.",
         live=False,
     )
     reboot_packages: GoRegexp | None = _ours(
         None,
         kinds.REGEXP,
-        "Regular expression for package names. The sentinel counts only if the list reboot-required.pkgs "
-        "beside it (Debian, Ubuntu) has a matching package; empty: it always counts. Without the "
-        "list it is unknown whether the host needs a reboot.",
+        "Regular expression for package names. The sentinel counts only if the list reboot-required.pkgs beside the "
+        "sentinel (Debian, Ubuntu) has a matching package; empty: the sentinel always counts. Without the list it is "
+        "unknown whether the host needs a reboot.",
         live=False,
     )
     reboot_max_uptime: float = _ours(
         0.0,
         kinds.DURATION,
-        "How long a host may run before the probe uptime reports that the host needs a reboot; 0: without this probe.",
+        "How long a host may run before the probe uptime reports that the host needs a reboot; 0: the probe is off.",
         live=False,
     )
     reboot_sentinel_command: str = _kured(
@@ -146,7 +146,7 @@ class Settings:
     period: float = _kured(
         3600.0,
         kinds.DURATION,
-        "How often the sentinel command runs. Other work does not wait for the command (kured's loop does).",
+        "How often the sentinel command runs. The agent's other work does not wait for the command; kured's does.",
     )
     sentinel_timeout: float = _ours(
         60.0,
@@ -218,8 +218,8 @@ class Settings:
     reboot_loop_limit: int = _ours(
         1,
         kinds.whole_number(0),
-        "How many more times a node may reboot if the first reboot did not remove the need for a reboot. Then the "
-        "roll-out halts.",
+        "How many more times a node may reboot if the first reboot did not remove the need for a reboot. If the last "
+        "of these reboots does not remove the need either, the roll-out halts.",
     )
 
     # The order of the nodes
@@ -231,9 +231,10 @@ class Settings:
     order: str = _ours(
         "oldest",
         kinds.word("oldest", "zone", "fewest-moves"),
-        "Order of the nodes. oldest: first the node that has needed a reboot for longest; among nodes since the same "
-        "hour, the node that moves the fewest pods twice; the nodes of a zone with reboots come before the next zone. "
-        "zone: never two zones at once. fewest-moves: first the node with the fewest pods to evict, as it counts them.",
+        "Order of the nodes. oldest: first the node that has needed a reboot for longest; among nodes that have "
+        "needed a reboot since the same hour, first the node whose drain makes the fewest pods move twice. The nodes "
+        "of a zone in which reboots have begun come before other zones. zone: careen never works in two zones at "
+        "once. fewest-moves: first the node with the fewest pods to evict; each node counts its own pods.",
     )
     budget: tuple[Budget, ...] = _ours(
         (),
@@ -311,13 +312,13 @@ class Settings:
     pods_bound_to_node: str = _ours(
         "refuse",
         kinds.word("refuse", "stay"),
-        "What to do about pods that would come back to this node after an eviction, because their owner's template"
-        " names it (spec.nodeName). refuse: do not drain; stay: leave such pods on the node, like DaemonSet pods.",
+        "What to do about pods that would return to the node after an eviction, because their owner's template names "
+        "the node (spec.nodeName). refuse: do not drain; stay: leave such pods on the node, like DaemonSet pods.",
     )
     drain_parallel: int = _ours(
         1,
         kinds.whole_number(1, 100),
-        "How many evictions may be in progress at once. Only 1 keeps the order that the forecast assumes.",
+        "How many evictions may be in progress at once. The forecast assumes the order that 1 gives.",
     )
     skip_wait_for_delete_timeout: int = _kured(
         0,
@@ -340,12 +341,13 @@ class Settings:
     settle_policy: str = _ours(
         "halt",
         kinds.word("halt", "continue"),
-        "What to do if displaced workloads are not as healthy as before in time: halt the roll-out, or continue it.",
+        "What to do if displaced workloads do not become as healthy in time as before the drain: halt the roll-out, or "
+        "continue it.",
     )
     settle_timeout: float = _ours(
         600.0,
         kinds.DURATION,
-        "How long displaced workloads may take to become as healthy as before; 0 (only with "
+        "How long displaced workloads may take to become as healthy as before the drain; 0 (only with "
         "--settle-policy=continue): the node does not wait for them.",
     )
     unknown_patience: float = _ours(
@@ -354,7 +356,7 @@ class Settings:
     failure_backoff: float = _ours(
         60.0,
         kinds.DURATION,
-        "Pause after a failure that was undone; five times as long if the reboot command failed. It doubles "
+        "Pause after a failure that was undone; five times as long if the reboot command failed. The pause doubles "
         "with each failure in a row, up to an hour.",
     )
 
@@ -374,14 +376,14 @@ class Settings:
         list_kinds.WINDOWS,
         "Maintenance windows for groups of nodes, a list of mappings: name; days, start and end, or cron and "
         "duration; time-zone (default: --time-zone); nodes (a label selector); exclude (dates, FIRST..LAST). "
-        "A node may reboot in any window that selects it. --reboot-days, --start-time and --end-time then "
+        "A node may reboot in any window that selects the node. --reboot-days, --start-time and --end-time then "
         "apply to the nodes that no window selects; without these flags, such a node does not reboot.",
     )
     blocking_pod_selector: tuple[Selector, ...] = _kured(
         (),
         kinds.SELECTORS,
-        "Label selector. A running pod of the node that matches it forbids the reboot. Repeatable; in the "
-        "environment, one per line.",
+        "Label selector. A running pod of the node that matches the selector forbids the reboot. Repeatable; in "
+        "the environment, one selector per line.",
     )
     blocking_pods: tuple[ConfiguredBlocker, ...] = _ours(
         (),
@@ -408,7 +410,9 @@ class Settings:
         "", kinds.PATH, "File with the password for --prometheus-username, read again for each query."
     )
     prometheus_ca_file: str = _ours(
-        "", kinds.PATH, "File with the CA certificates that verify Prometheus' certificate; empty: those of the image."
+        "",
+        kinds.PATH,
+        "File with the CA certificates that verify Prometheus' certificate; empty: the image's certificates.",
     )
     prometheus_client_certificate_file: str = _ours(
         "", kinds.PATH, "File with the client certificate that the agent presents to Prometheus; empty: none."
@@ -429,7 +433,7 @@ class Settings:
     alertmanager_ca_file: str = _ours(
         "",
         kinds.PATH,
-        "File with the CA certificates that verify Alertmanager's certificate; empty: those of the image.",
+        "File with the CA certificates that verify Alertmanager's certificate; empty: the image's certificates.",
     )
     alertmanager_silence: float = _ours(
         0.0,
@@ -442,7 +446,7 @@ class Settings:
         silence_matchers.DEFAULT,
         list_kinds.SILENCES,
         "Matchers of one silence, which select the alerts to silence; repeatable. $NODE is the node's name. "
-        "In the environment, one per line.",
+        "In the environment, one silence per line.",
     )
     health_queries: tuple[ConfiguredQuery, ...] = _ours(
         (),
@@ -501,9 +505,9 @@ class Settings:
     notify_url: tuple[Target, ...] = _kured(
         (),
         kinds.MESSAGE_URLS,
-        "Receivers of messages to people: shoutrrr URLs (repeatable; kured: one), apprise URLs, and URLs of "
-        "Microsoft Teams workflows. They contain secrets, so it is better to set them in the environment from"
-        " a Secret, one per line.",
+        "Receivers of messages to people: shoutrrr URLs (repeatable; in kured: a single URL), apprise URLs, and URLs "
+        "of Microsoft Teams workflows. The URLs contain secrets, so it is better to set this variable in the "
+        "environment, from a Secret, one URL per line.",
     )
     notify_url_file: tuple[str, ...] = _ours(
         (),
@@ -517,7 +521,9 @@ class Settings:
         "Address of a Slack webhook (deprecated by kured); used only without --notify-url and --notify-url-file.",
     )
     notify_timeout: float = _ours(
-        15.0, kinds.DEADLINE, "How long sending a message may take. Other work does not wait for it."
+        15.0,
+        kinds.DEADLINE,
+        "How long sending a message may take. The agent's other work does not wait for the message.",
     )
     slack_username: str = _kured(
         "kured", kinds.TEXT, "Accepted from kured, without effect; kured never used it either."
@@ -541,7 +547,7 @@ class Settings:
     message_template_done: str = _ours(
         "",
         kinds.TEMPLATE_OF_FIGURES,
-        "Message when the last node is back in service and no node waits; empty: careen's default text.",
+        "Message when the last node is back in service and no node waits for a reboot; empty: careen's default text.",
     )
     notify_on: tuple[str, ...] = _ours(
         tuple(each.value for each in Occasion),
@@ -565,8 +571,8 @@ class Settings:
     metrics_port: int = _kured(
         8080,
         kinds.whole_number(0, 65535),
-        "Port on which the agent serves /metrics, /healthz and /readyz; 0: any free port, named in the log. (kured "
-        "exits if the port is taken; here the agent continues and reports it.)",
+        "Port on which the agent serves /metrics, /healthz and /readyz; 0: any free port, which the agent logs. (If "
+        "the port is taken, kured exits; careen's agent continues and reports the problem.)",
         live=False,
         bootstrap=True,
     )

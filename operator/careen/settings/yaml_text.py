@@ -71,7 +71,7 @@ def _as_texts(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
         return "" if node.tag == "tag:yaml.org,2002:null" else str(node.value)
     own = [str(key.value) for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
     if twice := sorted({name for name in own if own.count(name) > 1}):
-        raise BadYaml(f"line {node.start_mark.line + 1}: {twice[0][:80]} appears twice")
+        raise BadYaml(f"line {node.start_mark.line + 1}: the key {twice[0][:80]} appears twice")
     loader.flatten_mapping(node)
     return {str(key.value): _as_texts(loader, value) for key, value in node.value}
 
@@ -92,7 +92,7 @@ def _load(text: str, keep: Callable[[yaml.SafeLoader, yaml.Node], None]) -> Any:
     except yaml.YAMLError as error:
         raise BadYaml(_words(error)) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError):
-        raise BadYaml("a value does not fit its tag or its form, such as a date that does not exist") from None
+        raise BadYaml("a value does not match its YAML type, such as a date that does not exist") from None
     return value
 
 
@@ -162,5 +162,5 @@ def _words(error: yaml.YAMLError) -> str:
     problem = re.sub(r"'[^']{2,}'|\"[^\"]{2,}\"", "…", str(getattr(error, "problem", None) or ""))
     return (
         ": ".join(part for part in (f"line {mark.line + 1}, column {mark.column + 1}" if mark else "", problem) if part)
-        or "the parser does not say why"
+        or "the YAML parser gives no reason"
     )

@@ -254,11 +254,11 @@ def test_a_rebooted_node_returns_to_service_without_its_daemonset(node: Node) ->
     [
         (
             lambda node: node.put_config("scheduler-config: configmap:scheduler.yaml"),
-            "names the key `scheduler.yaml`, which ConfigMap careen/careen does not have: add the key",
+            ": ConfigMap careen/careen has no key `scheduler.yaml`: add the key",
         ),
         (
             lambda node: node.put_config("scheduler-config: /no/such/file.yaml"),
-            "names the file /no/such/file.yaml, which does not exist",
+            ": the file /no/such/file.yaml does not exist",
         ),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_missing_scheduler_configuration_ends_the_start_with_code_2(
     put(node)
     agent = node.start("--config-map-may-name-files")
     assert agent.ends() == 2
-    assert f"`scheduler-config` in ConfigMap careen/careen {words}" in agent.log
+    assert f"`scheduler-config` in ConfigMap careen/careen{words}" in agent.log
     assert "Traceback" not in agent.log
 
 
@@ -280,7 +280,7 @@ def test_a_scheduler_configuration_that_disappears_is_reported_on_the_node(node:
     file.unlink()
     ask_for_a_reboot(node)
     wait_until(lambda: "forecast-unknown" in node.annotation("refusals"), lambda: agent.log)
-    assert f"--scheduler-config names the file {file}, which does not exist" in node.annotation("refusals")
+    assert f"--scheduler-config: the file {file} does not exist" in node.annotation("refusals")
     assert "a round of the agent's loop failed with an exception" not in agent.log
 
 

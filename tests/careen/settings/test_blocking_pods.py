@@ -41,24 +41,27 @@ blocking-pods:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("{pods: app=db}", "`blocking-pods[0].name` is missing"),
-        ("{name: a}", "`blocking-pods[0].pods` is missing"),
-        ("{name: a, pods: ''}", "`blocking-pods[0].pods` expected one value"),
+        ("{pods: app=db}", "`blocking-pods[0].name`: the field is missing"),
+        ("{name: a}", "`blocking-pods[0].pods`: the field is missing"),
+        ("{name: a, pods: ''}", "`blocking-pods[0].pods`: expected one value"),
         ("{name: a, pods: 'app='}\n- {name: a, pods: app=db}", "has two entries named a"),
-        ("{name: a, pods: '=db'}", "`blocking-pods[0].pods` '=db'"),
+        ("{name: a, pods: '=db'}", "`blocking-pods[0].pods`: '=db'"),
         ("{name: a, pods: app=db, scope: zone}", "expected one of node, group, cluster"),
         (
             "{name: a, pods: app=db, scope: group}",
-            "`blocking-pods[0].group` must be given together with `scope: group`",
+            "`blocking-pods[0].group`: the field `group` and `scope: group` belong together",
         ),
-        ("{name: a, pods: app=db, group: pool}", "`blocking-pods[0].group` must be given together with `scope: group`"),
-        ("{name: a, pods: app=db, scope: group, group: 'a b'}", "`blocking-pods[0].group` 'a b'"),
+        (
+            "{name: a, pods: app=db, group: pool}",
+            "`blocking-pods[0].group`: the field `group` and `scope: group` belong together",
+        ),
+        ("{name: a, pods: app=db, scope: group, group: 'a b'}", "`blocking-pods[0].group`: 'a b'"),
         ("{name: a, pods: app=db, namespaces: [Shop]}", "expected the name of a namespace"),
         ("{name: a, pods: app=db, namespaces: []}", "expected a list with at least one value"),
         (f"{{name: a, pods: app=db, namespaces: {['x'] * 51}}}", "has more than 50 entries"),
-        ("{name: a, pods: app=db, longest: 0}", "`blocking-pods[0].longest` '0'"),
-        ("{name: a, pods: app=db, longest: 3}", "`blocking-pods[0].longest` '3'"),
-        ("{name: a, pods: app=db, selector: x}", "`blocking-pods[0].selector` is not a field"),
+        ("{name: a, pods: app=db, longest: 0}", "`blocking-pods[0].longest`: '0'"),
+        ("{name: a, pods: app=db, longest: 3}", "`blocking-pods[0].longest`: '3'"),
+        ("{name: a, pods: app=db, selector: x}", "`blocking-pods[0].selector`: the field is unknown"),
     ],
 )
 def test_an_invalid_entry_of_the_setting_blocking_pods_is_reported_with_line_and_field(

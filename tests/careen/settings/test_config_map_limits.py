@@ -84,9 +84,12 @@ def test_the_config_map_may_not_contain_settings_that_give_root(name: str) -> No
     with pytest.raises(BadSettings) as refused:
         settle({flag(name): HARM[name], "concurrency": 2}, flags_for(name))
     (problem,) = refused.value.problems
-    assert problem.startswith(f"`{flag(name)}` in ConfigMap {NAME} is refused: this setting decides ")
+    assert problem.startswith(
+        f"`{flag(name)}` in ConfigMap {NAME}: the setting {flag(name)} is not allowed in the ConfigMap: "
+        "the setting decides "
+    )
     assert f"set --{flag(name)} or CAREEN_{name.upper()} on the DaemonSet" in problem
-    assert problem.endswith(f"or add --{flag(POWERS[name])} to the DaemonSet to allow it in the ConfigMap")
+    assert problem.endswith(f"or add --{flag(POWERS[name])} to the DaemonSet to allow the setting in the ConfigMap")
     assert HARM[name] not in problem
 
 
@@ -101,7 +104,7 @@ def test_the_flag_named_in_the_refusal_allows_the_forbidden_setting(name: str) -
 @pytest.mark.parametrize("name", HARM)
 def test_a_flag_that_allows_other_settings_does_not_allow_the_forbidden_setting(name: str) -> None:
     (other,) = set(Power) - {POWERS[name]}
-    with pytest.raises(BadSettings, match="is refused"):
+    with pytest.raises(BadSettings, match="is not allowed in the ConfigMap"):
         settle({flag(name): HARM[name]}, flags_for(name, **{other: "true"}))
 
 
@@ -144,7 +147,9 @@ def test_the_config_map_may_not_contain_an_apprise_url(
     with pytest.raises(BadSettings) as error:
         settle({"notify-url": ["logger://", url]}, flags_for("") | flags)
     (problem,) = error.value.problems
-    assert problem.startswith(f"`notify-url` in ConfigMap {NAME} is refused: a URL in apprise's own form can")
+    assert problem.startswith(
+        f"`notify-url` in ConfigMap {NAME}: the setting notify-url is not allowed in the ConfigMap: a URL in apprise's "
+    )
     assert "SECRET" not in problem
     trusted = flags_for("", config_map_may_name_files="true") | flags
     assert settle({"notify-url": ["logger://", url]}, trusted)
@@ -188,7 +193,7 @@ def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(
     (problem,) = refused.value.problems
     data = field.replace("File", "Data")
     assert f"extenders[0].tlsConfig.{field}: must not name a file: set the content in {data}" in problem
-    assert problem.endswith("or let the ConfigMap name files with --config-map-may-name-files on the DaemonSet)")
+    assert problem.endswith("or add --config-map-may-name-files to the DaemonSet, so that the ConfigMap may name files)")
     assert SHADOW not in problem
     trusted = started(given, with_extender(**{field: SHADOW}), config_map_may_name_files="true")
     assert trusted.may_scheduler_config_name_files
@@ -208,7 +213,9 @@ def test_a_config_map_edit_whose_scheduler_configuration_refers_to_a_file_change
     (problem,) = there.offer(
         SeenConfigMap(uid="u", data={"config.yaml": "", "scheduler.yaml": with_extender(caFile=SHADOW)})
     )
-    assert problem.startswith("--scheduler-config names the key `scheduler.yaml` of the ConfigMap")
+    assert problem.startswith(
+        "--scheduler-config: the key `scheduler.yaml` of the ConfigMap is not a KubeSchedulerConfiguration"
+    )
     assert there.scheduler_config == before
 
 
@@ -244,8 +251,8 @@ def test_the_config_map_may_not_choose_where_a_secret_is_sent(secret: dict[str, 
     with pytest.raises(BadSettings) as refused:
         settle({"prometheus-url": "https://thief.example"}, flags_for("", **secret))
     (problem,) = refused.value.problems
-    assert problem.startswith(f"`prometheus-url` in ConfigMap {NAME} is refused: the secret in --prometheus-")
-    assert "would be sent to that server" in problem
+    assert problem.startswith(f"`prometheus-url` in ConfigMap {NAME}: the setting prometheus-url is not allowed ")
+    assert "to the server in prometheus-url" in problem
     trusted = flags_for("", **secret, config_map_may_name_files="true")
     assert settle({"prometheus-url": "https://other"}, trusted).settings.prometheus_url == "https://other"
 
@@ -270,7 +277,7 @@ def test_an_edit_with_a_setting_that_gives_root_changes_nothing() -> None:
         Invocation(flags=flags_for(""), environment={}), seen("concurrency: 2"), config_map_name="careen/careen"
     )
     (problem,) = there.offer(seen("concurrency: 3\nreboot-command: /bin/evil"))
-    assert "`reboot-command` in ConfigMap careen/careen is refused" in problem
+    assert "`reboot-command` in ConfigMap careen/careen: the setting reboot-command is not allowed" in problem
     assert (there.settings.reboot_command, there.policy.concurrency) == ("/bin/systemctl reboot", 2)
     assert "evil" not in there.policy.kept_settings
 

@@ -73,11 +73,11 @@ def test_a_regular_expression_matches_as_in_go(text: str, found: list[str], not_
         (r"\p{Greek}", r"\p{Greek}"),
         (r"[\pQ]", r"\p{Q}"),
         ("[[:alphabet:]]", "[:alphabet:]"),
-        ("[a", "a [ has no ]"),
+        ("[a", "a [ is not closed by a ]"),
         ("(", "unterminated subpattern"),
         (r"\x{110000}", "no character"),
         ("(?P<a>x)(?P<a>y)", "redefinition"),
-        ("a{99999999999}", "that is shorter"),
+        ("a{99999999999}", "this one is too large for Python"),
         ("a" + "(" * 5000 + ")" * 5000, "regular expression"),
     ],
 )

@@ -188,8 +188,8 @@ def test_if_a_flag_is_repeated_its_last_value_is_used() -> None:
 def test_a_label_with_two_equals_signs_is_truncated_and_reported() -> None:
     assert settled(as_flags("--pre-reboot-node-labels=a=b=c,d=e")).notes == (
         (
-            "--pre-reboot-node-labels: as in kured, the second = of a=b=c and the text after it are left out: "
-            "no label can contain them"
+            "--pre-reboot-node-labels: careen ignores the second = of a=b=c and the text after it, as kured does: "
+            "a label has only one ="
         ),
     )
 

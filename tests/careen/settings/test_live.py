@@ -165,20 +165,20 @@ def test_the_scheduler_configuration_comes_from_a_file_or_a_config_map_key(tmp_p
         (
             {},
             (
-                "names the key `scheduler.yaml`, which ConfigMap careen/careen does not have: add the key, or "
-                "remove the setting"
+                ": ConfigMap careen/careen has no key `scheduler.yaml`: add the key, or remove the setting "
+                "--scheduler-config"
             ),
         ),
-        ({"scheduler.yaml": " \n"}, "names the key `scheduler.yaml` of the ConfigMap, which is empty"),
-        ({"scheduler.yaml": "["}, "which is not a KubeSchedulerConfiguration: the text is not YAML: line 1, column 2"),
+        ({"scheduler.yaml": " \n"}, ": the key `scheduler.yaml` of the ConfigMap is empty"),
+        ({"scheduler.yaml": "["}, "is not a KubeSchedulerConfiguration: the text is not YAML: line 1, column 2"),
         (
             {"scheduler.yaml": "kind: Secret"},
-            "which is not a KubeSchedulerConfiguration: kind: must be KubeSchedulerConfiguration, not Secret",
+            "is not a KubeSchedulerConfiguration: kind: must be KubeSchedulerConfiguration, not Secret",
         ),
         ({"scheduler.yaml": "- a"}, "a KubeSchedulerConfiguration must be a mapping, not a list"),
-        ({"scheduler.yaml": "profiles: 7"}, "which is not a KubeSchedulerConfiguration"),
-        ({"scheduler.yaml": "at: 2026-99-99"}, "which is not a KubeSchedulerConfiguration"),
-        ({"scheduler.yaml": "? {a: b}\n: c"}, "which is not a KubeSchedulerConfiguration"),
+        ({"scheduler.yaml": "profiles: 7"}, "is not a KubeSchedulerConfiguration"),
+        ({"scheduler.yaml": "at: 2026-99-99"}, "is not a KubeSchedulerConfiguration"),
+        ({"scheduler.yaml": "? {a: b}\n: c"}, "is not a KubeSchedulerConfiguration"),
     ],
 )
 def test_an_invalid_scheduler_configuration_is_refused_at_start_and_in_an_edit(
@@ -186,7 +186,7 @@ def test_an_invalid_scheduler_configuration_is_refused_at_start_and_in_an_edit(
 ) -> None:
     there = live("concurrency: 2")
     (problem,) = there.offer(config(f"concurrency: 3\n{NAMED}", **data))
-    assert problem.startswith("`scheduler-config` in ConfigMap careen/careen names the key `scheduler.yaml`")
+    assert problem.startswith("`scheduler-config` in ConfigMap careen/careen: ")
     assert words in problem
     assert there.policy.concurrency == 2
     with pytest.raises(BadSettings) as raised:
@@ -218,9 +218,7 @@ def test_a_missing_scheduler_configuration_file_makes_only_the_forecast_unknown(
     file.unlink()
     found = there.scheduler_config
     assert isinstance(found, Unknown)
-    assert (
-        found.why == f"--scheduler-config names the file {file}, which does not exist: mount it, or name another file"
-    )
+    assert found.why == f"--scheduler-config: the file {file} does not exist: mount the file, or name another file"
     assert there.offer(config(f"scheduler-config: {file}\nconcurrency: 3")) == ()
     assert there.policy.concurrency == 3
     file.write_text(TWO)
@@ -242,9 +240,7 @@ def test_an_unreadable_scheduler_configuration_file_is_an_invalid_setting(
     tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     make(tmp_path / "file")
-    with pytest.raises(
-        BadSettings, match=f"`scheduler-config` in ConfigMap careen/careen names the file {tmp_path}/file, which"
-    ):
+    with pytest.raises(BadSettings, match=f"`scheduler-config` in ConfigMap careen/careen: the file {tmp_path}/file "):
         live(f"scheduler-config: {tmp_path}/file", TRUSTED)
 
 

@@ -97,5 +97,5 @@ def test_the_config_map_may_set_the_maximum_uptime_but_may_not_choose_probes() -
     flags = {"node_id": ("n1",), "reboot_probes": ("sentinel,uptime",)}
     found = resolve(flags=flags, environment={}, config_map={"reboot-max-uptime": "720h", "reboot-packages": "^linux-"})
     assert found.settings.reboot_max_uptime == 720 * 3600
-    with pytest.raises(BadSettings, match="this setting decides what runs as root on every host"):
+    with pytest.raises(BadSettings, match="the setting decides what runs as root on every host"):
         resolve(flags={"node_id": ("n1",)}, environment={}, config_map={"reboot-probes": "zypper"})

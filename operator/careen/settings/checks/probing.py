@@ -42,7 +42,7 @@ def _beside_the_probes(settings: Settings) -> list[str]:
         found.append("--reboot-max-uptime and the probe uptime of --reboot-probes belong together: give both")
     if settings.reboot_packages and not (SENTINEL in settings.reboot_probes and settings.reboot_sentinel):
         found.append(
-            "--reboot-packages needs the files of --reboot-sentinel: a list of packages exists only beside such a file"
+            "--reboot-packages needs the files of --reboot-sentinel: only beside such a file is a list of packages"
         )
     return found
 
@@ -60,15 +60,15 @@ def _out_of_reach(settings: Settings) -> list[str]:
         reach = PROBES[name]
         if reach is HostAccess.NOTHING or settings.host_exec == "direct":
             continue
-        does = "runs a command on the host" if reach is HostAccess.COMMAND else "looks at files of the host"
+        use = "a command on the host" if reach is HostAccess.COMMAND else "files of the host"
         if settings.reboot_method == "signal":
             found.append(
-                f"the probe {name} of --reboot-probes {does}, which --reboot-method=signal does not permit: use "
+                f"the probe {name} of --reboot-probes uses {use}, which --reboot-method=signal does not permit: use "
                 "--reboot-method=command"
             )
         elif reach is HostAccess.FILES and not settings.host_root:
             found.append(
-                f"the probe {name} of --reboot-probes {does}, but --host-root does not say where these files are: give "
-                "--host-root=/proc/1/root, as manifests/daemonset.yaml does"
+                f"the probe {name} of --reboot-probes reads files of the host, but --host-root does not say where the "
+                "host's file system is mounted: give --host-root=/proc/1/root, as manifests/daemonset.yaml does"
             )
     return found

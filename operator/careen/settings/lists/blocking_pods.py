@@ -23,10 +23,10 @@ def parse(text: str) -> ConfiguredBlocker:
     fields = fields_of(text, FIELDS)
     scope = BlockingScope(fields.one("scope", kinds.one_of(*BlockingScope), BlockingScope.NODE.value))
     if (scope is BlockingScope.GROUP) is not ("group" in fields):
-        raise ListFieldError("group", "must be given together with `scope: group`: give both, or neither")
+        raise ListFieldError("group", "the field `group` and `scope: group` belong together: give both, or neither")
     namespaces = fields.several("namespaces", kinds.namespace)
     if len(namespaces) > _MOST_NAMESPACES:
-        raise ListFieldError("namespaces", f"has more than {_MOST_NAMESPACES} entries")
+        raise ListFieldError("namespaces", f"the list has more than {_MOST_NAMESPACES} entries")
     rule = BlockingPods(
         name=fields.one("name", kinds.short_name),
         selector=fields.one("pods", kinds.set_selector),

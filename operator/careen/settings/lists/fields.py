@@ -29,7 +29,7 @@ class Fields:
         self.text = json.encode(values, order="sorted").decode()
         for name in values:
             if name not in known:
-                raise ListFieldError(name, f"is not a field; the fields are {', '.join(known)}")
+                raise ListFieldError(name, f"the field is unknown; the known fields are {', '.join(known)}")
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -43,7 +43,7 @@ class Fields:
         `ListFieldError`."""
         if name not in self._values:
             if default is None:
-                raise ListFieldError(name, "is missing")
+                raise ListFieldError(name, "the field is missing")
             return default
         value = self._values[name]
         if not isinstance(value, str) or not value.strip():
@@ -74,7 +74,7 @@ def fields_of(text: str, known: Collection[str]) -> Fields:
     try:
         found = yaml_text.items(text)
     except yaml_text.BadYaml as error:
-        raise ListFieldError("", f"is not YAML: {error}") from None
+        raise ListFieldError("", f"the text is not YAML: {error}") from None
     if len(found) != 1:
         raise ListFieldError("", "expected one mapping")
     values = json.decode(str(found[0])) if found[0].startswith("{") else None

@@ -64,7 +64,7 @@ def parse(text: str) -> ConfiguredQuery:
 def _matchers(fields: Fields) -> tuple[tuple[str, str, str], ...]:
     found = fields.several("labels", _label)
     if len(found) > _MOST_LABELS:
-        fields.refuse("labels", f"has more than {_MOST_LABELS} entries")
+        fields.refuse("labels", f"the list has more than {_MOST_LABELS} entries")
     return found
 
 

@@ -46,11 +46,17 @@ def parse(text: str) -> ConfiguredWindow:
 def _is_cron(fields: Fields) -> bool:
     by_days = next((name for name in _BY_DAYS if name in fields), "")
     if "cron" in fields and by_days:
-        raise ListFieldError(by_days, "is not allowed with `cron`: a window has either days and times or `cron`")
+        raise ListFieldError(
+            by_days, f"a window with `cron` cannot have the field `{by_days}`: give either `cron`, or days and times"
+        )
     if "duration" in fields and "cron" not in fields:
-        raise ListFieldError("duration", "needs the field `cron`; a window of days has `start` and `end` instead")
+        raise ListFieldError(
+            "duration", "`duration` needs the field `cron`; a window of days has `start` and `end` instead"
+        )
     if "cron" not in fields and not by_days:
-        raise ListFieldError("", "does not say when it opens: give `cron` and `duration`, or `days`, `start` and `end`")
+        raise ListFieldError(
+            "", "the window does not say when it opens: give `cron` and `duration`, or `days`, `start` and `end`"
+        )
     return "cron" in fields
 
 
@@ -59,14 +65,14 @@ def _by_days(fields: Fields, zone: tzinfo) -> Window:
     start = fields.one("start", kinds.time_of_day, time(0, 0))
     end = fields.one("end", kinds.time_of_day, time(23, 59, 59))
     if start == end:
-        raise ListFieldError("end", "is the same as the start: the window would be open for one second")
+        raise ListFieldError("end", "the end is the same as the start: the window would be open for one second")
     return Window(days=frozenset(days), start=start, end=end, zone=zone)
 
 
 def _excluded(fields: Fields) -> tuple[Dates, ...]:
     dates = fields.several("exclude", _dates)
     if len(dates) > _MOST_DATES:
-        raise ListFieldError("exclude", f"has more than {_MOST_DATES} entries")
+        raise ListFieldError("exclude", f"the list has more than {_MOST_DATES} entries")
     return tuple(sorted(dates, key=lambda each: (each.first, each.last)))
 
 
@@ -103,5 +109,7 @@ def _date(text: str) -> date:
     except ValueError:
         found = None
     if found is None or found.year not in _YEARS:
-        raise ValueError("expected a date such as 2026-12-24, or two as 2026-12-24..2027-01-02")
+        raise ValueError(
+            "expected a date such as 2026-12-24, or a first and a last date such as 2026-12-24..2027-01-02"
+        )
     return found
