@@ -27,7 +27,7 @@ def wait_until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "
     """Wait until the condition is true. The error of a timeout contains the result of `what`."""
     patience = TimeLimit(SECONDS)
     while not condition():
-        assert not patience.is_over(), f"{patience.waited} the condition was not met: {what()}"
+        assert not patience.is_over(), f"after {patience.waited}, the condition was not met: {what()}"
         time.sleep(0.02)
 
 
@@ -35,7 +35,7 @@ async def until(condition: Callable[[], Any], what: Callable[[], str] = lambda: 
     """Wait until the condition is true, as `wait_until` does, but without blocking the event loop."""
     patience = TimeLimit(SECONDS)
     while not condition():
-        assert not patience.is_over(), f"{patience.waited} the condition was not met: {what()}"
+        assert not patience.is_over(), f"after {patience.waited}, the condition was not met: {what()}"
         await asyncio.sleep(0.02)
 
 

@@ -30,10 +30,12 @@ RULES: tuple[Rule, ...] = (
         rules_of_the_node.never_more_nodes_down_than_allowed,
     ),
     Rule("claim", "no node reboots unless it holds the lock", rules_of_the_lock.no_reboot_without_its_own_claim),
+    Rule("drained", "no node reboots before it is drained", rules_of_the_node.no_reboot_of_a_node_that_is_not_drained),
     Rule(
-        "drained", "no reboot of a node that is not drained", rules_of_the_node.no_reboot_of_a_node_that_is_not_drained
+        "eviction",
+        "agents evict pods and never delete them, because only an eviction obeys disruption budgets",
+        rules_of_the_node.pods_leave_by_eviction,
     ),
-    Rule("eviction", "agents evict pods, so that budgets are checked", rules_of_the_node.pods_leave_by_eviction),
     Rule(
         "hold",
         "agents neither cordon nor reboot a node that a person has put on hold",
@@ -41,12 +43,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "release",
-        "an agent releases the lock only after the reboot, or after it has removed its cordon",
+        "an agent releases the lock only after its node has rebooted, or after the agent has removed its own cordon",
         rules_of_the_lock.claims_are_released_only_when_it_is_safe,
     ),
     Rule(
         "settled",
-        "displaced workloads are healthy before the node releases the lock",
+        "the workloads that a drain displaced are healthy again before the drained node releases the lock",
         rules_of_the_workloads.workloads_are_healthy_before_the_claim_is_released,
     ),
     Rule(
@@ -54,7 +56,11 @@ RULES: tuple[Rule, ...] = (
         "at most the allowed number of nodes holds the lock at once",
         rules_of_the_lock.never_more_claims_than_allowed,
     ),
-    Rule("theft", "no agent takes the lock away from a node that still holds it", rules_of_the_lock.no_claim_is_stolen),
+    Rule(
+        "theft",
+        "no agent removes another node from the lock while that node still holds the lock",
+        rules_of_the_lock.no_claim_is_stolen,
+    ),
     Rule(
         "own-node",
         "an agent writes only its own Node and the pods on this node",
@@ -73,8 +79,12 @@ RULES: tuple[Rule, ...] = (
         "every node is tainted soon after its host needs a reboot",
         rules_of_the_host.every_need_is_tainted_in_time,
     ),
-    Rule("explained", "waiting nodes show a reason", rules_of_the_node.waiting_nodes_say_why),
-    Rule("finished", "every node reboots and returns to service", rules_of_the_host.every_node_returns_to_service),
+    Rule("explained", "every waiting node shows the reason why it waits", rules_of_the_node.waiting_nodes_say_why),
+    Rule(
+        "finished",
+        "every node that needs a reboot reboots and returns to service",
+        rules_of_the_host.every_node_returns_to_service,
+    ),
     Rule(
         "tidy",
         "no taint, label, cordon or claim of careen is left at the end",

@@ -32,13 +32,14 @@ def every_need_is_tainted_in_time(evidence: RolloutTrace) -> Iterator[Breach]:
         if times and times[0] - need.at > evidence.taint_seconds:
             yield Breach(
                 at=times[0],
-                sentence=f"{need.host} was tainted {times[0] - need.at:.1f} s after it needed a reboot; "
+                sentence=f"{need.host} was tainted {times[0] - need.at:.1f} s after its host began to need a reboot; "
                 f"the limit is {evidence.taint_seconds:.0f} s",
             )
         if not times and end - need.at > evidence.taint_seconds:
             yield Breach(
                 at=end,
-                sentence=f"{need.host} was not tainted in the {end - need.at:.1f} s after it needed a reboot",
+                sentence=f"{need.host} was not tainted within {end - need.at:.1f} s after its host began to need a "
+                "reboot",
             )
 
 
@@ -70,4 +71,4 @@ def every_node_returns_to_service(evidence: RolloutTrace) -> Iterator[Breach]:
         if not booted:
             yield Breach(at=end, sentence=f"{need.host} needed a reboot and never rebooted")
         elif not is_ready(latest.get(need.host, {})) or is_cordoned(latest.get(need.host, {})):
-            yield Breach(at=end, sentence=f"{need.host} rebooted, but is not back in service")
+            yield Breach(at=end, sentence=f"{need.host} rebooted, but the node is not back in service at the end")

@@ -43,13 +43,14 @@ def no_claim_is_stolen(evidence: RolloutTrace) -> Iterator[Breach]:
                 yield Breach(
                     at=write.at,
                     sentence=f"the agent of {agent_node(write.actor)} removed {node} from the lock, "
-                    f"although {node} still held it",
+                    f"although {node} still held the lock",
                 )
 
 
 def claims_are_released_only_when_it_is_safe(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that an agent releases a claim only when the node is Ready after a new boot. If no reboot was requested,
-    the agent must first remove the cordon that it set."""
+    """Checks the moment when an agent releases a claim. If an agent has asked the host to reboot, the host must have
+    booted anew, and the Node must be Ready with the new boot id. If no agent has asked the host to reboot, the node's
+    agent must have removed the cordon that it set."""
     since: dict[str, float] = {}
     for write, before, after in lock_writes(evidence):
         for node in after.keys() - before.keys():
@@ -64,7 +65,10 @@ def _unsafe_release(evidence: RolloutTrace, name: str, claimed_at: float, releas
     log = [e for e in evidence.host_log if e.host == name and claimed_at <= e.at <= released_at]
     if not any(e.what == "asked" for e in log):
         if is_cordoned(node) and agent_node(_cordoner(evidence, name, released_at)) == name:
-            return f"{name} was removed from the lock while the node was still cordoned and had not rebooted"
+            return (
+                f"{name} was removed from the lock, although the node had not rebooted and still had the cordon of its "
+                "agent"
+            )
         return None
     if log[-1].what not in ("booted", "ready"):
         return f"{name} was removed from the lock before the node rebooted"

@@ -102,7 +102,7 @@ def no_reboot_of_a_node_that_is_not_drained(evidence: RolloutTrace) -> Iterator[
             if left:
                 yield Breach(
                     at=event.at,
-                    sentence=f"{event.host} was asked to reboot, but these pods were still on it: {', '.join(left)}",
+                    sentence=f"{event.host} was asked to reboot, but the node still had these pods: {', '.join(left)}",
                 )
 
 
@@ -190,7 +190,9 @@ def waiting_nodes_say_why(evidence: RolloutTrace) -> Iterator[Breach]:
         ]
         if agent_node(write.actor) and (metadata.get("labels") or {}).get("careen.dev/reboot") and missing:
             yield Breach(
-                at=write.at, sentence=f"{write.key[1]} has the label careen.dev/reboot, but lacks {', '.join(missing)}"
+                at=write.at,
+                sentence=f"{write.key[1]} has the label careen.dev/reboot, but lacks the annotations "
+                f"{', '.join(missing)}",
             )
 
 
@@ -221,5 +223,5 @@ def _left_on(node: Mapping[str, Any], cordoner: str) -> list[str]:
     if "careen.dev/reboot" in ((node.get("metadata") or {}).get("labels") or {}):
         left.append("the label careen.dev/reboot")
     if is_cordoned(node) and agent_node(cordoner):
-        left.append("its agent's cordon")
+        left.append("the cordon of the node's agent")
     return left

@@ -29,14 +29,14 @@ def workloads_are_healthy_before_the_claim_is_released(evidence: RolloutTrace) -
                 continue
             # The displaced pods were gone by then, so an older count would be from before the drain.
             seen_from = max(write.at - _READ_BEFORE_SECONDS, boots[-1])
-            for owner, name in sorted(_displaced(evidence, node, since, write.at).items()):
-                had = _fewest_before(ready[owner], since, _COUNTED_BEFORE_SECONDS + evidence.answer_seconds)
-                has = _most_between(ready[owner], seen_from, write.at)
-                if has < had:
+            for owner, owner_name in sorted(_displaced(evidence, node, since, write.at).items()):
+                ready_before = _fewest_before(ready[owner], since, _COUNTED_BEFORE_SECONDS + evidence.answer_seconds)
+                ready_now = _most_between(ready[owner], seen_from, write.at)
+                if ready_now < ready_before:
                     yield Breach(
                         at=write.at,
-                        sentence=f"{node} was removed from the lock while {name} had {has} ready pods, "
-                        f"but {had} before the drain",
+                        sentence=f"{node} was removed from the lock while {owner_name} had {ready_now} ready pods, "
+                        f"but {ready_before} before the drain",
                     )
 
 

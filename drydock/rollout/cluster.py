@@ -77,7 +77,7 @@ class EmbeddedCluster:
             if not waiting and self.api.store.count(PODS.storage):
                 return
             if patience.is_over(len(waiting)):
-                raise GaveUp(f"some pods are not ready {patience.waited}: {', '.join(waiting)}")
+                raise GaveUp(f"some pods are not ready after {patience.waited}: {', '.join(waiting)}")
             await asyncio.sleep(_SETTLE_LOOK_SECONDS)
 
     def raise_if_broken_down(self) -> None:

@@ -59,11 +59,11 @@ class TimeLimit:
 
     @property
     def waited(self) -> str:
-        """Returns a text for the message of `GaveUp` that says how long the caller waited, for example `after 31 s`. If
+        """Returns a text for the message of `GaveUp` that says how long the caller waited, for example `31 s`. If
         the load was high, the text contains the load."""
         crowd = (
-            f" on a computer with {self.most_crowded:.0f} processes for each processor"
+            f" (on a computer with {self.most_crowded:.0f} processes for each processor)"
             if self.most_crowded >= 2
             else ""
         )
-        return f"after {self._looked - self._began:.0f} s{crowd}"
+        return f"{self._looked - self._began:.0f} s{crowd}"

@@ -88,10 +88,10 @@ class RolloutVerdict:
         """The last line of the demo's output."""
         parts = [
             f"{self.rebooted} of {self.nodes} nodes rebooted in {self.seconds:.0f} s",
-            f"{self.moved} pods moved, {self.moved_twice} twice",
+            f"{self.moved} pods moved, {self.moved_twice} of them twice",
         ]
         if self.forecast is not None:
-            parts.append(f"{self.forecast.hits} of {self.forecast.total} evicted pods landed as forecast")
+            parts.append(f"{self.forecast.hits} of {self.forecast.total} evicted pods were placed as forecast")
         broken = ", ".join(broken.rule.name for broken in self.broken)
         parts.append(f"BROKEN: {broken}" if broken else "every rule held")
         return ", ".join(parts)
@@ -131,23 +131,24 @@ class Rollout:
             names = sorted(user.removeprefix(AGENT_USER) for user in missing)
             futile = [name for name in names if len(self.agents.crashes.get(name, ())) >= _FUTILE_STARTS]
             if futile:
-                codes = ", ".join(map(str, self.agents.crashes[futile[0]]))
+                name = futile[0]
+                exit_codes = ", ".join(map(str, self.agents.crashes[name]))
                 raise GaveUp(
-                    f"the agent of {futile[0]} exited unexpectedly with the exit codes {codes} before it read its "
-                    f"Node; {self._last_words(futile[0])}"
+                    f"the agent of {name} exited unexpectedly with the exit codes {exit_codes} before it read its "
+                    f"Node; {self._end_of_log(name)}"
                 )
             if patience.is_over(len(missing)):
                 raise GaveUp(
-                    f"the agents of {', '.join(names)} did not read their Nodes {patience.waited}; "
-                    f"{self._last_words(names[0])}"
+                    f"the agents of {', '.join(names)} did not read their Nodes within {patience.waited}; "
+                    f"{self._end_of_log(names[0])}"
                 )
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _last_words(self, name: str) -> str:
+    def _end_of_log(self, name: str) -> str:
         assert self.agents is not None
         log = self.agents.log_of(name)
-        words = log.read_text(errors="replace")[-2000:].strip() if log.exists() else ""
-        return f"the end of the log of {name}:\n{words}" if words else f"the agent on {name} has logged nothing"
+        end = log.read_text(errors="replace")[-2000:].strip() if log.exists() else ""
+        return f"the log of the agent of {name} ends with:\n{end}" if end else f"the agent of {name} has logged nothing"
 
     async def run(self, show: Callable[[RolloutProgress], None]) -> RolloutVerdict:
         """Makes every host need a reboot. Waits until all nodes are back, the time limit ends, or a rogue (an agent
@@ -218,7 +219,7 @@ class Rollout:
                 self.cluster.raise_if_broken_down()
                 if patience.is_over():
                     raise GaveUp(
-                        f"no agent had an opportunity to break the rule {self.plan.broken_rule} {patience.waited}"
+                        f"for {patience.waited}, no agent had an opportunity to break the rule {self.plan.broken_rule}"
                     )
                 await asyncio.wait([task], timeout=_LOOK_SECONDS)
             task.result()

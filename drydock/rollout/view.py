@@ -54,7 +54,7 @@ def table_of(progress: RolloutProgress) -> Table:
     """Returns the roll-out as a rich table."""
     title = (
         f"{progress.rebooted} of {len(progress.nodes)} nodes rebooted after {progress.seconds:.0f} s, "
-        f"{progress.moved} pods moved, {progress.moved_twice} twice"
+        f"{progress.moved} pods moved, {progress.moved_twice} of them twice"
     )
     table = Table(title=title, title_justify="left", expand=True, box=None, padding=(0, 1), header_style="bold")
     for name in ("node", "zone", "phase", "service"):

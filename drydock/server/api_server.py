@@ -171,7 +171,7 @@ class ApiServer:
             return None
         if request.path == "/openapi/v2" and "json" not in request.headers.get("Accept", "json"):
             # The request is for schemas in protobuf; there are none, and clients then read v3.
-            return self._json(ApiError(406, "NotAcceptable", "only application/json is served").status(), 406)
+            return self._json(ApiError(406, "NotAcceptable", "the server serves only application/json").status(), 406)
         document = discovery_answer(request.path)
         return None if document is None else self._json(document)
 

@@ -73,7 +73,7 @@ class HistoryGone(Exception):
     """The requested version is older than the history. The caller must list again."""
 
     def __init__(self, oldest: int) -> None:
-        super().__init__(f"the oldest resource version kept is {oldest}")
+        super().__init__(f"the oldest resource version that the server keeps is {oldest}")
         self.oldest = oldest
 
 

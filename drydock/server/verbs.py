@@ -107,7 +107,8 @@ class Verbs:
         except HistoryGone as gone:
             raise api_errors.expired(
                 "The provided continue parameter is too old to display a consistent list result. "
-                f"You must start a new list without the continue parameter (oldest kept: {gone.oldest})."
+                "You must start a new list without the continue parameter (the oldest kept resource version is "
+                f"{gone.oldest})."
             ) from gone
         read_at = self.store.version if version is None else version
         items = [

@@ -38,7 +38,7 @@ def json_patch(target: Any, operations: Any) -> Any:
     try:
         patch = _Patch([_with_value(each) for each in operations])
     except (JsonPatchException, JsonPointerException) as error:
-        raise bad_request(f"not a JSON patch: {error}") from None
+        raise bad_request(f"the body is not a JSON patch: {error}") from None
     try:
         return patch.apply(target)
     except (JsonPatchException, JsonPointerException) as error:

@@ -40,7 +40,7 @@ def decode_body(body: bytes) -> dict[str, Any]:
         raise ApiError(
             415,
             "UnsupportedMediaType",
-            f"protobuf is read for {', '.join(sorted(readers))} only, not for {kind!r}: send JSON",
+            f"the server reads protobuf only for {', '.join(sorted(readers))}, not for {kind!r}: send JSON",
         )
     return {"apiVersion": _text(type_meta, 1), "kind": kind, **readers[kind](raw)}
 

@@ -193,7 +193,9 @@ def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(
     (problem,) = refused.value.problems
     data = field.replace("File", "Data")
     assert f"extenders[0].tlsConfig.{field}: must not name a file: set the content in {data}" in problem
-    assert problem.endswith("or add --config-map-may-name-files to the DaemonSet, so that the ConfigMap may name files)")
+    assert problem.endswith(
+        "or add --config-map-may-name-files to the DaemonSet, so that the ConfigMap may name files)"
+    )
     assert SHADOW not in problem
     trusted = started(given, with_extender(**{field: SHADOW}), config_map_may_name_files="true")
     assert trusted.may_scheduler_config_name_files

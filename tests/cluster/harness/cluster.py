@@ -113,7 +113,9 @@ class Cluster:
             else:
                 sentence_now = sentence
             if patience.is_over():
-                raise AssertionError(f"not {patience.waited}: {sentence_now}\n{self.describe()}")
+                raise AssertionError(
+                    f"after {patience.waited}, this is still not true: {sentence_now}\n{self.describe()}"
+                )
             self.plane.check()
             time.sleep(0.1)
 

@@ -28,7 +28,7 @@ def test_on_an_idle_machine_a_time_limit_is_measured_in_clock_seconds() -> None:
     world = World()
     assert not world.after(10)
     assert world.after(1)
-    assert world.patience.waited == "after 11 s"
+    assert world.patience.waited == "11 s"
 
 
 def test_a_time_limit_grows_with_the_number_of_processes_per_processor() -> None:
@@ -36,7 +36,7 @@ def test_a_time_limit_grows_with_the_number_of_processes_per_processor() -> None
     world.crowd = 30.0
     assert not world.after(299)
     assert world.after(2)
-    assert world.patience.waited == "after 301 s on a computer with 30 processes for each processor"
+    assert world.patience.waited == "301 s (on a computer with 30 processes for each processor)"
 
 
 def test_load_makes_a_time_limit_longer_only_while_the_load_lasts() -> None:

@@ -64,7 +64,7 @@ def test_the_table_shows_every_node_and_the_number_of_rebooted_nodes() -> None:
         )
     )
     text = console.export_text()
-    assert "1 of 2 nodes rebooted after 7 s, 2 pods moved, 1 twice" in text
+    assert "1 of 2 nodes rebooted after 7 s, 2 pods moved, 1 of them twice" in text
     rows = {line.split()[0]: line.split() for line in text.splitlines() if line.strip().startswith("node-")}
     assert rows["node-01"] == ["node-01", "a", "Idle", "rebooted", "3", "2"]
     assert rows["node-02"] == [

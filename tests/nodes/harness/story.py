@@ -172,7 +172,9 @@ class Story:
                     return answer
             except (ApiError, OSError) as error:
                 problem = f" ({error})"
-            assert not patience.is_over(), f"not {patience.waited}: {sentence}{problem}\n{self.describe()}"
+            assert not patience.is_over(), (
+                f"after {patience.waited}, this is still not true: {sentence}{problem}\n{self.describe()}"
+            )
             self.lab.plane.check()
             time.sleep(0.1)
 
