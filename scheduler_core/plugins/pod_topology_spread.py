@@ -141,11 +141,12 @@ def _evened(scores: Scores, ignored: NDArray[np.bool_] | None) -> Scores:
     with more pods gets less, and an ignored node gets 0 (NormalizeScore in scoring.go, v1.36)."""
     counted = scores if ignored is None else scores[~ignored]
     most = int(counted.max(initial=0))
-    evened: Scores = (
-        np.full_like(scores, MAX_NODE_SCORE)
-        if most == 0
-        else MAX_NODE_SCORE * (most + int(counted.min()) - scores) // most
-    )
+    if most == 0:
+        evened = np.full_like(scores, MAX_NODE_SCORE)
+    elif most < len(scores):  # fewer raw scores are possible than there are nodes: each is turned once
+        evened = (MAX_NODE_SCORE * (most + int(counted.min()) - np.arange(most + 1)) // most).take(scores)
+    else:
+        evened = MAX_NODE_SCORE * (most + int(counted.min()) - scores) // most
     return evened if ignored is None else np.where(ignored, 0, evened)
 
 

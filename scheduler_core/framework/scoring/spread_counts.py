@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, reduce
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from scheduler_core.values import Value, replace_value
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 # ---- which pods count ----
@@ -260,17 +261,20 @@ class SoftConstraint(Value, eq=False):
     by_domain: Ints | None
     by_node: Ints | None
 
-    def parts(self, nodes: NodeList) -> NDArray[np.floating[Any]]:
-        """Returns the points that this constraint adds to the raw score of each of these nodes."""
+    def points(self) -> tuple[Ints, Floats]:
+        """Returns a code for each node, and for each code the points that this constraint adds to the raw score of the
+        nodes with this code. The code is the node's number of matching pods, or the number of the node's domain."""
         more = float(self.constraint.max_skew - 1)
-        if self.by_node is not None:
-            parts = nodes.take(self.by_node) * self.weight
-            parts += more
-            return parts if self.topology.everywhere else np.where(nodes.take(self.topology.present), parts, 0.0)
-        by_domain = _required(self.by_domain) * self.weight + more
-        if not self.topology.everywhere:
-            by_domain[self.topology.missing] = 0.0
-        return by_domain.take(nodes.take(self.topology.codes))
+        if self.by_domain is not None:
+            by_code = self.by_domain.astype(np.float64) * self.weight + more
+            if not self.topology.everywhere:
+                by_code[self.topology.missing] = 0.0
+            return self.topology.codes, by_code
+        counts = _required(self.by_node)
+        by_code = np.arange(int(counts.max(initial=0)) + 2, dtype=np.float64) * self.weight + more
+        by_code[-1] = 0.0  # for nodes without the key
+        codes = counts if self.topology.everywhere else np.where(self.topology.present, counts, len(by_code) - 1)
+        return codes, by_code
 
 
 class SoftSpread(Value):
@@ -283,11 +287,14 @@ class SoftSpread(Value):
     def scores(self, nodes: NodeList) -> Scores:
         """Returns the raw score of each node. A node whose domains have more matching pods has a higher raw score, and
         later a lower normalized score."""
-        total = reduce(np.add, [soft.parts(nodes) for soft in self.constraints])
-        whole = np.trunc(total)
-        total -= whole
-        whole += np.trunc(total + total)  # halves away from zero, as Go rounds
-        rounded: Scores = whole.astype(np.int64)
+        found = [soft.points() for soft in self.constraints]
+        if math.prod(len(by_code) for _, by_code in found) <= len(nodes):
+            # Few combinations of codes occur, so the scores of all combinations cost less than those of all nodes.
+            table = _rounded(reduce(np.add.outer, [by_code for _, by_code in found]).ravel())
+            cells = reduce(lambda cells, more: cells * len(more[1]) + more[0], found[1:], found[0][0])
+            rounded = table.take(nodes.take(cells))
+        else:
+            rounded = _rounded(reduce(np.add, [by_code.take(nodes.take(codes)) for codes, by_code in found]))
         return rounded if self.ignored is None else np.where(nodes.take(self.ignored), 0, rounded)
 
     def score_of(self, pod: Pod, node_info: NodeInfo) -> int:
@@ -303,6 +310,13 @@ class SoftSpread(Value):
                     soft.constraint.max_skew - 1
                 )
         return int(math.floor(abs(total)) + (abs(total) - math.floor(abs(total)) >= 0.5)) * (1 if total >= 0 else -1)
+
+
+def _rounded(totals: Floats) -> Scores:
+    """Rounds halves away from zero, as Go does."""
+    whole = np.trunc(totals)
+    whole += np.trunc((totals - whole) * 2)
+    return whole.astype(np.int64)
 
 
 def _required(column: Ints | None) -> Ints:

@@ -173,6 +173,15 @@ def test_spread_over_hostnames_gives_each_node_its_own_score(
     assert scored(plugin(SPREAD), pod, snapshot) == dict(zip(counts, normalized, strict=True))
 
 
+def test_a_spread_score_is_computed_alike_if_there_are_more_nodes_than_raw_scores() -> None:
+    """30 domains have the weight ln 32 = 3.466, so the raw scores of the first four nodes are 7, 3, 0 and 10."""
+    counts = {"n1": 2, "n2": 1, "n3": 0, "n4": 3, **{f"empty{number}": 0 for number in range(26)}}
+    snapshot = cluster(by_host(**counts), running(**counts))
+    found = scored(plugin(SPREAD), web().spread_over(HOST, maxSkew=1, **SOFT), snapshot)
+    assert found is not None
+    assert [found[name] for name in ("n1", "n2", "n3", "n4", "empty0")] == [30, 70, 100, 0, 100]
+
+
 SERVICE = {
     "apiVersion": "v1",
     "kind": "Service",
