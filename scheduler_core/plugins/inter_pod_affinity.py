@@ -28,6 +28,7 @@ from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvabl
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.pods.tallies import PullsByKey
 from scheduler_core.values import Value
 
 _NOT_NEAR: Final = unresolvable("node(s) didn't match pod affinity rules")
@@ -54,7 +55,10 @@ class InterPodAffinity(Value):
         problem = _problem(pod)
         if problem:
             return PreFilterResult(unresolvable(f"parsing pod: {problem}"))
-        counts = count_required(self._reach(nodes), pod)
+        reach = self._reach(nodes)
+        pulls = reach.pulls_on(pod)
+        state.write(_Pulls(pulls))
+        counts = count_required(reach, pod, pulls)
         if counts is None:
             return PreFilterResult(SKIP)
         state.write(counts)
@@ -93,7 +97,9 @@ class InterPodAffinity(Value):
         has_own = bool(pod.spec.pod_affinity.preferred or pod.spec.pod_anti_affinity.preferred)
         if self.args.ignore_preferred_terms_of_existing_pods and not has_own:
             return SKIP
-        pull = count_scores(self._reach(nodes), pod, self.args.hard_pod_affinity_weight)
+        reach, counted = self._reach(nodes), state.find(_Pulls)
+        pulls = reach.pulls_on(pod) if counted is None else counted.by_key
+        pull = count_scores(reach, pod, pulls, self.args.hard_pod_affinity_weight)
         if pull is None:
             return SKIP
         state.write(pull)
@@ -114,8 +120,16 @@ class InterPodAffinity(Value):
         return np.trunc(shares).astype(np.int64)
 
 
+class _Pulls(Value, eq=False):
+    """The terms of placed pods that select the incoming pod, from PreFilter for PreScore."""
+
+    by_key: PullsByKey
+
+
 def _problem(pod: Pod) -> str:
     """Returns the reason why the scheduler cannot parse the pod's affinity terms. The reason is empty if it can."""
+    if not pod.spec.pod_affinity and not pod.spec.pod_anti_affinity:
+        return ""
     both = (pod.spec.pod_affinity, pod.spec.pod_anti_affinity)
     terms = [*(t for a in both for t in a.required), *(w.term for a in both for w in a.preferred)]
     problems = (text for t in terms for text in (t.selector.problem, t.namespace_selector.problem))

@@ -18,7 +18,7 @@ from scheduler_core.snapshot.node_labels import Topology
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.affinity_groups import IncomingPod
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
-from scheduler_core.snapshot.pods.tallies import Pull, PullTally, QueryTally
+from scheduler_core.snapshot.pods.tallies import Pull, PullsByKey, PullTally, QueryTally
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
@@ -55,6 +55,10 @@ class Reach(Value):
         return self.snapshot.remember(
             ("incoming", pod.namespace, tuple(pod.labels.items())), lambda: self._incoming(pod)
         )
+
+    def pulls_on(self, pod: Pod) -> PullsByKey:
+        """Returns the counts of the affinity terms of placed pods that select the incoming pod."""
+        return self.snapshot.tally(PullTally(self.incoming(pod)))
 
     def _incoming(self, pod: Pod) -> IncomingPod:
         labels = self.snapshot.objects.namespace_labels(pod.namespace)
@@ -172,11 +176,11 @@ def _nobody(snapshot: Snapshot, key: str) -> DomainCount:
     return DomainCount(topology, np.zeros(topology.missing + 1, dtype=np.int64))
 
 
-def count_required(reach: Reach, pod: Pod) -> AffinityCounts | None:
-    """Returns the counts for an incoming pod. Returns None if neither the pod nor an existing pod has a required term
-    that concerns the pod."""
+def count_required(reach: Reach, pod: Pod, pulls: PullsByKey) -> AffinityCounts | None:
+    """Returns the counts for an incoming pod. `pulls` is the result of `Reach.pulls_on`. Returns None if neither the
+    pod nor an existing pod has a required term that concerns the pod."""
     affinity, anti_affinity = pod.spec.pod_affinity.required, pod.spec.pod_anti_affinity.required
-    keeps_off = _kept_off(reach, pod)
+    keeps_off = _kept_off(reach, pulls) if pulls else {}
     if not affinity and not anti_affinity and not keeps_off:
         return None
     near_query = reach.query(affinity) if affinity else None
@@ -195,9 +199,8 @@ def count_required(reach: Reach, pod: Pod) -> AffinityCounts | None:
     )
 
 
-def _kept_off(reach: Reach, pod: Pod) -> Mapping[str, DomainCount]:
+def _kept_off(reach: Reach, pulls: PullsByKey) -> Mapping[str, DomainCount]:
     labels = reach.snapshot.columns.labels
-    pulls = reach.snapshot.tally(PullTally(reach.incoming(pod)))
     terms = {key: pull.terms for (kind, key), pull in pulls.items() if kind == "keeps off"}
     counts = {key: DomainCount(labels.topology(key), each) for key, each in terms.items()}
     return {key: count for key, count in counts.items() if not count.is_empty}
@@ -229,12 +232,13 @@ class AffinityPull(Value, eq=False):
         return total
 
 
-def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | None:
-    """Returns the sums of the terms' weights, by domain, for an incoming pod. Returns None if no term connects the pod
-    with an existing pod on a node that has the term's key."""
+def count_scores(reach: Reach, pod: Pod, pulls_on_pod: PullsByKey, hard_weight: int) -> AffinityPull | None:
+    """Returns the sums of the terms' weights, by domain, for an incoming pod. `pulls_on_pod` is the result of
+    `Reach.pulls_on`. Returns None if no term connects the pod with an existing pod on a node that has the term's
+    key."""
     found: dict[str, list[tuple[int, Pull]]] = {}
     weight_of = {"keeps off": 0, "required": hard_weight, "preferred": 1}
-    for (kind, key), pull in reach.snapshot.tally(PullTally(reach.incoming(pod))).items():
+    for (kind, key), pull in pulls_on_pod.items():
         if weight_of[kind] > 0:
             found.setdefault(key, []).append((weight_of[kind], pull))
     own = [(w.weight, w.term) for w in pod.spec.pod_affinity.preferred] + [
