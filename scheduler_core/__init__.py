@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from scheduler_core.cache.cluster_cache import ClusterCache
     from scheduler_core.cache.events import Sync, UnusableEventError
     from scheduler_core.config.configuration import Configuration
-    from scheduler_core.cycle import CycleResult, Scheduler
+    from scheduler_core.cycle import Scheduler
+    from scheduler_core.cycle_result import CycleResult
     from scheduler_core.framework.binding import BindingCycle
     from scheduler_core.learning.search_estimate import SearchEstimate
     from scheduler_core.model.manifests.from_manifest import node_from_manifest, pod_from_manifest
@@ -31,7 +32,7 @@ _HOME = {
     "BindingCycle": "scheduler_core.framework.binding",
     "ClusterCache": "scheduler_core.cache.cluster_cache",
     "Configuration": "scheduler_core.config.configuration",
-    "CycleResult": "scheduler_core.cycle",
+    "CycleResult": "scheduler_core.cycle_result",
     "Scheduler": "scheduler_core.cycle",
     "SearchEstimate": "scheduler_core.learning.search_estimate",
     "Snapshot": "scheduler_core.snapshot.snapshot",

@@ -11,8 +11,8 @@ decides as the real scheduler does. `CycleResult.sample` says whether the real s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -20,10 +20,11 @@ import numpy as np
 from scheduler_core.config.configuration import Configuration, ExtenderSettings, Profile
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_merge import effective_plugins
+from scheduler_core.cycle_result import CycleResult, NodeSample
 from scheduler_core.extenders.chain import EXTENDER_NAME, ExtenderChain
 from scheduler_core.extenders.protocol import ExtenderTransport
 from scheduler_core.framework.cycle_state import CycleError, CycleState
-from scheduler_core.framework.diagnosis import Diagnosis, Verdicts
+from scheduler_core.framework.diagnosis import Diagnosis
 from scheduler_core.framework.extension_points import Nomination
 from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import Factory, PluginSet, register, serves
@@ -41,7 +42,7 @@ from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.ties import first_of_places
-from scheduler_core.values import Value, replace_value
+from scheduler_core.values import replace_value
 
 _NOBODY: Final[Nominated] = {}
 _NO_NODES: Final = "no nodes available to schedule pods"
@@ -161,8 +162,10 @@ class Scheduler:
         try:
             diagnosis = runner.search(state, pod, nodes, nominated)
             if honors_nomination and self._nominated_node_passes(pod, diagnosis):
-                name = pod.nominated_node_name
-                result = CycleResult(pod, diagnosis, node=name, best=(name,), state=state)
+                name, columns = pod.nominated_node_name, snapshot.columns
+                result = CycleResult(
+                    pod, diagnosis, node=name, best_rows=(columns.row_of[name],), names=columns.names, state=state
+                )
                 return [result if each is None else replace_value(result, next_start=each.start) for each in searches]
             cycle = _Cycle(self, runner, state=state, pod=pod, diagnosis=diagnosis, nominated=nominated)
             return [cycle.conclude(each) for each in searches]
@@ -261,14 +264,13 @@ class _Cycle:
         if search is None:
             result = self._decide(self._passed, is_in_tree_order=False)
             # If all nodes are equally good, `best` has all of them, and it does not matter which the scheduler checked.
-            is_choice = result.table is not None and len(result.best) < len(result.table.nodes)
+            is_choice = result.table is not None and len(result.best_rows) < len(result.table.nodes)
             return replace_value(result, sample=self._sample) if self._sample and is_choice else result
         found = self._windows.found(search)
         next_start = (search.start + found.processed) % len(self._diagnosis.nodes)
         result = self._decide(found.rows, is_in_tree_order=True)
         if result.node and self._wanted == 1:
-            names = self._diagnosis.nodes.snapshot.columns.names  # without scores, all fitting nodes are equally good
-            result = replace_value(result, best=tuple(sorted(names[row] for row in self._passed)))
+            result = replace_value(result, best_rows=self._passed)  # without scores, all fitting nodes are equally good
         return replace_value(result, sample=self._sample, evaluated=found.processed, next_start=next_start)
 
     @cached_property
@@ -285,9 +287,14 @@ class _Cycle:
             self._given_up = self._given_up or self._give_up()
             return self._given_up
         if len(passed) == 1:
-            only = self._diagnosis.nodes.snapshot.columns.names[passed[0]]
-            return CycleResult(self._pod, self._diagnosis, node=only, best=(only,), state=self._state)
+            return self._chosen(int(passed[0]), passed)
         return self._choose(passed, is_in_tree_order=is_in_tree_order)
+
+    def _chosen(self, row: int, best: Rows, table: ScoreTable | None = None) -> CycleResult:
+        names = self._diagnosis.nodes.snapshot.columns.names
+        return CycleResult(
+            self._pod, self._diagnosis, node=names[row], best_rows=best, names=names, table=table, state=self._state
+        )
 
     def _give_up(self) -> CycleResult:
         pod, diagnosis, runner = self._pod, self._diagnosis, self._runner
@@ -309,15 +316,15 @@ class _Cycle:
         """Chooses the node with the highest total score. Among equal nodes, the order of the search decides."""
         table = self._table(np.sort(passed) if is_in_tree_order else passed)
         columns = table.nodes.snapshot.columns
-        rows = table.nodes.rows[(table.total == table.total.max()).nonzero()[0]]
-        best = tuple(sorted([columns.names[row] for row in rows.tolist()]))
-        node = best[0]
-        if self._scheduler.kube_version.tie_break == "heap" and len(best) > 1:
-            found = passed if is_in_tree_order else columns.in_tree_order(passed)
-            is_best = np.zeros(len(columns), dtype=bool)
-            is_best[rows] = True
-            node = columns.names[found[first_of_places(is_best.take(found).nonzero()[0])]]
-        return CycleResult(self._pod, self._diagnosis, node=node, best=best, table=table, state=self._state)
+        best = table.nodes.rows.take((table.total == np.maximum.reduce(table.total)).nonzero()[0])
+        if len(best) == 1:
+            return self._chosen(int(best[0]), best, table)
+        if self._scheduler.kube_version.tie_break != "heap":
+            return self._chosen(min(best.tolist(), key=columns.names.__getitem__), best, table)
+        found = passed if is_in_tree_order else columns.in_tree_order(passed)
+        is_best = np.zeros(len(columns), dtype=bool)
+        is_best[best] = True
+        return self._chosen(int(found[first_of_places(is_best.take(found).nonzero()[0])]), best, table)
 
     def _table(self, rows: Rows) -> ScoreTable:
         key = b"" if rows is self._passed else rows.tobytes()  # a short key if every node that passed is scored
@@ -330,121 +337,7 @@ class _Cycle:
         return known
 
 
-@cache
-def _nothing() -> Diagnosis:
-    return Diagnosis(nodes=NodeList(Snapshot.of([])))
-
-
 def _over_http(settings: ExtenderSettings) -> ExtenderTransport:
     from scheduler_core.extenders.transport import HttpTransport
 
     return HttpTransport(settings)
-
-
-class NodeSample(Value):
-    """The real scheduler stops its search after it has found `looked_at` fitting nodes, although the pod fits on
-    `feasible` nodes."""
-
-    looked_at: int
-    feasible: int
-
-
-class CycleResult(Value, dict=True):
-    """The result of one pod's cycle. Results for single nodes are computed when they are read.
-
-    `node` is None if the pod fits nowhere now. `best` has all nodes with the highest total score, sorted by name; the
-    real scheduler may choose among them at random. `sentence` is the scheduler's message if no node fits. `error` says
-    that a plugin failed. `sample` is set if the real scheduler checks fewer nodes than fit, because it may then take a
-    node outside of `best`.
-    """
-
-    pod: Pod
-    diagnosis: Diagnosis
-    node: str | None = None
-    best: tuple[str, ...] = ()
-    table: ScoreTable | None = None
-    nomination: Nomination | None = None
-    sentence: str = ""
-    error: str = ""
-    state: CycleState | None = None
-    sample: NodeSample | None = None
-    evaluated: int | None = None  # the number of nodes that the search checked; None without a `Search`
-    next_start: int | None = None  # the position in the node list where the next search starts
-
-    def without_evidence(self) -> CycleResult:
-        """Returns the result without the verdicts and scores of single nodes and without the plugins' state, so that
-        callers can keep many results in little memory."""
-        return replace_value(self, diagnosis=_nothing(), table=None, state=None)
-
-    @property
-    def prefilter(self) -> Verdict | None:
-        """The verdict with which PreFilter refused every node, or None."""
-        return self.diagnosis.prefilter
-
-    @property
-    def statuses(self) -> Mapping[str, Verdict]:
-        """Maps every node to its verdict."""
-        return Verdicts(self.diagnosis)
-
-    @property
-    def preemption(self) -> Nomination | None:
-        """The node where preemption makes room, and the victims. None if preemption does not help or was not tried."""
-        return self.nomination if self.nomination is not None and self.nomination.node else None
-
-    @cached_property
-    def unknown(self) -> str:
-        """Why this library cannot decide whether the pod fits on some node. Empty if it can decide for all nodes. If
-        `unknown` is not empty, `node` is unreliable, even if it is None."""
-        verdict = self.diagnosis.first_of(VerdictCode.UNKNOWN)
-        return verdict.message if verdict else ""
-
-    @property
-    def scores(self) -> Mapping[str, NodeScores]:
-        """Maps each scored node to its scores. Empty if fewer than two nodes passed the filters, because no node is
-        then scored."""
-        return {} if self.table is None else ScoresByName(self.table)
-
-    @property
-    def highest_total(self) -> int | None:
-        """The total score of the nodes in `best`; None if no node was scored."""
-        return None if self.table is None else int(self.table.total.max())
-
-    @property
-    def runner_up(self) -> tuple[str, int] | None:
-        """The next best node after `best` (of equal nodes, the first by name) and its total score, or None."""
-        if self.table is None:
-            return None
-        total = self.table.total
-        others = np.flatnonzero(total != total.max())
-        if not len(others):
-            return None
-        second = total[others].max()
-        names = self.table.nodes.snapshot.columns.names
-        return min(names[row] for row in self.table.nodes.rows[others[total[others] == second]]), int(second)
-
-
-class NodeScores(Value):
-    """The weighted scores of one node, and their sum."""
-
-    total: int
-    by_plugin: Mapping[str, int]
-
-
-class ScoresByName(Mapping[str, NodeScores]):
-    """The scores of a score table, by the name of the node."""
-
-    def __init__(self, table: ScoreTable) -> None:
-        self._table = table
-        self._place = {name: place for place, name in enumerate(table.nodes.names)}
-
-    def __getitem__(self, node_name: str) -> NodeScores:
-        place = self._place[node_name]
-        return NodeScores(
-            int(self._table.total[place]), {name: int(scores[place]) for name, scores in self._table.by_plugin.items()}
-        )
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._place)
-
-    def __len__(self) -> int:
-        return len(self._place)

@@ -21,7 +21,8 @@ from bench.accuracy.__main__ import share
 from bench.accuracy.bindings import bindings
 from bench.accuracy.records import DrainRecord, paths, read
 from bench.accuracy.sampled import seed_of
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.sampling import Search
 from scheduler_core.simulation.scenario_parts import deviations
 from scheduler_core.snapshot.loading import load_pages

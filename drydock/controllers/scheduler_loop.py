@@ -19,7 +19,8 @@ from drydock.server.api_errors import ApiError
 from drydock.server.kinds.resources import RESOURCE_TYPES
 from drydock.server.store import Content
 from drydock.server.verbs import DeleteOptions, Verbs, with_condition
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.model.manifests.from_manifest import pod_from_manifest
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.assembly import queue_for

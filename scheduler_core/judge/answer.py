@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
+from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.judge.cases import Case
 from scheduler_core.model.pod import Pod

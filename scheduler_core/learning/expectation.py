@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler_core.cycle import CycleResult
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.simulation.landings import CONFIDENCE
 from scheduler_core.simulation.scenario_parts.deviations import (
     AHEAD,

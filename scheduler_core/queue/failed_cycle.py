@@ -7,7 +7,7 @@ schedulingAlgorithm in pkg/scheduler/schedule_one.go, v1.36.
 
 from __future__ import annotations
 
-from scheduler_core.cycle import CycleResult
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.verdict import VerdictCode
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.queued_pod import QueuedPod

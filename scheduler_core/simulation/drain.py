@@ -15,7 +15,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from msgspec import field
 
 from scheduler_core.config.configuration import Configuration
-from scheduler_core.cycle import NodeSample, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import NodeSample
 from scheduler_core.model.pod import Pod
 from scheduler_core.sentences import first_few
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
@@ -156,6 +157,7 @@ def run_drain(
         snapshot, node_names, scheduler, stays, with_pending=with_pending, with_details=with_details
     )
     first.searches, first.counts_any_start = searches, counts_any_start
+    first.names_left_out = with_details or most_scenarios > 1
     scenarios = follow(first, most_scenarios, draw)
     report = _Report(snapshot, tuple(node_names), scheduler, scenarios, landings(scenarios), with_details, stays)
     notes, main = tuple(report.notes()) if with_details else (), scenarios[0]

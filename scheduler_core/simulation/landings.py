@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from scheduler_core.cycle import NodeSample
+from scheduler_core.cycle_result import NodeSample
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.scenario_parts.any_start import weighed
 from scheduler_core.simulation.scenario_parts.displaced import Displaced

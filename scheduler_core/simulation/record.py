@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.node import ZONE_LABEL, Node
 from scheduler_core.model.pod import Pod, PodSpec

@@ -300,7 +300,7 @@ def _move(each: Displaced, at: datetime, *, is_preempted: bool) -> Move:
         source=each.pod.node_name,
         target=each.replacement.node_name,
         at=at,
-        choices=max(1, len(each.result.best) if each.result else 1),
+        choices=max(1, len(each.result.best_rows) if each.result else 1),
         is_preempted=is_preempted,
         is_open=each.result is not None and each.result.sample is not None,
     )

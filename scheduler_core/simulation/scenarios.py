@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, overload
 
-from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
+from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evicted.jobs import JobsAfter, after_evictions
 from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of
@@ -53,7 +54,7 @@ class OpenLanding(Value):
     ways: Mapping[str, Way]
 
     @property
-    def nodes(self) -> tuple[str, ...]:
+    def nodes(self) -> Sequence[str]:
         """The nodes that the pod may take. The node that the pod takes in the main scenario comes first."""
         if self.ways:
             return tuple(self.ways)
@@ -62,7 +63,26 @@ class OpenLanding(Value):
         if result.node is None:
             assert result.preemption is not None, "a pod without a fitting node has a preemption"
             return (result.preemption.node,)
-        return (result.node, *(name for name in result.best if name != result.node))
+        return _BestNodes(result)
+
+
+class _BestNodes(Sequence[str]):
+    """The nodes with the highest total score. The node that the scheduler's own rule chooses comes first, then the
+    others by name. They are named and sorted only if one of the others is read, which a plan seldom does."""
+
+    def __init__(self, result: CycleResult) -> None:
+        self._result = result
+
+    def __len__(self) -> int:
+        return len(self._result.best_rows)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        first = self._result.node or ""
+        return first if index == 0 else (first, *(name for name in self._result.best if name != first))[index]
 
 
 @dataclass(slots=True)
@@ -77,9 +97,10 @@ class Scenario:
     jobs: JobsAfter | None = None  # the effect of the evictions on the Jobs; None as long as no Job's pod was evicted
     searches: tuple[Likely, ...] = ()  # the scheduler's possible searches; empty: it checks every node
     landing: OpenLanding | None = None  # the nodes for the pod that was tried last, until one is chosen
-    choices: tuple[str, ...] = ()  # the options of the next choice, see `_find_choices`
+    choices: Sequence[str] = ()  # the options of the next choice, see `_find_choices`
     preemptions: int = 0
     reports_scores: bool = True  # keep the scores of the chosen and the next best node
+    names_left_out: bool = True  # keep the names of the nodes for which no scenario is simulated
     counts_any_start: bool = False  # call `shares_of_any_start` for each pod
     is_main: bool = True  # always takes the first option of a choice
     is_over: bool = False
@@ -108,7 +129,7 @@ class Scenario:
             else:
                 self._end_round()
 
-    def _find_choices(self) -> tuple[str, ...]:
+    def _find_choices(self) -> Sequence[str]:
         """Returns the options of the next choice: the nodes for the pod that was just scheduled, or the keys of the
         pods that the scheduler may try next (one pod of each kind in the pool), or the next round of evictions. The
         option of the main scenario comes first. Returns nothing if there is nothing to choose."""
@@ -130,19 +151,23 @@ class Scenario:
     def divided(self, ways: int, turn: int) -> list[Scenario]:
         """Divides this scenario into at most `ways` scenarios, each with another option of the next choice. If there
         are more options than `ways`, the number `turn` decides which options are left out."""
-        choices, searches = self.choices, self.searches
-        if ways < len(choices):
-            choices = (*choices[turn % len(choices) :], *choices[: turn % len(choices)])
-        places = [number * len(choices) // ways for number in range(min(ways, len(choices)))]
-        picked, left_out = [choices[place] for place in places], list(choices)
-        for place in reversed(places):
-            del left_out[place]
+        choices, searches, number = self.choices, self.searches, len(self.choices)
+        first = turn % number if ways < number else 0
+        picked = [(first + place * number // ways) % number for place in range(min(ways, number))]
+        left_out = self._left_out(first, picked)
         parts = [self, *(self._copy() for _ in picked[1:])]
-        for number, (part, choice) in enumerate(zip(parts, picked, strict=True)):
-            part.searches = searches[number :: len(parts)]
-            part._choose(choice, left_out if part is self else [])
-            part.is_cut = part.is_cut or (bool(left_out) and (not searches or are_few(searches)))
+        for order, (part, place) in enumerate(zip(parts, picked, strict=True)):
+            part.searches = searches[order :: len(parts)]
+            part._choose(choices[place], left_out if part is self else ())
+            part.is_cut = part.is_cut or (ways < number and (not searches or are_few(searches)))
         return parts
+
+    def _left_out(self, first: int, picked: Sequence[int]) -> Sequence[str]:
+        """Returns the options that no scenario chooses, in the order from position `first` on."""
+        if not self.names_left_out:
+            return ()
+        order = (place % len(self.choices) for place in range(first, first + len(self.choices)))
+        return [self.choices[place] for place in order if place not in picked]
 
     def _choose(self, choice: str, left_out: Sequence[str]) -> None:
         landing, self.landing = self.landing, None

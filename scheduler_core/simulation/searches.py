@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from math import log
 from zlib import crc32
 
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.sampling import Search
 from scheduler_core.simulation.scenario_parts.deviations import AHEAD, STEPS, moves_start
 from scheduler_core.snapshot.snapshot import Snapshot

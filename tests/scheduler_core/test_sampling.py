@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from scheduler_core.config.configuration import Configuration
-from scheduler_core.cycle import NodeSample, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import NodeSample
 from scheduler_core.sampling import Search, nodes_to_find, run_search
 from scheduler_core.simulation.drain import run_drain, simulate_drain
 from scheduler_core.simulation.forecast import Forecast, Outcome

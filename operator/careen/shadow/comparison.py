@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from careen.shadow.outcomes import AgreementReason, Compared
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.learning.expectation import Expectation
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import Snapshot

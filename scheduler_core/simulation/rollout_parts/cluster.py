@@ -77,7 +77,7 @@ class SimulatedCluster:
             return None
         if result.node is None or result.unknown or result.error:
             return None
-        self.is_open = self.is_open or len(result.best) > 1 or result.sample is not None
+        self.is_open = self.is_open or len(result.best_rows) > 1 or result.sample is not None
         equals = (result.node, *(name for name in result.best if name != result.node))
         return equals[self.draw.among(len(equals), f"{pod.key} {now}")]
 

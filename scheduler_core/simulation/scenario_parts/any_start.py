@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler_core.cycle import CycleResult
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.simulation.searches import Shares
 
 _NEGLIGIBLE: Final = 1e-4

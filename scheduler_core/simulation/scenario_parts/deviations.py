@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from scheduler_core.cycle import CycleResult
+from scheduler_core.cycle_result import CycleResult
 
 # The fraction of cycles in which a worker is ahead, the number of nodes that this worker has checked too early, and the
 # fraction of these cycles in which the pod gets a node that the simulated cycle lacks. These round numbers were chosen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from scheduler_core.cycle import CycleResult
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.searches import Shares, mixed
 from scheduler_core.values import Value, replace_value

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from scheduler_core.config.configuration import Configuration
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.verdict import Verdict, VerdictCode
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod

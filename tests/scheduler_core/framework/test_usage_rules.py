@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.kube_version import KubeVersion
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import UsageRulePlugin
 from scheduler_core.framework.scoring import by_usage as module

@@ -7,7 +7,8 @@ import pytest
 
 from scheduler_core.config.configuration import Configuration, ExtenderSettings
 from scheduler_core.config.plugin_args import DefaultPreemptionArgs
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.extenders.chain import ExtenderChain
 from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.framework.extension_points import Nomination

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from scheduler_core.config.configuration import Configuration
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.extension_points import Nomination, PreFilterResult
 from scheduler_core.framework.verdict import Verdict, VerdictCode, error
 from scheduler_core.model.pod import Pod

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from scheduler_core.simulation.rollout import Durations, simulate_rollout

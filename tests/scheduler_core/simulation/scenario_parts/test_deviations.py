@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler_core.cycle import CycleResult, NodeSample, Scheduler
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult, NodeSample
 from scheduler_core.sampling import Search
 from scheduler_core.simulation.scenario_parts.deviations import (
     AHEAD,

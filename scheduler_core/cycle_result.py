@@ -1,0 +1,140 @@
+"""The result of one scheduling cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+
+import numpy as np
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.diagnosis import Diagnosis, Verdicts
+from scheduler_core.framework.extension_points import Nomination
+from scheduler_core.framework.scoring.scorer import ScoreTable
+from scheduler_core.framework.verdict import Verdict, VerdictCode
+from scheduler_core.model.pod import Pod
+from scheduler_core.sampling import Rows
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value, replace_value
+
+
+@cache
+def _nothing() -> Diagnosis:
+    return Diagnosis(nodes=NodeList(Snapshot.of([])))
+
+
+class NodeSample(Value):
+    """The real scheduler stops its search after it has found `looked_at` fitting nodes, although the pod fits on
+    `feasible` nodes."""
+
+    looked_at: int
+    feasible: int
+
+
+class CycleResult(Value, dict=True):
+    """The result of one pod's cycle. Results for single nodes are computed when they are read.
+
+    `node` is None if the pod fits nowhere now. `best_rows` has the rows (positions in the snapshot) of all nodes with
+    the highest total score, and `names` the names of all nodes. `sentence` is the scheduler's message if no node fits.
+    `error` says that a plugin failed. `sample` is set if the real scheduler checks fewer nodes than fit, because it may
+    then take a node outside of `best`.
+    """
+
+    pod: Pod
+    diagnosis: Diagnosis
+    node: str | None = None
+    best_rows: Sequence[int] | Rows = ()
+    names: Sequence[str] = ()
+    table: ScoreTable | None = None
+    nomination: Nomination | None = None
+    sentence: str = ""
+    error: str = ""
+    state: CycleState | None = None
+    sample: NodeSample | None = None
+    evaluated: int | None = None  # the number of nodes that the search checked; None without a `Search`
+    next_start: int | None = None  # the position in the node list where the next search starts
+
+    def without_evidence(self) -> CycleResult:
+        """Returns the result without the verdicts and scores of single nodes and without the plugins' state, so that
+        callers can keep many results in little memory."""
+        return replace_value(self, diagnosis=_nothing(), table=None, state=None)
+
+    @cached_property
+    def best(self) -> tuple[str, ...]:
+        """The names of all nodes with the highest total score, sorted. The real scheduler may choose among them at
+        random."""
+        return tuple(sorted([self.names[row] for row in self.best_rows]))
+
+    @property
+    def prefilter(self) -> Verdict | None:
+        """The verdict with which PreFilter refused every node, or None."""
+        return self.diagnosis.prefilter
+
+    @property
+    def statuses(self) -> Mapping[str, Verdict]:
+        """Maps every node to its verdict."""
+        return Verdicts(self.diagnosis)
+
+    @property
+    def preemption(self) -> Nomination | None:
+        """The node where preemption makes room, and the victims. None if preemption does not help or was not tried."""
+        return self.nomination if self.nomination is not None and self.nomination.node else None
+
+    @cached_property
+    def unknown(self) -> str:
+        """Why this library cannot decide whether the pod fits on some node. Empty if it can decide for all nodes. If
+        `unknown` is not empty, `node` is unreliable, even if it is None."""
+        verdict = self.diagnosis.first_of(VerdictCode.UNKNOWN)
+        return verdict.message if verdict else ""
+
+    @property
+    def scores(self) -> Mapping[str, NodeScores]:
+        """Maps each scored node to its scores. Empty if fewer than two nodes passed the filters, because no node is
+        then scored."""
+        return {} if self.table is None else ScoresByName(self.table)
+
+    @property
+    def highest_total(self) -> int | None:
+        """The total score of the nodes in `best`; None if no node was scored."""
+        return None if self.table is None else int(self.table.total.max())
+
+    @property
+    def runner_up(self) -> tuple[str, int] | None:
+        """The next best node after `best` (of equal nodes, the first by name) and its total score, or None."""
+        if self.table is None:
+            return None
+        total = self.table.total
+        others = np.flatnonzero(total != total.max())
+        if not len(others):
+            return None
+        second = total[others].max()
+        names = self.table.nodes.snapshot.columns.names
+        return min(names[row] for row in self.table.nodes.rows[others[total[others] == second]]), int(second)
+
+
+class NodeScores(Value):
+    """The weighted scores of one node, and their sum."""
+
+    total: int
+    by_plugin: Mapping[str, int]
+
+
+class ScoresByName(Mapping[str, NodeScores]):
+    """The scores of a score table, by the name of the node."""
+
+    def __init__(self, table: ScoreTable) -> None:
+        self._table = table
+        self._place = {name: place for place, name in enumerate(table.nodes.names)}
+
+    def __getitem__(self, node_name: str) -> NodeScores:
+        place = self._place[node_name]
+        return NodeScores(
+            int(self._table.total[place]), {name: int(scores[place]) for name, scores in self._table.by_plugin.items()}
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._place)
+
+    def __len__(self) -> int:
+        return len(self._place)
