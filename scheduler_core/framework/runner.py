@@ -108,7 +108,7 @@ class Runner:
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFiltered:
         """Runs PreFilter. If a plugin refuses the pod and evictions cannot help, no further plugin runs. If evictions
         may help, the other plugins still run, because preemption needs their state (kubernetes/kubernetes#119770)."""
-        plugins, skipping = self._skipped_by_spec.parted(pod.spec)
+        plugins, skipping = self._skipped_by_spec.called_and_skipped(pod.spec)
         skipped = set(skipping)
         refusal: Verdict | None = None
         names: frozenset[str] | None = None

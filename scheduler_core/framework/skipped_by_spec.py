@@ -25,7 +25,7 @@ class SkippedBySpec:
             WeakKeyDictionary()
         )
 
-    def parted(self, spec: PodSpec) -> tuple[tuple[PreFilterPlugin, ...], frozenset[str]]:
+    def called_and_skipped(self, spec: PodSpec) -> tuple[tuple[PreFilterPlugin, ...], frozenset[str]]:
         """Returns the plugins that must be called for a pod with this spec, and the names of the plugins that skip the
         pod."""
         known = self._known.get(spec)

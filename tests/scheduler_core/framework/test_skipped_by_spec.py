@@ -69,7 +69,7 @@ def test_plugins_that_skip_the_pod_spec_are_separated_from_plugins_that_must_be_
     register = SkippedBySpec([BUILT[name] for name in ("NodePorts", "NodeResourcesFit", "VolumeZone")])
     spec = with_spec({"volumes": [CLAIM]}).spec
     for _ in range(2):
-        asked, skipping = register.parted(spec)
+        asked, skipping = register.called_and_skipped(spec)
         assert ([plugin.name for plugin in asked], skipping) == (["NodeResourcesFit", "VolumeZone"], {"NodePorts"})
 
 
