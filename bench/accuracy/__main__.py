@@ -22,12 +22,13 @@ from tests.cluster.harness.measures.varied import NAMESPACE, VariedCluster, vari
 
 INTRODUCTION = """# How often forecasts are right, measured
 
-Written by `make bench-accuracy` on {cores} cores. Each seed gives a cluster on a real control plane. Each
-node is forecast, then drained, then uncordoned. *In order*: drains in which evictions and replacements came in the
-order that forecasts assume. *Single best*: pods whose forecast named only one node. *Mean set*: the mean number of
-nodes that a forecast names for a pod. *Superseded*: pods that their controller had not replaced before the node was
-uncordoned (a Job waits longer after each eviction; a pod that it creates during a later drain does not count there).
-*Pending*: pods for which the forecast found no room until after the reboot, and pods that had no node in fact."""
+Written by `make bench-accuracy` on {cores} cores. Each seed gives a cluster on a real control plane. For
+each node, the bench makes a forecast, then drains the node, then uncordons it. *In order*: drains in which evictions
+and replacements came in the order that forecasts assume. *Inside the set*: pods that got one of the nodes that the
+forecast names. *Single best*: pods whose forecast named only one node. *Mean set*: the mean number of nodes that a
+forecast names for a pod. *Superseded*: pods that their controller had not replaced before the node was uncordoned. (A
+Job waits longer after each eviction; a pod that the Job creates during a later drain does not count there.) *Pending*:
+pods for which the forecast found no room until after the reboot, and pods that really had no node."""
 
 HEADER = (
     "cluster",
@@ -36,11 +37,11 @@ HEADER = (
     "pods",
     "inside the set",
     "single best",
-    "equal to it",
-    "where in order",
+    "equal to single best",
+    "equal, drains in order",
     "mean set",
     "superseded",
-    "pending: said, seen",
+    "pending: forecast, real",
 )
 DEFAULT_SCHEDULER = {
     key: value for key, value in SCHEDULER_SETTINGS.items() if key not in ("parallelism", "percentageOfNodesToScore")
@@ -63,17 +64,27 @@ def main() -> None:
         prog="python -m bench.accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--engine", action="append", choices=list(ENGINES), help="program that drains; repeatable; by default all"
+        "--engine",
+        action="append",
+        choices=list(ENGINES),
+        help="program that drains the nodes; repeatable; by default all programs",
     )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[21, 22, 23, 24, 25], help="seeds of the clusters")
-    parser.add_argument("--drains", type=int, default=6, help="nodes drained in each cluster")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[21, 22, 23, 24, 25], help="a seed for each cluster")
+    parser.add_argument("--drains", type=int, default=6, help="number of nodes to drain in each cluster")
     given = parser.parse_args()
     print(INTRODUCTION.format(cores=os.cpu_count()), flush=True)
     for name in given.engine or ENGINES:
         title, engine, scheduler = ENGINES[name]
         began = time.time()
         rows = list(measured(engine, scheduler, given.seeds, given.drains))
-        print(f"\n## {title}\n", *table(rows), *misses(rows), f"\n{time.time() - began:.0f} s.", sep="\n", flush=True)
+        print(
+            f"\n## {title}\n",
+            *table(rows),
+            *misses(rows),
+            f"\nThese drains took {time.time() - began:.0f} s.",
+            sep="\n",
+            flush=True,
+        )
 
 
 def measured(
@@ -97,11 +108,12 @@ def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains
     drainer, result = Drainer(plane, engine), Score()
     drainer.settle()
     for node in random.Random(cluster.seed).sample(cluster.node_names, drains):
-        one = score(drainer.drain(node))
-        result.add(one)
+        scored = score(drainer.drain(node))
+        result.add(scored)
         print(
-            f"{cluster.seed} {node}: {one.inside} of {one.pods} pods inside the forecast"
-            f"{''.join(f'; {miss}' for miss in one.misses)}",
+            f"seed {cluster.seed}, node {node}: {scored.inside} of {scored.pods} pods got a node that the forecast "
+            "names"
+            f"{''.join(f'; {miss}' for miss in scored.misses)}",
             file=sys.stderr,
             flush=True,
         )
@@ -143,10 +155,10 @@ def misses(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
     if found:
         yield "\nMisses:\n"
     for name, miss in found:
-        said = " + ".join("|".join(nodes) for nodes in miss.said)
+        named = " + ".join("|".join(nodes) for nodes in miss.said)
         yield (
-            f"* {name.partition(':')[0]} {miss.node}, {miss.owner}: said {said}, went to "
-            f"{' + '.join(miss.went) or 'nowhere'}: {miss.reason}"
+            f"* {name.partition(':')[0]} {miss.node}, {miss.owner}: the forecast named {named}, but the pods got "
+            f"{' + '.join(miss.went) or 'no node'}: {miss.reason}"
         )
 
 

@@ -53,7 +53,10 @@ def main() -> None:
     """Prints a row for each size of cluster, and writes any_start.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.accuracy.any_start", description=__doc__)
     parser.add_argument(
-        "--nodes", type=int, action="append", help="size of a cluster; repeatable; by default the sizes in any_start.md"
+        "--nodes",
+        type=int,
+        action="append",
+        help="number of nodes of a cluster; repeatable; by default the sizes in any_start.md",
     )
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan-3")
@@ -104,13 +107,14 @@ def _seconds(snapshot: Snapshot, *, counts_any_start: bool) -> float:
 def page(found: Sequence[CountedDrain], runs: int) -> str:
     """Returns the content of any_start.md."""
     rows = "\n".join(each.row() for each in found)
-    return f"""# What counting every start costs a forecast
+    return f"""# What it costs a forecast to count every start of the search
 
-`make bench-accuracy-any-start`, clusters of the plan's bench; seconds of processor time. The drain of one node is
-simulated {runs} times without and {runs} times with the count, alternately; both columns show the median. A forecast
-that follows {MOST_SEARCHES} searches does not count the starts; there the last columns show what the count would cost.
+`make bench-accuracy-any-start`, with the clusters of `make bench-plan`; seconds of processor time. The drain of one
+node is simulated {runs} times without and {runs} times with the count of the starts, alternately, and the columns show
+the median. A forecast that follows {MOST_SEARCHES} searches does not count the starts; in its row, the last columns
+show what the count would cost.
 
-| nodes | searches | counts | `careen forecast --from` | drain without the count | with it | difference |
+| nodes | searches | counts starts | `careen forecast --from` | drain without count | drain with count | difference |
 |---:|---:|---|---:|---:|---:|---:|
 {rows}
 """

@@ -104,11 +104,11 @@ class _Watched:
             yield self.bound(event.title, event.node)
 
     def decided_before(self, event: PodEvent, later: Sequence[PodEvent]) -> Sequence[PodEvent]:
-        """Returns the binding events that were seen just after the binding `event`, although the scheduler made these
-        decisions earlier.
+        """Returns the events of bindings that were seen just after the binding `event`, although the scheduler had
+        probably decided about their pods earlier.
 
-        As in `careen shadow`, these are the bindings of pods that were created before the pod of `event` and have at
-        least the same priority.
+        This function assumes an earlier decision by the rule that `careen shadow` also uses: the pod was created before
+        the pod of `event`, has at least the same priority, and was bound at most `CLOSE_SECONDS` later.
         """
         pod = self.coming.get(event.title)
         if event.kind != "bound" or pod is None:

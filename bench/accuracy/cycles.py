@@ -27,22 +27,23 @@ from scheduler_core.sampling import Search
 from scheduler_core.simulation.scenario_parts import deviations
 from scheduler_core.snapshot.loading import load_pages
 
-INTRODUCTION = """# How real cycles deviate from computed ones, measured
+INTRODUCTION = """# How real scheduling cycles deviate from computed cycles, measured
 
 Written by `make bench-accuracy-cycles`. The drains are those of [sampled.md](sampled.md) and [learned.md](learned.md)
 whose pods were bound in the order of the scheduler's log; the clusters' seeds were drawn with {seeds}. The computed
-cycle has one worker and the start that the log shows. *Start as computed*: the next search began where the computed
-cycle ends. *Far off*: it began more than five nodes away. *Refused*: the share of the processed nodes that refused the
-pod."""
+cycle has one worker, and its search starts where the log shows. *Start as computed*: the next search began where the
+computed cycle ends. *Predicted*: the share of such starts that scheduler_core's rule predicts. *Far off*: the next
+search began more than five nodes away. *Took the node*: the pod got the computed node. *Refused*: the share of the
+processed nodes that refused the pod."""
 HEADER = (
     "cycles",
     "number",
     "start as computed",
-    "by the rule",
+    "predicted",
     "far off",
     "took the node",
-    "another equal one",
-    "elsewhere",
+    "took an equal node",
+    "took another node",
 )
 _BOUND = re.compile(r'"Successfully bound pod to node" pod="([^"]+)" node="[^"]+" evaluatedNodes=(\d+)')
 _BOUNDS = (0.0, 0.02, 0.05, 0.1, 0.2, 1.01)
@@ -129,18 +130,22 @@ def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> 
     """Yields the lines of the report. It names the two parameters that fit the first half best. It says how well these
     parameters, and the parameters that scheduler_core uses now, describe both halves. The tables follow."""
     ahead, nodes = fit(fitted)
-    yield f"Best fit of the fitted half: in {ahead:.0%} of the cycles one worker is ahead of another, by {nodes} nodes."
-    used = (deviations.AHEAD, deviations.NODES_AHEAD)
-    yield f"scheduler_core uses {used[0]:.0%} and {used[1]} nodes. Mean log-likelihood of a start:\n"
-    yield "| half | fitted | in use | one frequency for all cycles |"
+    yield f"Best fit of the first half: in {ahead:.0%} of the cycles one worker is {nodes} nodes ahead of another one."
+    share_in_use, nodes_in_use = deviations.AHEAD, deviations.NODES_AHEAD
+    yield f"scheduler_core uses {share_in_use:.0%} and {nodes_in_use} nodes. Mean log-likelihood of a search's start:\n"
+    yield "| half of the clusters | fitted parameters | parameters in use | one probability for all cycles |"
     yield "|---|---|---|---|"
     sampled = [each.is_start_right for each in fitted if each.refused is not None]
     constant = 1.0 - sum(sampled) / max(1, len(sampled))
     for name, half in (("fitted", fitted), ("judged", judged)):
-        values = (likelihood(half, ahead, nodes), likelihood(half, *used), likelihood(half, constant, None))
+        values = (
+            likelihood(half, ahead, nodes),
+            likelihood(half, share_in_use, nodes_in_use),
+            likelihood(half, constant, None),
+        )
         yield f"| {name} | {' | '.join(f'{value:.3f}' for value in values)} |"
     for name, half in (("fitted", fitted), ("judged", judged)):
-        yield from ("", f"## The {name} half", "", *table(half))
+        yield from ("", f"## The {name} half of the clusters", "", *table(half))
 
 
 def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:

@@ -54,7 +54,7 @@ KINDS: Mapping[str, ClusterKind] = {
     ),
     "large": ClusterKind(title="1,000 nodes", sizes=(1000,), shape={"fill": 0.3}),
     "processors": ClusterKind(
-        title="Many processors: GOMAXPROCS=1 and a Filter plugin that yields at each node",
+        title="Many processors, imitated by GOMAXPROCS=1 and a Filter plugin that yields at each node",
         scheduler={"profiles": [{"schedulerName": "default-scheduler", "plugins": _YIELDING}]},
         processors=1,
     ),
@@ -79,7 +79,11 @@ def drain_cluster(folder: Path, kind: str, seed: int, size: int, drains: int) ->
         begins = 0
         if like.is_readded:
             begins = _restart_scheduler(plane, size)
-        print(f"{kind} {seed}: {size} nodes filled after {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+        print(
+            f"cluster {kind} {seed}: its {size} nodes are full after {time.monotonic() - began:.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )
         # A node without pods gives no information. An interrupted bench may choose other nodes, because its drains
         # moved pods.
         busy = {pod["spec"].get("nodeName", "") for pod in plane.admin.list(PODS)} - {""}
@@ -101,7 +105,11 @@ def drain_cluster(folder: Path, kind: str, seed: int, size: int, drains: int) ->
                     log=_log(plane)[len(before) :].decode(),
                 )
                 write(_path(folder, kind, seed, size, number), record)
-                print(f"{kind} {seed} {record.node}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+                print(
+                    f"cluster {kind} {seed}: {record.node} is drained after {time.monotonic() - began:.0f} s",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
 
 def _plane(folder: Path, guardian: Guardian, like: ClusterKind) -> ControlPlane:

@@ -62,17 +62,17 @@ def main() -> None:
         "--nodes",
         type=int,
         action="append",
-        help="size of a cluster; repeatable; by default the sizes in few_searches.md",
+        help="number of nodes of a cluster; repeatable; by default the sizes in few_searches.md",
     )
-    parser.add_argument("--drains", type=int, default=2, help="nodes drained in each cluster")
+    parser.add_argument("--drains", type=int, default=2, help="number of nodes to drain in each cluster")
     parser.add_argument(
-        "--times", type=int, default=15, help="simulations of each drain, each with another random search"
+        "--times", type=int, default=15, help="number of simulations of each drain, each with another random search"
     )
     parser.add_argument(
         "--seed",
         type=int,
         default=random.SystemRandom().randrange(10**6),
-        help="seed for the choice of drains and searches",
+        help="seed for the random choice of drains and searches",
     )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan-3")
     given = parser.parse_args()
@@ -137,11 +137,12 @@ def _landings(snapshot: Snapshot, scheduler: Scheduler, node: str, search: Searc
 def page(found: Sequence[Counted], seed: int, times: int) -> str:
     """Returns the content of few_searches.md."""
     rows = "\n".join(each.row() for each in found)
-    return f"""# What fewer searches cost a forecast
+    return f"""# What a forecast loses with fewer searches
 
-`make bench-accuracy-searches`; drains and searches were drawn with {seed}. The library is compared with itself, on
-the clusters of the plan's bench with {PODS_PER_NODE} pods a node. Each drain is simulated {times} times, each time with
-another random search. *Inside*: landings on a node that the forecast names; they should be 95 of 100.
+`make bench-accuracy-searches`; the seed {seed} chose the drains and the searches. The library is compared with itself,
+on the clusters of `make bench-plan` with {PODS_PER_NODE} pods a node. Each drain is simulated {times} times, each time
+with another random search of the scheduler. *Landings*: pods that got a node in a simulated drain. *Inside*: pods that
+got a node that the forecast names; 95 of 100 pods should.
 
 | nodes | searches | drains | landings | inside | nodes in a set |
 |---:|---:|---:|---:|---:|---:|

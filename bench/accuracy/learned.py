@@ -31,11 +31,11 @@ from scheduler_core.values import replace_value
 from tests.cluster.harness.measures.accuracy import Score, score
 from tests.cluster.harness.measures.drains import with_forecast
 
-INTRODUCTION = """# What bindings teach where the scheduler samples, measured
+INTRODUCTION = """# What forecasts learn from bindings if the scheduler samples nodes, measured
 
 Written by `make bench-accuracy-learned` on {cores} cores; the clusters' seeds were drawn with {seed}. Clusters,
-drains and columns are those of [sampled.md](sampled.md). *Learned*: the bindings of the cluster's earlier
-drains, at least {least}, had shown where the scheduler's searches start. *Without*: the same drains, forecast without
+drains and columns are those of [sampled.md](sampled.md). *Learned*: forecasts that know from at least {least} bindings
+of the cluster's earlier drains where the scheduler's searches start. *Without*: forecasts of the same drains without
 this knowledge. Drains before the first {least} bindings do not count."""
 HEADER = (
     "cluster",
@@ -72,8 +72,8 @@ def main() -> None:
     parser.add_argument(
         "--kind", action="append", choices=list(KINDS), help="kind of cluster; repeatable; by default varied"
     )
-    parser.add_argument("--clusters", type=int, default=10, help="clusters of each kind")
-    parser.add_argument("--drains", type=int, default=8, help="nodes drained in each cluster")
+    parser.add_argument("--clusters", type=int, default=10, help="number of clusters of each kind")
+    parser.add_argument("--drains", type=int, default=8, help="number of nodes to drain in each cluster")
     parser.add_argument(
         "--also", type=Path, action="append", help="a folder with earlier records, which are scored too; repeatable"
     )
@@ -138,7 +138,8 @@ def _pair(done: DrainRecord, listed: Snapshot, estimate: SearchEstimate, schedul
     forecasts = (simulate_drain(listed, [done.node], made_at="", searches=each) for each in (None, searches))
     without, learned = (score(with_forecast(done.happened, listed, forecast)) for (forecast,) in forecasts)
     print(
-        f"{done.cluster} {done.node}: {learned.inside} of {learned.pods} pods inside the forecast",
+        f"{done.cluster}, drain of {done.node}: {learned.inside} of {learned.pods} pods got a node that the forecast "
+        "names",
         file=sys.stderr,
         flush=True,
     )
@@ -156,7 +157,7 @@ def section(pairs: Sequence[LearnedPair]) -> Iterator[str]:
     for name, each in (*rows, ("all", pairs)):
         yield f"| {' | '.join((name, *_cells(each)))} |"
     low, high = interval([pair.learned for pair in pairs], random.Random(1))
-    yield f"\nLearned, inside: 95 % interval {low:.1f} to {high:.1f} %, by resampling drains."
+    yield f"\n95 % interval {low:.1f} to {high:.1f} % for the column *learned: inside*, by resampling drains."
     yield from misses([(name, total([pair.learned for pair in each])) for name, each in rows])
 
 

@@ -32,13 +32,13 @@ from scheduler_core.snapshot.loading import load_pages
 from tests.cluster.harness.measures.accuracy import Score, score
 from tests.cluster.harness.measures.drains import with_forecast
 
-INTRODUCTION = """# How often forecasts are right where the scheduler samples, measured
+INTRODUCTION = """# How often forecasts are right if the scheduler samples nodes, measured
 
 Written by `make bench-accuracy-sampled` on {cores} cores; the clusters' seeds were drawn with {seed}. Clusters with
-the default scheduler run on a real control plane. Each node is forecast from lists that were read just before, then
-drained, then uncordoned. *Inside*: the pod landed on one of the nodes of the forecast, which should hold in 95 of 100
-cases. *First*: it landed on the node that the forecast names first. *Known start*: the same forecast, if it knows
-where the scheduler's search begins."""
+the default scheduler run on a real control plane. For each node, the bench makes a forecast from lists that it has just
+read, then drains the node, then uncordons it. *Inside*: the pod got one of the nodes that the forecast names, which
+should be true in 95 of 100 cases. *First*: the pod got the node that the forecast names first. *Known start*: the same
+forecast, but with the knowledge where the scheduler's search begins."""
 HEADER = ("cluster", "drains", "landings", "inside", "first", "mean set", "known start: inside", "mean set")
 _RESAMPLES = 2000
 
@@ -64,8 +64,10 @@ def main() -> None:
     parser.add_argument(
         "--kind", action="append", choices=list(KINDS), help="kind of cluster; repeatable; by default all"
     )
-    parser.add_argument("--clusters", type=int, help="clusters of each kind; by default as many as `KINDS` says")
-    parser.add_argument("--drains", type=int, default=5, help="nodes drained in each cluster")
+    parser.add_argument(
+        "--clusters", type=int, help="number of clusters of each kind; by default the number in `KINDS`"
+    )
+    parser.add_argument("--drains", type=int, default=5, help="number of nodes to drain in each cluster")
     given, folder, seed = begun(parser, "sampled")
     print(INTRODUCTION.format(cores=os.cpu_count(), seed=seed), flush=True)
     kinds = given.kind or list(KINDS)
@@ -126,7 +128,8 @@ def judge(path: Path) -> None:
     forecasts = (simulate_drain(snapshot, [record.node], made_at="", start=start) for start in (None, record.start))
     said, known = (score(with_forecast(happened, snapshot, forecast)) for (forecast,) in forecasts)
     print(
-        f"{record.kind} {record.cluster} {record.node}: {said.inside} of {said.pods} pods inside the forecast",
+        f"{record.kind} {record.cluster}, drain of {record.node}: {said.inside} of {said.pods} pods got a node that "
+        "the forecast names",
         file=sys.stderr,
         flush=True,
     )
@@ -149,7 +152,7 @@ def section(pairs: Sequence[Pair]) -> Iterator[str]:
     for name, each in (*rows, ("all", pairs)):
         yield f"| {' | '.join((name, *_cells(each)))} |"
     low, high = interval([pair.said for pair in pairs], random.Random(1))
-    yield f"\nInside: 95 % interval {low:.1f} to {high:.1f} %, by resampling drains."
+    yield f"\n95 % interval {low:.1f} to {high:.1f} % for the column *inside*, by resampling drains."
     said, known = total([pair.said for pair in pairs]), total([pair.told_start for pair in pairs])
     if known.mean_size:
         yield f"The forecasts name {said.mean_size / known.mean_size:.2f} times as many nodes as with a known start."

@@ -167,7 +167,7 @@ def start(server: RunningServer, folder: Path, times: int = 5) -> None:
                 time.sleep(0.005)
             seconds.append(processor_seconds(process.pid))
     print(
-        f"processor time until the first turn, s  {min(seconds):.2f} / {statistics.median(seconds):.2f} / "
+        f"processor time until ready, s           {min(seconds):.2f} / {statistics.median(seconds):.2f} / "
         f"{max(seconds):.2f}   (least / median / greatest of {times})"
     )
 
@@ -204,15 +204,19 @@ def idle(server: RunningServer, folder: Path, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise SystemExit(f"the agent ended: {(folder / 'agent.log').read_text()}")
+                raise SystemExit(f"the agent ended with this log: {(folder / 'agent.log').read_text()}")
             time.sleep(min(15, max(0.1, deadline - time.monotonic())))
-            print(f"\r  idle, {max(0, deadline - time.monotonic()):.0f} s to go ", end="", file=sys.stderr)
+            print(
+                f"\r  the agent stays idle for {max(0, deadline - time.monotonic()):.0f} more seconds ",
+                end="",
+                file=sys.stderr,
+            )
         print("\r", end="", file=sys.stderr)
         memory = memory_of(process.pid)
         made = list(server.api.requests)[before:]
     print(f"idle agent, resident memory, MiB        {memory.resident:.1f}")
     print(f"idle agent, private memory, MiB         {memory.private:.1f}")
-    print(f"requests while idle for {seconds:.0f} s        {len(made)}")
+    print(f"requests of the idle agent in {seconds:.0f} s {len(made)}")
     for (verb, resource), count in sorted(Counter((record.verb, record.resource) for record in made).items()):
         print(f"- {verb} {resource:<32} {count}")
 
@@ -226,8 +230,8 @@ def with_everything(server: RunningServer, folder: Path, seconds: float) -> None
         time.sleep(seconds)
         memory = memory_of(process.pid)
         reason = server.get("nodes", NODE)["metadata"]["annotations"]["careen.dev/reason"]
-    print(f"everything configured, resident, MiB    {memory.resident:.1f}   ({reason})")
-    print(f"everything configured, private, MiB     {memory.private:.1f}")
+    print(f"with all features, resident memory, MiB {memory.resident:.1f}   (the node waits: {reason})")
+    print(f"with all features, private memory, MiB  {memory.private:.1f}")
 
 
 def imports(log: str) -> None:
@@ -274,7 +278,7 @@ def taints(server: RunningServer, folder: Path, times: int) -> None:
             wait_until_tainted(server, expected=False)
     imports((folder / "agent.log").read_text())
     print(
-        f"from need to taint while blocked, s     {min(leads):.1f} / {statistics.median(leads):.1f} / "
+        f"from the need for a reboot to the taint, s {min(leads):.1f} / {statistics.median(leads):.1f} / "
         f"{max(leads):.1f}   (least / median / greatest of {times})"
     )
 

@@ -71,7 +71,7 @@ def _measure(*tricks: str) -> AgentCost:
         assert process.stdout is not None
         said = process.stdout.readline()
         if not said:
-            raise SystemExit(f"the imports failed without {', '.join(tricks) or 'any change'}")
+            raise SystemExit(f"the imports failed with these tricks switched off: {', '.join(tricks) or 'none'}")
         cost = AgentCost(memory_of(process.pid).private * 1024, float(said))
         process.communicate()
     return cost
@@ -81,7 +81,7 @@ def rows(times: int) -> Iterator[str]:
     """Measures and yields the lines of the table, each as soon as it is measured."""
     _measure()  # writes the bytecode that is missing
     lean, whole = cost_without(times=times), cost_without(*TRICKS, times=times)
-    yield "| switched off | private memory, KiB | processor time, ms | the trick |"
+    yield "| switched off trick | private memory, KiB | processor time, ms | what the trick does |"
     yield "|---|---|---|---|"
     yield f"| nothing | {lean.private_kib:.0f} | {1000 * lean.seconds:.0f} | |"
     yield _row("everything", lean, whole, "")
@@ -103,7 +103,7 @@ def main() -> None:
 `make bench-tricks`, Python {platform.python_version()}: the median memory and the least time of
 {arguments.times} processes. [results.md](results.md) has the memory that the agent still needs. The tricks are in
 `operator/careen/cluster/wire/lean_imports.py`. Tricks overlap: a module that two tricks leave out is loaded only if
-both are off."""
+both tricks are switched off."""
     lines = [head, ""]
     for line in rows(arguments.times):
         print(line, flush=True)

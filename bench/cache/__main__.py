@@ -47,14 +47,19 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--derived", type=int, nargs="*", default=[100, 1000, 5000], help="numbers of nodes in the last table"
+        "--derived",
+        type=int,
+        nargs="*",
+        default=[100, 1000, 5000],
+        help="numbers of nodes of the clusters in the last table",
     )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-cache")
     given = parser.parse_args()
     print(f"# A cluster in memory\n\n`python -m bench.cache --nodes {given.nodes} --events {given.events}`\n")
     bare = _memory()
     cache, seconds = _loaded(given.folder, given.nodes, given.seed)
-    print(f"Before: {_written(bare)}. Reading the lists: {seconds:.1f} s of processor time.\n")
+    print(f"Memory before the lists are read: {_in_words(bare)}.")
+    print(f"Reading the lists takes {seconds:.1f} s of processor time.\n")
     print(
         "\n".join(
             _table(
@@ -65,8 +70,8 @@ def main() -> None:
     )
     del cache
     print(
-        "\nThe processor time to derive a snapshot from another one, in microseconds. The last two columns include\n"
-        "the arrays of all nodes, which the first decision on a snapshot needs:\n"
+        "\nThe processor time to derive a snapshot from another snapshot, in microseconds. The last two columns\n"
+        "include the arrays of all nodes, which the first decision on a snapshot needs:\n"
     )
     print("\n".join(_table(["NODES", *DERIVED], (_derive(given.folder, size, given.seed) for size in given.derived))))
 
@@ -204,7 +209,7 @@ def _memory() -> tuple[int, int]:
     return kilobytes["Rss"] // 1024, (kilobytes["Private_Clean"] + kilobytes["Private_Dirty"]) // 1024
 
 
-def _written(memory: tuple[int, int]) -> str:
+def _in_words(memory: tuple[int, int]) -> str:
     return f"{memory[0]} MiB resident, {memory[1]} MiB private"
 
 

@@ -165,9 +165,9 @@ def main() -> None:
     decoder = msgspec.json.Decoder(wire.WirePod)
     assert [_without_time(decoder.decode(text)) for text in texts] == [_pod(read.FromString(each)) for each in binaries]
     rows = [
-        ("JSON, msgspec, to the structures", texts, decoder.decode),
-        ("protobuf, parsed alone", binaries, read.FromString),
-        ("protobuf, to the structures", binaries, lambda each: _pod(read.FromString(each))),
+        ("JSON, decoded into structures by msgspec", texts, decoder.decode),
+        ("protobuf, only parsed", binaries, read.FromString),
+        ("protobuf, parsed and copied into structures", binaries, lambda each: _pod(read.FromString(each))),
     ]
     print(f"# JSON and protobuf\n\n`python -m bench.cache.formats --pods {given.pods}`\n")
     print("| format | bytes a pod | microseconds a pod |\n|---|---|---|")

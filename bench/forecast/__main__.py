@@ -55,7 +55,7 @@ def main() -> None:
     the agent's memory after forecasts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--nodes", type=int, action="append", help="size of the cluster; repeatable; by default 100 and 5000"
+        "--nodes", type=int, action="append", help="number of nodes of the cluster; repeatable; by default 100 and 5000"
     )
     parser.add_argument(
         "--from",
@@ -75,7 +75,10 @@ def main() -> None:
     parser.add_argument("--without-bytecode", action="store_true", help="compile every module of careen in every run")
     given = parser.parse_args()
     environment = _environment(given.folder / "bytecode", has_bytecode=not given.without_bytecode)
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, median of {given.runs}\n")
+    print(
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; each figure is the median "
+        f"of {given.runs} runs\n"
+    )
     rows = []
     for nodes in given.nodes or [100, 5000]:
         folder = given.folder / f"{nodes}-{given.seed}"
@@ -123,7 +126,7 @@ def cost(arguments: list[str], environment: dict[str, str]) -> ForecastCost:
         seconds = time.monotonic() - began
         process.returncode = os.waitstatus_to_exitcode(status)  # the process is reaped: no other code may wait for it
         if process.returncode not in (0, 3):
-            raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+            raise SystemExit(f"{' '.join(command)} ended with exit code {process.returncode}")
         output.seek(0)
         answer = json.load(output)
     return ForecastCost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, len(answer["pods"]))
@@ -139,10 +142,11 @@ def left_behind(arguments: list[str]) -> str:
         ).stdout
     )
     before, first, second = told["resident_mib"]
-    numpy = "has" if told["has_numpy"] else "has not"
+    has_or_has_not = "has" if told["has_numpy"] else "has not"
     return (
-        f"agent: {before} MiB before, {first} after one forecast, {second} after two; it {numpy} loaded numpy; "
-        f"the forecast's process: at most {told['peak_of_children_mib']} MiB"
+        f"the agent's resident memory is {before} MiB before a forecast, {first} MiB after one forecast and {second} "
+        f"MiB after two; the agent {has_or_has_not} loaded numpy; the process of a forecast used at most "
+        f"{told['peak_of_children_mib']} MiB"
     )
 
 
@@ -154,7 +158,7 @@ def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
     if not dump.exists():
         with dump.open("wb") as file:
             write_dump(Header(kube_version="v1.36.0", taken_at="2026-01-01T00:00:00Z"), bodies(folder), file)
-    yield ["--from", str(dump)], [f"a dump of {dump.stat().st_size:,} bytes"]
+    yield ["--from", str(dump)], [f"the dump has {dump.stat().st_size:,} bytes"]
 
 
 @contextmanager

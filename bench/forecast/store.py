@@ -57,7 +57,7 @@ def fill(etcd: str, pages: Iterable[bytes]) -> None:
     while several := list(islice(puts, _PER_REQUEST)):
         answer = http.request("POST", f"{etcd}/v3/kv/txn", body=json.dumps({"success": several}))
         if answer.status != 200:
-            raise RuntimeError(f"etcd: {answer.status} {answer.data.decode()[:300]}")
+            raise RuntimeError(f"etcd answered with status {answer.status}: {answer.data.decode()[:300]}")
 
 
 def _wait_for(http: urllib3.PoolManager, etcd: str, patience_seconds: float = 60) -> None:

@@ -64,8 +64,8 @@ class Measured(Value, kw_only=True):
         """The results as printed."""
         return [
             (
-                f"{self.nodes} nodes, {self.pods} pods; processor time: read in {self.read:.1f} s, "
-                f"`careen forecast` of one node from the dump {self.forecast:.1f} s"
+                f"{self.nodes} nodes, {self.pods} pods; processor time: {self.read:.1f} s to read the dump, "
+                f"{self.forecast:.1f} s for `careen forecast` of one node from the dump"
             ),
             table(HEADER, [list(row) for row in self.rows]),
             f"largest resident set: {self.resident} MiB",
@@ -75,14 +75,14 @@ class Measured(Value, kw_only=True):
 def main() -> None:
     """Prints a row for each order of the nodes in each size of cluster."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, help="number of nodes to measure; by default the sizes in results.md")
+    parser.add_argument("--nodes", type=int, help="number of nodes of the cluster; by default the sizes in results.md")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--concurrency", type=int, default=4)
     parser.add_argument(
         "--order",
         action="append",
         choices=[line.value for line in Order],
-        help="order of nodes to measure; repeatable; by default every order",
+        help="order of the nodes in the plan; repeatable; by default every order",
     )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan-3")
     given = parser.parse_args()
@@ -137,17 +137,18 @@ def page(found: Sequence[Measured], concurrency: int) -> str:
     )
     return f"""# The plan of a whole roll-out
 
-`make bench-plan`, Python {platform.python_version()}: {cluster.PODS_PER_NODE} pods a node, {concurrency} at a time,
-{NAMESPACES} namespaces and {OLD_REVISIONS} old ReplicaSets for each application. At the end the machine with
-{os.cpu_count()} processors had a load of {os.getloadavg()[1]:.1f}; other work adds to the processor time as well.
+`make bench-plan`, Python {platform.python_version()}: {cluster.PODS_PER_NODE} pods a node, {concurrency} reboots at a
+time, {NAMESPACES} namespaces and {OLD_REVISIONS} old ReplicaSets for each application. At the end of the measurement,
+the machine with {os.cpu_count()} processors had a load of {os.getloadavg()[1]:.1f}; other work on the machine makes the
+measured processor times longer.
 
 | nodes | pods | order | seconds | processor seconds | moves | double moves |
 |---:|---:|---|---:|---:|---:|---:|
 {rows}
 
-Each further seed of `careen plan` (`--seeds`) takes about as long as a row.
+Each further seed of `careen plan` (`--seeds`) takes about as long as the plan of a row.
 
-The same dump, in processor seconds; a forecast of one node reads it first:
+The processor seconds for the same dump. A forecast of one node includes the reading of the dump:
 
 | nodes | reading | `careen forecast --from` | largest resident set |
 |---:|---:|---:|---:|

@@ -42,7 +42,9 @@ POD_TIMES = PodTimes(start_seconds=3.0, stop_seconds=1.0)
 def main() -> int:
     options = _options()
     if os.geteuid() != 0:
-        print("bench-rollout gives each agent its own namespaces, like a container: run it as root", file=sys.stderr)
+        print(
+            "run bench-rollout as root: it gives each agent its own Linux namespaces, like a container", file=sys.stderr
+        )
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     results = []
@@ -66,14 +68,14 @@ def _options() -> argparse.Namespace:
         help="command of an agent; placeholders: see tests/cluster/harness/machines/agents.py. Default: this "
         "repository's careen",
     )
-    parser.add_argument("--kured", type=Path, help="a kured program; the bench runs it with KURED_FLAGS")
+    parser.add_argument("--kured", type=Path, help="path of a kured program, which the bench runs with KURED_FLAGS")
     parser.add_argument(
         "--identity",
         choices=("careen", "kured"),
         help="the DaemonSet and the rights that the --agent uses (default: those of careen)",
     )
     parser.add_argument("--flags", default="", help="more flags for the agent; they override its other flags")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the cluster; 0 is the reference")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the cluster; 0 is the reference cluster")
     parser.add_argument("--asking", type=int, default=NODES, help="how many of the 12 hosts need a reboot")
     parser.add_argument("--boot", type=float, default=5.0, help="seconds that a host takes to boot")
     parser.add_argument(
@@ -81,7 +83,7 @@ def _options() -> argparse.Namespace:
         type=float,
         help="seconds from the start of the agents until hosts need a reboot (kured waits up to 90 s before it works)",
     )
-    parser.add_argument("--limit", type=float, default=1800, help="give up after this many seconds")
+    parser.add_argument("--limit", type=float, default=1800, help="the bench gives up after this many seconds")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--json", help="file to which every figure is written after each run")
     parser.add_argument("--keep", action="store_true", help="keep the agents' logs")
@@ -132,29 +134,29 @@ def _rows(result: Result) -> list[str]:
         ("release to next claim, s", _spread(figures.next_start)),
         ("max nodes down at once", str(figures.most_down)),
         ("node-seconds down", f"{figures.node_seconds_down:.0f}"),
-        ("pod moves (floor)", f"{figures.moves.total} ({figures.moves.floor})"),
+        ("pod moves (least possible number)", f"{figures.moves.total} ({figures.moves.floor})"),
         ("repeat moves", str(figures.moves.repeat)),
         ("pending pod-seconds", f"{figures.moves.pending_seconds:.0f}"),
         ("pending pod-seconds, not yet scheduled", f"{figures.moves.unscheduled_seconds:.1f}"),
         ("pods pending at the end", str(result.pending_at_the_end)),
         ("nodes tainted before their cordon", f"{figures.tainted} of {result.asked}"),
         ("sentinel to taint, s", _spread(figures.sentinel_to_taint)),
-        ("taint lead, s", _spread(figures.lead)),
+        ("lead time (taint to cordon), s", _spread(figures.lead)),
         ("API requests", str(requests.total)),
-        ("- per node-minute", f"{requests.total / result.node_minutes:.1f}"),
-        ("- by verb", verbs),
-        ("- by call", calls),
-        ("- answered 429", str(requests.too_many)),
+        ("- API requests per node-minute", f"{requests.total / result.node_minutes:.1f}"),
+        ("- API requests by verb", verbs),
+        ("- API requests by call", calls),
+        ("- API requests answered with 429", str(requests.too_many)),
         ("processor time of all agents, s", f"{result.processor_seconds:.1f}"),
-        ("processor time of starts and warm-up, s", f"{result.starting_seconds:.1f}"),
-        ("agent RSS idle, MiB", _memories(result.idle, "resident")),
-        ("agent private memory idle, MiB", _memories(result.idle, "private")),
-        ("agent RSS greatest, MiB", _memories(result.working, "resident")),
-        ("agent private memory at greatest RSS, MiB", _memories(result.working, "private")),
+        ("processor time of agents' warm-up, s", f"{result.starting_seconds:.1f}"),
+        ("RSS of an idle agent, MiB", _memories(result.idle, "resident")),
+        ("private memory of an idle agent, MiB", _memories(result.idle, "private")),
+        ("greatest RSS of an agent, MiB", _memories(result.working, "resident")),
+        ("private memory at the greatest RSS, MiB", _memories(result.working, "private")),
         ("agent crashes", str(result.crashes)),
     ]
     return [f"{name:<44} {value}" for name, value in table] + [
-        "(three figures with slashes are: least / median / greatest)"
+        "(three figures with slashes are the least, the median and the greatest)"
     ]
 
 

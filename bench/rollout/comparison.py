@@ -46,22 +46,24 @@ class Figure:
 FIGURES = (
     Figure(name="pods moved", of=lambda run: run.moves),
     Figure(
-        name="moves above the possible minimum", of=lambda run: None if run.floor is None else run.moves - run.floor
+        name="pod moves above the possible minimum", of=lambda run: None if run.floor is None else run.moves - run.floor
     ),
-    Figure(name="moved again (repeat moves)", of=lambda run: run.repeat),
-    Figure(name="seconds pending, all pods", of=lambda run: run.pending),
-    Figure(name="seconds not yet scheduled, all pods", of=lambda run: run.unscheduled, digits=1),
+    Figure(name="repeat moves (a pod moves again)", of=lambda run: run.repeat),
+    Figure(name="pending time of all pods, s", of=lambda run: run.pending),
+    Figure(name="unscheduled time of all pods, s", of=lambda run: run.unscheduled, digits=1),
     Figure(name="nodes tainted before their cordon", of=lambda run: run.tainted),
-    Figure(name="lead time, s: median of the nodes", of=lambda run: run.lead[1] if run.lead else None),
+    Figure(
+        name="lead time (taint to cordon), s: median of the nodes", of=lambda run: run.lead[1] if run.lead else None
+    ),
     Figure(name="most nodes down at once", of=lambda run: run.most_down),
     Figure(name="wall, s", of=lambda run: run.wall),
     Figure(name="API requests", of=lambda run: run.requests),
 )
 PANELS = (
     Figure(name="pods moved", of=lambda run: run.moves),
-    Figure(name="pods moved again", of=lambda run: run.repeat),
-    Figure(name="seconds pending", of=lambda run: run.pending),
-    Figure(name="lead time, s", of=lambda run: run.lead[1] if run.lead else None),
+    Figure(name="repeat moves", of=lambda run: run.repeat),
+    Figure(name="pending time, s", of=lambda run: run.pending),
+    Figure(name="lead time (taint to cordon), s", of=lambda run: run.lead[1] if run.lead else None),
 )
 
 
@@ -90,7 +92,7 @@ def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
     rows = [["least / median / greatest", *shown.values()]]
     had = [figure for figure in FIGURES if any(figure.of(run) is not None for run in runs)]
     rows += [[figure.name, *(_spread(figure, _of(runs, key)) for key in shown)] for figure in had]
-    by_seed = [["moved again, by seed", *shown.values()]]
+    by_seed = [["repeat moves, for each seed", *shown.values()]]
     by_seed += [[str(seed), *(_one(runs, key, seed) for key in shown)] for seed in seeds]
     return "\n".join([*_markdown(rows), "", *_markdown(by_seed), "", *comparisons(runs, shown)])
 
@@ -103,10 +105,10 @@ def comparisons(runs: Sequence[Run], agents: Mapping[str, str]) -> list[str]:
 
 def _compared(runs: Sequence[Run], one: str, other: str, agents: Mapping[str, str]) -> str:
     pairs = differences(runs, one, other)
-    shown = ", ".join(f"{pair:+d}" for pair in pairs)
+    by_seed = ", ".join(f"{pair:+d}" for pair in pairs)
     return (
-        f"* {agents[one]} minus {agents[other]}: {shown} repeat moves, {fmean(pairs):+.1f} on average. "
-        f"If both were equally good, chance alone would give such an average in {chance_of(pairs):.0%} of cases."
+        f"* {agents[one]} minus {agents[other]}: {by_seed} repeat moves, {fmean(pairs):+.1f} on average. "
+        f"If both agents were equally good, chance alone would give such an average in {chance_of(pairs):.0%} of cases."
     )
 
 

@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "moved.json"
 PAGE = HERE.parents[1] / "docs" / "less-moved.md"
 PLOT = PAGE.with_suffix(".svg")
-BEGIN, END = "<!-- written by make bench-moved -->", "<!-- until here -->"
+BEGIN, END = "<!-- begin: written by make bench-moved -->", "<!-- end: written by make bench-moved -->"
 
 # Ten programs that start at once on a few cores would exceed their start timeouts.
 _SECONDS_BETWEEN_STARTS = 25.0
@@ -72,7 +72,7 @@ def main() -> int:
             if variant.key in options.agents and (options.kured or variant.group != "kured")
         ]
         if not options.kured:
-            print("the kured columns are left out: KURED_BIN names no kured program")
+            print("the tables have no columns for kured, because KURED_BIN names no kured program")
         for asking in options.asking:
             _roll_out_all(wanted, options.seeds, asking, options.kured, kept)
     runs = read(options.results)
@@ -86,14 +86,19 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.rollout.moved", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kured", type=Path, help="a kured program; without it, the columns of kured are left out")
+    parser.add_argument(
+        "--kured", type=Path, help="path of a kured program; without it, the bench leaves out the columns of kured"
+    )
     parser.add_argument(
         "--agents", nargs="+", choices=HEADINGS, default=list(HEADINGS), help="measure only these agents"
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--asking", type=int, nargs="+", default=[NODES, 8], help="how many of the nodes need a reboot")
     parser.add_argument(
-        "--results", type=Path, default=RESULTS, help="file in which the rows of these agents and seeds are replaced"
+        "--results",
+        type=Path,
+        default=RESULTS,
+        help="file in which the bench replaces the rows of the measured agents and seeds",
     )
     parser.add_argument(
         "--draw", action="store_true", help="measure nothing; write the page's table and plot from the results"
@@ -181,12 +186,17 @@ def _roll_out(
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         text = Path(file.name).read_text()
     if not text:
-        print(f"{variant.heading}, seed {seed}, {asking} nodes: no figures\n{ran.stderr}", file=sys.stderr, flush=True)
+        print(
+            f"{variant.heading}, seed {seed}, {asking} nodes: the roll-out gave no figures\n{ran.stderr}",
+            file=sys.stderr,
+            flush=True,
+        )
         return
     run = run_of(variant.key, seed, asking, json.loads(text)[0])
     kept.add(run)
     print(
-        f"{variant.heading}, seed {seed}, {asking} nodes: {run.moves} moves, {run.repeat} again, {run.wall:.0f} s",
+        f"{variant.heading}, seed {seed}, {asking} nodes: {run.moves} pod moves, {run.repeat} of them repeat moves, "
+        f"in {run.wall:.0f} s",
         flush=True,
     )
 

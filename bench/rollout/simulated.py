@@ -47,11 +47,13 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4, 5])
-    parser.add_argument("--lots", type=int, default=20, help="random placements and node orders for each seed")
+    parser.add_argument(
+        "--lots", type=int, default=20, help="number of random placements and orders of nodes for each seed"
+    )
     parser.add_argument("--asking", type=int, default=NODES, help="how many of the nodes need a reboot")
     given = parser.parse_args()
     print(
-        "| seed | no taint | taint | difference, 95 % | taint, careen's order | difference, 95 % "
+        "| seed | no taint | taint | difference ± 95 % interval | taint, careen's order | difference ± 95 % interval "
         "|\n|---|---|---|---|---|---|"
     )
     everything: list[Lot] = []

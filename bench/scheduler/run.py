@@ -42,27 +42,32 @@ def main() -> int:
 
     say("# scheduler_core beside kube-scheduler\n")
     say(
-        f"`make bench-scheduler`, seed {options.seed}, {_machine()}. One core each, processor time; every "
-        "node filtered, every feasible node scored; no sampling, no API calls."
+        f"`make bench-scheduler`, seed {options.seed}, {_machine()}. Each program runs on one core, and the figures "
+        "are processor time. Every node is filtered and every feasible node is scored, without sampling and without "
+        "API calls."
     )
     say(
-        f"kube-scheduler: its own Go packages, {_version()}. {cluster.PODS_PER_NODE} pods a node. {PODS} pods "
-        "are judged, a quarter each with spread constraints, required anti-affinity,"
-    )
-    say("preferred (anti-)affinity and nothing special. Each pod belongs to a different application.\n")
-    say(
-        "*cold*: the very first decision after loading, which builds indexes of the cluster. *new*: the first "
-        "decision about a pod of another application (mean; without the first decision of each kind of pod)."
+        f"kube-scheduler is measured with its own Go packages, {_version()}. A node has {cluster.PODS_PER_NODE} pods. "
+        f"Both programs decide about {PODS} pods:"
     )
     say(
-        f"*again*: the next {ROUNDS - 1} decisions about the same pod (mean); kube-scheduler is timed in this way too. "
-        "*placed*: each pod is placed on its node before the next decision (mean).\n"
+        "a quarter each with spread constraints, required anti-affinity, preferred (anti-)affinity and nothing "
+        "special. Each pod belongs to a different application.\n"
+    )
+    say(
+        "The other times are those of scheduler_core. *cold*: the very first decision after loading, which builds "
+        "indexes of the cluster. *new*: the first decision about a pod of another application (mean; without the "
+        "first decision of each kind of pod)."
+    )
+    say(
+        f"*again*: the next {ROUNDS - 1} decisions about the same pod (mean); kube-scheduler's times are of this "
+        "kind, too. *placed*: each pod is placed on its node before the next decision (mean).\n"
     )
     growth, wrong = _growth(options, sizes, say)
     _loading(options, say)
     _draining(options, say)
     (HERE / "results.md").write_text("\n".join(lines) + "\n")
-    (HERE / "growth.svg").write_text(plot("one pod, all nodes filtered and scored, one core", growth))
+    (HERE / "growth.svg").write_text(plot("decision about one pod, all nodes filtered and scored, one core", growth))
     return 1 if wrong else 0
 
 
@@ -71,8 +76,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--oracle", required=True)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
-    parser.add_argument("--size", type=int, default=MAIN_SIZE, help="nodes, for loading and draining")
-    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="nodes, for the table of growth")
+    parser.add_argument(
+        "--size", type=int, default=MAIN_SIZE, help="number of nodes for the measurements of loading and draining"
+    )
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="numbers of nodes in the table of growth")
     parser.add_argument("--cache", type=Path, default=Path(".cache/bench"))
     return parser.parse_args()
 
@@ -83,8 +90,8 @@ def _growth(
     """Measures every size of cluster, and prints a table with a row for each size. Prints a second table for the main
     size, with a row for each kind of pod. Returns the points of the plot, and the number of results that differ."""
     say(
-        "## One pod\n\n| nodes | pods | kube-scheduler ms | ours, again ms | ratio | ours, new ms | ours, "
-        "placed ms | ours, cold ms | answers |\n|---:|---:|---:|---:|---:|---:|---:|---:|---|"
+        "## One pod\n\n| nodes | pods | kube-scheduler ms | again ms | ratio | new ms | placed ms | cold ms | "
+        "answers |\n|---:|---:|---:|---:|---:|---:|---:|---:|---|"
     )
     growth: dict[str, list[tuple[float, float]]] = {"kube-scheduler": [], "scheduler_core": []}
     wrong, by_kind = 0, []
@@ -97,7 +104,7 @@ def _growth(
         real, again = _again(theirs), _again(ours)
         for name, value in zip(growth, (real, again), strict=True):
             growth[name].append((size, value))
-        same = "all equal" if not differing else f"{differing} of {len(ours)} decisions differ"
+        same = "all equal" if not differing else f"{differing} of {len(ours)} decisions differ from kube-scheduler's"
         say(
             f"| {size:,} | {size * cluster.PODS_PER_NODE:,} | {real:.2f} | {again:.2f} | {real / again:.0f} | "
             f"{_new(ours[len(cluster.KINDS) :]):.2f} | {placed:.2f} | {ours[0]['seconds'][0] * 1000:.0f} | {same} |"
@@ -106,7 +113,7 @@ def _growth(
             by_kind = [(kind, _only(theirs, kind), _only(ours, kind)) for kind in cluster.KINDS]
     say(
         f"\n![growth](growth.svg)\n\nAt {options.size:,} nodes, by kind of pod:\n\n| kind | kube-scheduler ms "
-        "| ours, again ms | ours, new ms |\n|---|---:|---:|---:|"
+        "| again ms | new ms |\n|---|---:|---:|---:|"
     )
     for kind, theirs, ours in by_kind:
         say(f"| {kind} | {_again(theirs):.2f} | {_again(ours):.2f} | {_new(ours[1:]):.2f} |")
@@ -116,14 +123,14 @@ def _growth(
 def _loading(options: argparse.Namespace, say: Callable[[str], None]) -> None:
     pages = _pages(options, options.size)
     loads = [_run(_ours("cycles", pages, _pods(options, options.size), 0), options.core)[0] for _ in range(3)]
-    one = sorted(loads, key=lambda load: load["processor_seconds"])[1]
+    load = sorted(loads, key=lambda each: each["processor_seconds"])[1]
     raw = sum(path.stat().st_size for path in pages.glob("*.json"))
     say(
-        f"\n## Loading\n\n{one['nodes']:,} nodes and {one['pods']:,} pods from {raw / 1e6:.0f} MB of raw API "
-        f"pages in a new process (median of 3): **{one['processor_seconds']:.1f} s** of processor time "
-        f"({one['load_seconds']:.1f} s by the clock), "
-        f"peak {one['peak_bytes'] / 2**20:.0f} MiB resident, {one['after_bytes'] / 2**20:.0f} MiB after "
-        f"loading ({one['before_bytes'] / 2**20:.0f} MiB before)."
+        f"\n## Loading\n\nA new process loads {load['nodes']:,} nodes and {load['pods']:,} pods from {raw / 1e6:.0f} "
+        f"MB of raw API pages (median of 3): **{load['processor_seconds']:.1f} s** of processor time "
+        f"({load['load_seconds']:.1f} s by the clock). Its resident memory is {load['before_bytes'] / 2**20:.0f} MiB "
+        f"before loading, at most {load['peak_bytes'] / 2**20:.0f} MiB, and {load['after_bytes'] / 2**20:.0f} MiB "
+        "after loading."
     )
 
 
@@ -131,10 +138,10 @@ def _draining(options: argparse.Namespace, say: Callable[[str], None]) -> None:
     _load, *drains = _run(_ours("drain", _pages(options, options.size), _node_to_drain(options), 6), options.core)
     warm = statistics.median(one["seconds"] for one in drains[1:])
     say(
-        f"\n## Draining\n\nA drain of one node with {drains[0]['pods']} pods ({drains[0]['landed']} of them "
-        f"find a place), each placed before the next is judged, {options.size:,} nodes: first "
-        f"{drains[0]['seconds'] * 1000:.0f} ms, "
-        f"then **{warm * 1000:.0f} ms** (median of {len(drains) - 1})."
+        f"\n## Draining\n\nThe drain of a node with {drains[0]['pods']} pods ({drains[0]['landed']} of them get a "
+        f"node) in a cluster of {options.size:,} nodes; each pod is placed before the decision about the next pod. "
+        f"The first drain takes {drains[0]['seconds'] * 1000:.0f} ms, a later drain **{warm * 1000:.0f} ms** (median "
+        f"of {len(drains) - 1})."
     )
 
 
@@ -144,7 +151,7 @@ def _node_to_drain(options: argparse.Namespace) -> str:
         for node in json.loads(path.read_text())["items"]:
             if not node["spec"].get("taints"):
                 return str(node["metadata"]["name"])
-    raise LookupError("no node without taints")
+    raise LookupError("every node has taints")
 
 
 def _both(options: argparse.Namespace, size: int) -> tuple[Runs, Runs, float]:

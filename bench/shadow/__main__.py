@@ -41,9 +41,9 @@ STEMS = {
 LEARNER = f"""## The learner alone
 
 `careen shadow` learns from bindings where the scheduler's next search starts. Here it learns from {learner.BINDINGS}
-bindings, and does not know the first start. *Searches*: the possible searches that it follows. *Ms*: processor time to
-predict one binding and to learn from it. *Without learning*: processor time of one decision. *Kept*: memory of what was
-learned."""
+bindings, and does not know where the first search starts. *Searches*: the number of possible searches that the learner
+follows. *Ms*: the processor time to predict one binding and to learn from this binding. *Without learning*: the
+processor time of one decision. *Kept*: the memory of what was learned."""
 HEADER = (
     "NODES", "PODS", "LISTS: REQUESTS", "MB", "PROCESSOR S", "PODS/S", "EVENTS/S", "KB/S", "PROCESSOR %",
     "RSS MIB", "PEAK MIB", "COMPARED", "BEHIND",
@@ -55,7 +55,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="*", default=[100, 1000, 5000])
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--pods", type=float, nargs="*", default=[1.0], help="pods that are bound in one second")
+    parser.add_argument(
+        "--pods", type=float, nargs="*", default=[1.0], help="number of pods that are bound in one second"
+    )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-shadow")
     given = parser.parse_args()
     words = " ".join(map(str, given.nodes))

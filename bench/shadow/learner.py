@@ -89,7 +89,7 @@ def _bindings(snapshot: Snapshot, scheduler: Scheduler, count: int) -> Iterator[
         pod = pod_from_manifest(cluster.pod_at(None, app=chance.randrange(50), suffix=f"new{number}", is_running=False))
         result = scheduler.schedule(snapshot, pod, search=search)
         if result.node is None or result.next_start is None:
-            raise ValueError(f"{pod.key} fits nowhere: the cluster of the bench is too full")
+            raise ValueError(f"pod {pod.key} fits on no node: the cluster of the bench is too full")
         yield snapshot, pod, result.node
         snapshot, search = scheduler.place(snapshot, result), Search(result.next_start)
 

@@ -86,12 +86,12 @@ async def story(shape: Shape, counted: RequestCounts, wait_seconds: float) -> Wo
     world = World(shape, plan=counted.plan)
     await asyncio.sleep(IDLE_SECONDS)
     pause(world)
-    counted.begin("all need a reboot, paused: the first five minutes")
+    counted.begin("lock paused, all nodes need a reboot: the first five minutes")
     await world.all_need_a_reboot()
     await asyncio.sleep(300.0)
     counted.begin("paused")
     await asyncio.sleep(wait_seconds)
-    counted.begin("resumed: the roll-out")
+    counted.begin("lock resumed: the roll-out")
     resume(world)
     await world.until_home(100.0 * shape.nodes)
     counted.end()
@@ -116,7 +116,9 @@ def main() -> int:
     shape = Shape(nodes=given.nodes, zones=5, control_planes=3, concurrency=given.concurrency)
     world = run_virtually(story(shape, counted, given.wait_minutes * 60.0))
     print(f"{given.nodes} agents, concurrency {given.concurrency}\n")
-    print("| part | virtual seconds | requests | per second | most in 10 s, per second | most often |")
+    print(
+        "| part | virtual seconds | requests | per second | per second in the busiest 10 s | most frequent requests |"
+    )
     print("|---|---|---|---|---|---|")
     print(*(part.row for part in counted.parts), sep="\n")
     booted = sum(1 for event in world.fleet.log if event.what == "booted")
@@ -135,7 +137,7 @@ def main() -> int:
 
 
 def cost_of_waiting() -> None:
-    print("| 5,000 nodes wait | requests per second |\n|---|---|")
+    print("| why 5,000 nodes wait | requests per second |\n|---|---|")
     for reason, each in STORIES.items():
         cost = run_virtually(waiting(each.first, later=each.later))
         print(f"| {reason} | {cost.of(each.waiting):.1f} |", flush=True)

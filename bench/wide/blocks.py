@@ -50,11 +50,11 @@ def main() -> None:
     for _ in range(asked.rounds):
         for part, seconds in asyncio.run(blocks(server)).items():
             best[part] = min(best.get(part, seconds), seconds)
-    print(f"{asked.nodes:,} nodes wait; best of {asked.rounds} rounds\n")
-    print("| part | longest block, ms of processor time |\n|---|---|")
+    print(f"{asked.nodes:,} nodes wait; each figure is the least of {asked.rounds} rounds\n")
+    print("| part of the agent's work | longest uninterrupted step, ms of processor time |\n|---|---|")
     for part, seconds in best.items():
         print(f"| {part} | {1000 * seconds:.0f} |")
-    print(f"| longest of all | {1000 * max(best.values()):.0f} |")
+    print(f"| the longest step of all parts | {1000 * max(best.values()):.0f} |")
 
 
 class Pages:
@@ -111,11 +111,15 @@ async def blocks(server: Pages) -> dict[str, float]:
         found[name] = seconds[0]
         return answer
 
-    waiters = await part("reads the waiting nodes", lambda: list_nodes(api, reboot_label=("ready", "required")))
-    fleet = await part("reads all nodes", lambda: list_nodes(api))
+    waiters = await part(
+        "the agent reads the waiting nodes", lambda: list_nodes(api, reboot_label=("ready", "required"))
+    )
+    fleet = await part("the agent reads all nodes", lambda: list_nodes(api))
     for order in Order:
-        await part(f"chooses the next nodes, --order={order}", lambda order=order: deciding(waiters, order))
-    await part("checks the budgets", lambda: asking_budgets(fleet))
+        await part(
+            f"the agent chooses the next nodes with --order={order}", lambda order=order: deciding(waiters, order)
+        )
+    await part("the agent checks the budgets", lambda: asking_budgets(fleet))
     return found
 
 
@@ -123,7 +127,7 @@ async def deciding(waiters: tuple[NodeView, ...], order: Order) -> None:
     """Runs the decision in which the agent chooses the next nodes to reboot and writes its claim into the lock."""
     node = a_marked_node(a_progress(Phase.CLAIMING), name="n1")
     decision = decide(an_observation(node, waiters=waiters), a_policy(order=order))
-    assert decision.actions, "the claim enters the lock"
+    assert decision.actions, "the agent did not write its claim into the lock"
 
 
 async def asking_budgets(nodes: tuple[NodeView, ...]) -> None:
@@ -132,7 +136,7 @@ async def asking_budgets(nodes: tuple[NodeView, ...]) -> None:
     seen = an_observation(
         node, lock=held(an_entry()), waiters=NOT_ASKED, fleet=Fleet(nodes=(*nodes, node), read_at_uptime=UPTIME)
     )
-    assert decide(seen, a_policy(budgets=budgets)).phase is Phase.DRAINING, "the node is cordoned"
+    assert decide(seen, a_policy(budgets=budgets)).phase is Phase.DRAINING, "the agent did not begin the drain"
 
 
 @contextmanager

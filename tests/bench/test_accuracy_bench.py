@@ -75,5 +75,5 @@ def test_each_pod_placed_outside_its_forecast_is_reported_with_a_reason() -> Non
     )
     assert (
         list(misses([("21: 8 nodes", score)]))[-1]
-        == "* 21 v1, ReplicaSet v/web: said v2 + v3|v4, went to v2 + v5: not explained"
+        == "* 21 v1, ReplicaSet v/web: the forecast named v2 + v3|v4, but the pods got v2 + v5: not explained"
     )

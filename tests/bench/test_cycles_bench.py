@@ -76,7 +76,10 @@ def test_the_table_groups_cycles_by_their_share_of_refused_nodes() -> None:
 
 def test_the_report_has_a_section_for_each_half_of_the_clusters() -> None:
     lines = list(report(drawn(300, 0.4, 8), drawn(300, 0.4, 8, seed=2)))
-    assert [line for line in lines if line.startswith("## ")] == ["## The fitted half", "## The judged half"]
+    assert [line for line in lines if line.startswith("## ")] == [
+        "## The fitted half of the clusters",
+        "## The judged half of the clusters",
+    ]
     assert [line.split(" | ")[0] for line in lines if line.startswith(("| fitted", "| judged"))] == [
         "| fitted",
         "| judged",

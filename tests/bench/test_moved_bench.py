@@ -55,8 +55,8 @@ def cells(line: str) -> list[str]:
 def test_the_table_of_moves_has_a_column_for_each_agent_that_ran() -> None:
     head, _, *rows = [cells(line) for line in tables(RUNS, AGENTS, 12).splitlines() if line.startswith("|")]
     assert head == ["least / median / greatest", "with taint", "no taint"]
-    assert ["moved again (repeat moves)", "11 / 12 / 13", "17 / 18 / 19"] in rows
-    assert ["lead time, s: median of the nodes", "70 / 70 / 70", "–"] in rows
+    assert ["repeat moves (a pod moves again)", "11 / 12 / 13", "17 / 18 / 19"] in rows
+    assert ["lead time (taint to cordon), s: median of the nodes", "70 / 70 / 70", "–"] in rows
 
 
 def test_the_table_of_moves_has_a_row_for_each_seed() -> None:
@@ -74,7 +74,7 @@ def test_roll_outs_of_some_and_of_all_nodes_have_separate_tables() -> None:
     all_of_them, part = tables([*some, *RUNS], AGENTS, 12).split("### 8 of the 12 nodes reboot")
     assert all_of_them.startswith("### All 12 nodes reboot")
     assert ["1", "0", "9"] in [cells(line) for line in part.splitlines()]
-    assert ("moves above the possible minimum" in all_of_them, "moves above the possible minimum" in part) == (
+    assert ("pod moves above the possible minimum" in all_of_them, "pod moves above the possible minimum" in part) == (
         True,
         False,
     )
@@ -84,7 +84,7 @@ def test_runs_with_the_same_seed_are_compared_if_both_agents_ran() -> None:
     assert differences([*RUNS, a_run("with", 4, 9)], "with", "without") == [-8, -6, -4]
     assert tables(RUNS, AGENTS, 12).endswith(
         "* with taint minus no taint: -8, -6, -4 repeat moves, -6.0 on average. "
-        "If both were equally good, chance alone would give such an average in 25% of cases."
+        "If both agents were equally good, chance alone would give such an average in 25% of cases."
     )
 
 
@@ -114,20 +114,20 @@ def panel(title: str) -> ET.Element:
 
 
 def test_the_plot_has_a_point_for_each_run_and_draws_fewer_moves_lower() -> None:
-    heights = [float(point.get("cy", "")) for point in panel("pods moved again: 12 nodes reboot").iter(f"{SVG}circle")]
+    heights = [float(point.get("cy", "")) for point in panel("repeat moves: 12 nodes reboot").iter(f"{SVG}circle")]
     assert len(heights) == len(RUNS)
     of_seed_1 = heights[:2]
     assert of_seed_1[0] > of_seed_1[1]  # 11 against 19: an SVG counts from the top
 
 
 def test_a_missing_result_is_labelled_in_the_plot_and_not_drawn_as_zero() -> None:
-    drawn = panel("lead time, s: 12 nodes reboot")
+    drawn = panel("lead time (taint to cordon), s: 12 nodes reboot")
     assert len(list(drawn.iter(f"{SVG}circle"))) == 3
     assert [text.text for text in drawn.iter(f"{SVG}text")].count("none") == 1
 
 
 def test_the_axes_of_the_plot_begin_at_zero_and_extend_above_each_point() -> None:
-    for title in ("pods moved", "pods moved again", "seconds pending"):
+    for title in ("pods moved", "repeat moves", "pending time, s"):
         drawn = panel(f"{title}: 12 nodes reboot")
         ticks = [float(text.text or "") for text in drawn.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
         assert ticks[0] == 0

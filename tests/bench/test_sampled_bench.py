@@ -109,7 +109,7 @@ def test_a_section_of_the_page_has_a_row_for_each_cluster_a_total_and_each_wrong
     assert lines[2] == "| 7: 200 nodes | 2 | 8 | 8 of 8 (100.0 %) | 4 of 8 (50.0 %) | 3.00 | 8 of 8 (100.0 %) | 2.00 |"
     assert lines[4].startswith("| all | 3 | 12 | 11 of 12 (91.7 %) |")
     assert "The forecasts name 1.50 times as many nodes as with a known start." in lines
-    assert lines[-1] == "* 8 v1, ReplicaSet v/web: said v2, went to v5: not explained"
+    assert lines[-1] == "* 8 v1, ReplicaSet v/web: the forecast named v2, but the pods got v5: not explained"
     assert total([one.said, two.said]).pods == 8
 
 
