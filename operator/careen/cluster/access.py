@@ -103,7 +103,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             group="apps",
             namespace=namespace,
             name=daemonset,
-            because="the lock is an annotation of this DaemonSet",
+            because="the lock is an annotation of the agents' DaemonSet",
         ),
         Right(
             verb="patch",
@@ -138,7 +138,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
                 verb=verb,
                 resource=resource,
                 group=group,
-                because="the owners of displaced pods must become as healthy as before",
+                because="the agent waits until the owners of evicted pods are as healthy as before the drain",
                 part=OptionalRight.OWNERS,
             )
             for group, resource in (

@@ -70,7 +70,7 @@ async def post_event(
             await api.clock.sleep(pause)
         else:
             return ""
-    raise AssertionError("unreachable: the last attempt returns or raises")
+    raise AssertionError("this line is unreachable: the last attempt returns or raises an error")
 
 
 async def is_first(api: ClusterApi, subject: Subject, *, reason: str, sentence: str, host: str, once: str) -> bool:

@@ -118,6 +118,9 @@ def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
+_REPLACED = "the pod is gone, and another pod now has the same name"
+
+
 async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: NotFound | NotServed) -> Evicted:
     """Finds out what a 404 response to an eviction means. A server or proxy without the eviction API answers 404 too,
     so this function reads the pod. Only a 404 for the pod itself proves that the pod is gone."""
@@ -128,7 +131,7 @@ async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: N
     except ClusterError as again:
         return Evicted(answer=EvictAnswer.UNCLEAR, detail=str(again))
     if head.metadata.uid != pod.uid:
-        return Evicted(answer=EvictAnswer.GONE, detail="another pod has this name now")
+        return Evicted(answer=EvictAnswer.GONE, detail=_REPLACED)
     return Evicted(
         answer=EvictAnswer.BARRED, detail=f"the pod exists, but the API server answered its eviction with: {error}"
     )
@@ -138,7 +141,7 @@ def _explain_conflict(error: Conflict) -> Evicted:
     """Finds out what a 409 response to an eviction means. If its message mentions the UID, another pod now has this
     name. Any other conflict is a race in the server."""
     if "uid" in error.message.lower():
-        return Evicted(answer=EvictAnswer.GONE, detail="another pod has this name now")
+        return Evicted(answer=EvictAnswer.GONE, detail=_REPLACED)
     return _said(EvictAnswer.UNCLEAR, error)
 
 

@@ -37,15 +37,16 @@ async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[s
         pods = max(_pods(each), each.status.desired_number_scheduled if place == KUREDS_PLACE else 0)
         if place == (namespace, name) or not (pods or place == KUREDS_PLACE):
             continue
-        title = one_line(f"DaemonSet {place[0]}/{place[1]}", 400)
+        daemonset = one_line(f"DaemonSet {place[0]}/{place[1]}", 400)
         if pods and _has_kureds_image(each):
             found.append(
-                f"{title} runs kured on {pods} nodes: kured and careen would reboot nodes at once; remove either"
+                f"{daemonset} runs kured on {pods} nodes: kured and careen would reboot nodes at the same time; remove "
+                "kured or careen"
             )
         elif held := _held((each.metadata.annotations or {}).get(LOCK_ANNOTATION)):
             found.append(
-                f"{title} carries a lock of another reboot coordinator ({held}): wait until its reboot has ended, "
-                f"or remove the annotation {LOCK_ANNOTATION}"
+                f"{daemonset} carries a lock of another reboot coordinator ({held}): wait until the reboot of that "
+                f"coordinator has ended, or remove the annotation {LOCK_ANNOTATION}"
             )
     return tuple(sorted(found))
 

@@ -44,7 +44,7 @@ async def list_pods_on(api: ClusterApi, node: str) -> tuple[PodView, ...]:
     index on `spec.nodeName`."""
     found = await api.items(PODS, objects.ManagedPod, query={"fieldSelector": f"spec.nodeName={node}"})
     refuse_others(
-        (f"a pod of {pod.spec.node_name or 'no node'}" for pod in found if pod.spec.node_name != node),
+        (f"a pod on {pod.spec.node_name or 'no node'}" for pod in found if pod.spec.node_name != node),
         f"GET {PODS} of {node}",
     )
     return tuple(objects.pod_view(pod) for pod in found)

@@ -66,7 +66,7 @@ async def test_a_list_with_a_pod_of_another_node_is_an_error() -> None:
         {"metadata": {"namespace": "shop", "name": name}, "spec": {"nodeName": node}}
         for name, node in (("a", "n1"), ("b", "n2"))
     ]
-    with pytest.raises(UnreadableAnswer, match="the answer has a pod of n2, which the request does not select"):
+    with pytest.raises(UnreadableAnswer, match="the answer has a pod on n2, which the request does not select"):
         await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", *written)))), "n1")
 
 

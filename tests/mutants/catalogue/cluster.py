@@ -38,8 +38,8 @@ MUTANTS = (
     Mutant(
         "A write with a lost answer counts as not landed when the object cannot be read again",
         _WRITES + "write_guarded",
-        'return StillUnclear(f"{why}; then the object could not be read again: {error}")',
-        'return Stale(f"{why}; then the object could not be read again: {error}")',
+        'return StillUnclear(f"{write_error}; after this error the object could not be read again: {read_error}")',
+        'return Stale(f"{write_error}; after this error the object could not be read again: {read_error}")',
     ),
     Mutant(
         "A conflict after a lost answer is blamed on another client's write",

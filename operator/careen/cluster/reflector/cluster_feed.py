@@ -48,13 +48,14 @@ class ClusterFeed:
     ) -> None:
         self.cache = cache
         self.troubles: dict[str, ClusterError] = {}
-        """The kinds of objects that cannot be watched at the moment, each with the error."""
+        """The kinds of objects that cannot be watched at the moment, each with the error of the watch."""
         self.events = 0
         self.bytes = 0
         self.lists = 0
         self._audience = audience
         self.one_at_a_time = asyncio.Lock()
-        """The lock of the cache: held while the cache changes. A caller that reads the cache must hold the lock too."""
+        """The lock of the cache. The feed holds this lock while it changes the cache. A caller that reads the cache
+        must hold this lock too."""
         self._missing = {source.kind for source in sources}
         self._is_complete = asyncio.Event()
         self._has_news = asyncio.Event()

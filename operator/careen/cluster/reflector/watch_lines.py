@@ -90,7 +90,9 @@ def read_line(line: bytes, kind: str, api_version: str, what: str) -> WatchLine:
         )
     version = event.object.metadata.resource_version
     if not version or (event.type != "BOOKMARK" and event.type not in _CHANGES):
-        raise UnreadableAnswer(f"{what}: the answer has an event that careen cannot use: {event.type!r} of {version!r}")
+        raise UnreadableAnswer(
+            f"{what}: the answer has an event that careen cannot use: type {event.type!r}, resourceVersion {version!r}"
+        )
     return WatchLine(said=Said.BOOKMARK if event.type == "BOOKMARK" else Said.CHANGE, version=version)
 
 

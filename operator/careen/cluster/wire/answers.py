@@ -45,8 +45,8 @@ KINDS = {
     "storageclasses": "StorageClass",
     "volumeattachments": "VolumeAttachment",
 }
-"""All kinds of objects that careen requests. For any other kind, a response could not be distinguished from a proxy's
-page."""
+"""The kind of each resource that careen requests. For a resource outside this table, a response of the API server could
+not be distinguished from a page of a proxy."""
 
 
 class RequestedObject(Value):
@@ -140,7 +140,7 @@ def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
     for item in head.items:
         _same_object(item.metadata, asked, what)
     if after and head.metadata.continue_token == after:
-        raise UnreadableAnswer(f"{what}: the answer's continue token is the one in the request")
+        raise UnreadableAnswer(f"{what}: the answer repeats the continue token of the request")
     return head.metadata.continue_token
 
 
@@ -151,7 +151,8 @@ def is_evicted(body: bytes, what: str) -> None:
     said = decoded(body, _Success, what)
     if said.kind != "Status" or said.status != "Success" or said.code not in (None, 0, 201):
         raise UnreadableAnswer(
-            f"{what}: the answer does not say that the pod is evicted: {said.kind} {said.status} {said.code}"
+            f"{what}: the answer does not say that the pod is evicted; it has kind {said.kind}, status {said.status} "
+            f"and code {said.code}"
         )
 
 
@@ -177,8 +178,8 @@ _LISTS: dict[type[Any], type[Any]] = {}
 def refuse_others(others: Iterable[str], what: str) -> None:
     """Raises UnreadableAnswer if the response contains items that the request's selector excludes, because a proxy may
     have removed the selector from the request."""
-    if other := next(iter(others), None):
-        raise UnreadableAnswer(f"{what}: the answer has {other}, which the request does not select")
+    if unselected := next(iter(others), None):
+        raise UnreadableAnswer(f"{what}: the answer has {unselected}, which the request does not select")
 
 
 def _same_kind(head: _Object | _Kind | _List, kind: str, asked: RequestedObject, what: str) -> None:
@@ -193,4 +194,4 @@ def _same_object(meta: _Meta, asked: RequestedObject, what: str) -> None:
     if not (meta.name and meta.uid and meta.resource_version):
         raise UnreadableAnswer(f"{what}: the answer has an object without name, uid or resourceVersion")
     if (asked.name and meta.name != asked.name) or (asked.namespace and meta.namespace != asked.namespace):
-        raise UnreadableAnswer(f"{what}: the answer is about {meta.namespace}/{meta.name}")
+        raise UnreadableAnswer(f"{what}: the answer is about the other object {meta.namespace}/{meta.name}")

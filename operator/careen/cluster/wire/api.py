@@ -54,11 +54,11 @@ class ClusterApi:
         self.transport = transport
         self.clock = clock
         self.clock_skew_seconds: float | None = None
-        """The local clock minus the API server's clock, from the last response with a Date header; accurate to about a
-        second."""
+        """The local clock minus the API server's clock, in seconds. The value comes from the last response with a Date
+        header and is accurate to about a second."""
         self.withheld: Callable[[Request], str] = lambda _: ""
-        """A function that returns why a request is not sent, because the API server would answer it with 403. It
-        returns an empty text if the request is to be sent."""
+        """A function that returns why the API server would answer a request with 403; such a request is not sent. The
+        function returns an empty text for a request that is to be sent."""
         self._chance = chance
         self._observer = observer
 
@@ -133,7 +133,7 @@ class ClusterApi:
                     raise
             else:
                 return found
-        raise AssertionError("unreachable: the second attempt returns or raises")
+        raise AssertionError("this line is unreachable: the second attempt returns or raises an error")
 
     async def write(
         self,

@@ -108,12 +108,12 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
     ) as error:
         if kubeconfig is not None:
             _look_for_context(kubeconfig, context)
-        wrong = _what_is_wrong(kubeconfig, error)
+        problem = _what_is_wrong(kubeconfig, error)
         raise CannotReachCluster(
-            f"cannot read kubeconfig {kubeconfig}: {wrong}; correct the file"
+            f"the kubeconfig {kubeconfig} cannot be read: {problem}; correct the file"
             if kubeconfig
-            else f"cannot read the service account files of this pod: {wrong}; run inside a pod, or give --kubeconfig "
-            "FILE"
+            else f"the service account files of this pod cannot be read: {problem}; run the command inside a pod, or "
+            "give --kubeconfig FILE"
         ) from error
     return configuration
 
@@ -238,7 +238,9 @@ class ClientTransport:
         except TimeoutError as error:
             if turn.pass_once():
                 call.cancel()
-                raise NotSent(f"{what}: no thread was free within {THREAD_SECONDS:.0f} s") from error
+                raise NotSent(
+                    f"{what}: no thread was free to send the request within {THREAD_SECONDS:.0f} s"
+                ) from error
         except asyncio.CancelledError:
             turn.pass_once()
             call.cancel()
@@ -247,7 +249,8 @@ class ClientTransport:
             # urllib3's deadline applies to each read: a server that sends a byte at a time would never exceed it.
             return await _within(CONNECT_SECONDS + 2 * request.timeout_seconds, call)
         except TimeoutError as error:
-            raise Unclear(f"{what}: no complete answer within {2 * request.timeout_seconds:.0f} s") from error
+            seconds = 2 * request.timeout_seconds
+            raise Unclear(f"{what}: the API server sent no complete answer within {seconds:.0f} s") from error
 
     def _exchange(self, rest: RESTClientObject, request: Request) -> Response:
         answer = self._begin(rest, request, is_read=True)

@@ -43,20 +43,23 @@ ON_USE = (
 )
 
 TRICKS = {
-    "lean-client": "the client's REST layer and configuration come without its models, pydantic and websockets",
-    "no-collections": "imports create no garbage, so the cyclic collector is off until they end",
-    "no-oauth": "kube_config.py comes without the OAuth flows of old kubeconfigs",
-    "no-web-server": "kopf comes without aiohttp's web server, which only its probes and webhooks use",
-    "no-system-certificates": "aiohttp loads no system certificates at import; kopf always passes the cluster's",
-    "no-multipart": "aiohttp comes without multipart bodies, which no request to an API server has",
-    "no-tracing": "aiohttp comes without its tracing, which has sixteen attrs classes",
-    "no-webhooks": "kopf comes without the servers of its webhooks",
-    "no-missing-path": "sys.path gets no missing paths, which a version lookup would open as zip files with zipfile",
-    "no-multiprocessing": "the client comes without multiprocessing: `os` has the number of processors too",
-    "no-wsgi": "prometheus_client comes without wsgiref; the agent serves its metrics itself",
+    "lean-client": "the Kubernetes client's REST layer is loaded without the client's models, pydantic and websockets",
+    "no-collections": "imports create no garbage, so the cyclic garbage collector is off until the imports end",
+    "no-oauth": "kube_config.py is loaded without the OAuth flows of old kubeconfigs",
+    "no-web-server": "kopf is loaded without aiohttp's web server, which only kopf's probes and webhooks use",
+    "no-system-certificates": "aiohttp loads no system certificates at import; kopf always passes the "
+    "cluster's certificates",
+    "no-multipart": "aiohttp is loaded without multipart bodies, which no request to an API server has",
+    "no-tracing": "aiohttp is loaded without its tracing, which has sixteen attrs classes",
+    "no-webhooks": "kopf is loaded without the servers of its webhooks",
+    "no-missing-path": "sys.path loses its missing paths, because a version lookup would open them as zip "
+    "files with zipfile",
+    "no-multiprocessing": "the Kubernetes client is loaded without multiprocessing: `os` knows the number "
+    "of processors too",
+    "no-wsgi": "prometheus_client is loaded without wsgiref; the agent serves its metrics itself",
     **{f"on-use:{name}": f"`{name}` is loaded when something uses it" for name in ON_USE},
 }
-"""The name and the effect of each memory-saving trick. `bench.agent.tricks` switches them off one at a time."""
+"""The name and the effect of each memory-saving trick. `bench.agent.tricks` switches off one trick at a time."""
 
 switched_off: set[str] = set()
 
@@ -223,8 +226,8 @@ def _left_out(name: str) -> type[object]:
 
 def _refuse(self: object, *_: object, **__: object) -> NoReturn:
     raise NotImplementedError(
-        f"{type(self).__name__} is left out of the agent to save memory; give it a kubeconfig with a token or "
-        "a certificate"
+        f"{type(self).__name__} is left out of the agent to save memory; give the agent a kubeconfig with a token or a "
+        "certificate"
     )
 
 

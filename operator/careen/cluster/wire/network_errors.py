@@ -15,15 +15,17 @@ from http.client import HTTPException, IncompleteRead, RemoteDisconnected
 
 from urllib3 import exceptions
 
-_UNKNOWN_NAME = "cannot be found: no name server here resolves its name"
-_HUNG_UP = "closed the connection before it answered"
+# The sentences about the peer: the server, or the proxy on the way to the server.
+_UNKNOWN_NAME = "{peer} cannot be found: no name server of this host resolves its name"
+_HUNG_UP = "{peer} closed the connection before it answered"
+_TOO_SLOW = "{peer} did not accept the connection in time"
 _BY_NUMBER = {
-    errno.ECONNREFUSED: "refused the connection",
+    errno.ECONNREFUSED: "{peer} refused the connection",
     errno.ECONNRESET: _HUNG_UP,
     errno.EPIPE: _HUNG_UP,
-    errno.EHOSTUNREACH: "cannot be reached: there is no route to the host",
-    errno.ENETUNREACH: "cannot be reached: no network leads to the host",
-    errno.ETIMEDOUT: "did not accept the connection in time",
+    errno.EHOSTUNREACH: "{peer} cannot be reached: there is no route to the host",
+    errno.ENETUNREACH: "{peer} cannot be reached: no network leads to the host",
+    errno.ETIMEDOUT: _TOO_SLOW,
 }
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 _OF_FILES = (errno.EACCES, errno.EISDIR, errno.ENOENT, errno.ENOTDIR)
@@ -34,8 +36,8 @@ def description(error: BaseException, server: str) -> str:
     """Returns what went wrong with a request to this server, such as `https://10.0.0.1:6443 refused the connection`."""
     server = _LOGIN.sub("", server)
     if any(isinstance(each, exceptions.ProxyError) for each in _chain(error)):
-        return f"the proxy on the way to {server} {_cause(error)}"
-    return f"{server or 'the empty address'} {_cause(error)}"
+        return _sentence(error, f"the proxy on the way to {server}")
+    return _sentence(error, server or "the empty address")
 
 
 def is_network_error(error: BaseException) -> bool:
@@ -55,76 +57,80 @@ def was_surely_not_sent(error: BaseException) -> bool:
     return isinstance(error, before) or any(isinstance(each, ssl.SSLCertVerificationError) for each in _chain(error))
 
 
-def _cause(error: BaseException) -> str:
-    """Returns a sentence about the cause of this error. Prefers the errors of the operating system and of TLS to those
-    of the client library."""
+def _sentence(error: BaseException, peer: str) -> str:
+    """Returns a sentence about the peer, with the cause of this error. Prefers the errors of the operating system and
+    of TLS to those of the client library."""
     chain = _chain(error)
-    if words := _of_a_file(chain):
-        return words
-    found = (*map(_of_the_system, chain), *map(_of_the_library, reversed(chain)))
-    return next((words for words in found if words), _of_the_proxy(chain) or "gave no usable answer")
+    if sentence := _of_a_file(chain, peer):
+        return sentence
+    of_the_system = (_of_the_system(each, peer) for each in chain)
+    of_the_library = (_of_the_library(each, peer) for each in reversed(chain))
+    found = (sentence for sentence in (*of_the_system, *of_the_library, _of_the_proxy(chain, peer)) if sentence)
+    return next(found, f"{peer} gave no usable answer")
 
 
-def _of_a_file(chain: list[BaseException]) -> str:
+def _of_a_file(chain: list[BaseException], peer: str) -> str:
     """Returns a sentence if a certificate file cannot be read, otherwise an empty text. A failed connection causes
     OSErrors with the same numbers, but within a NewConnectionError."""
     if any(isinstance(each, exceptions.NewConnectionError) for each in chain):
         return ""
     numbers = [each.errno for each in chain if isinstance(each, OSError) and not isinstance(each, ssl.SSLError)]
     why = next((os.strerror(each) for each in numbers if each in _OF_FILES), "")
-    return f"was not queried: a certificate or its key cannot be read: {_lowered(why)}" if why else ""
+    return f"{peer} was not queried: a certificate or its key cannot be read: {_lowered(why)}" if why else ""
 
 
-def _of_the_proxy(chain: list[BaseException]) -> str:
-    """Returns a clause with the status with which the proxy refused to open a tunnel, otherwise an empty text.
+def _of_the_proxy(chain: list[BaseException], peer: str) -> str:
+    """Returns a sentence with the status with which the proxy refused to open a tunnel, otherwise an empty text.
     http.client reports the status only in the text of an OSError."""
     statuses = (re.search(r"Tunnel connection failed: (.+)", str(each)) for each in chain if type(each) is OSError)
-    return next((f"refused to connect: {found[1]}" for found in statuses if found), "")
+    return next((f"{peer} refused to connect: {found[1]}" for found in statuses if found), "")
 
 
-def _of_the_system(error: BaseException) -> str:
+def _of_the_system(error: BaseException, peer: str) -> str:
     if isinstance(error, ssl.SSLError):
-        return _of_tls(error)
+        return _of_tls(error, peer)
     if isinstance(error, socket.gaierror):
-        return _UNKNOWN_NAME
+        return _UNKNOWN_NAME.format(peer=peer)
     if isinstance(error, RemoteDisconnected):
-        return _HUNG_UP
+        return _HUNG_UP.format(peer=peer)
     if isinstance(error, IncompleteRead):
-        return "sent an incomplete answer"
+        return f"{peer} sent an incomplete answer"
     if isinstance(error, HTTPException):
-        return "does not answer with HTTP"
+        return f"{peer} does not answer with HTTP"
     if isinstance(error, OSError) and error.errno:
-        return _BY_NUMBER.get(error.errno) or f"cannot be reached: {_lowered(os.strerror(error.errno))}"
+        if error.errno in _BY_NUMBER:
+            return _BY_NUMBER[error.errno].format(peer=peer)
+        return f"{peer} cannot be reached: {_lowered(os.strerror(error.errno))}"
     return ""
 
 
-def _of_the_library(error: BaseException) -> str:
+def _of_the_library(error: BaseException, peer: str) -> str:
     if isinstance(error, exceptions.LocationValueError):
-        return "is not the address of a server"
+        return f"{peer} is not the address of a server"
     if isinstance(error, exceptions.NameResolutionError):
-        return _UNKNOWN_NAME
+        return _UNKNOWN_NAME.format(peer=peer)
     if isinstance(error, exceptions.ConnectTimeoutError):
-        return "did not accept the connection in time"
+        return _TOO_SLOW.format(peer=peer)
     if isinstance(error, exceptions.ReadTimeoutError | TimeoutError):
-        return "did not answer in time"
+        return f"{peer} did not answer in time"
     return ""
 
 
-def _of_tls(error: ssl.SSLError) -> str:
+def _of_tls(error: ssl.SSLError, peer: str) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"shows a certificate that is not trusted: {_lowered(error.verify_message)}"
+        return f"{peer} shows a certificate that is not trusted: {_lowered(error.verify_message)}"
     reason = getattr(error, "reason", None)  # OpenSSL's errors have one
     if reason == "NO_CERTIFICATE_OR_CRL_FOUND":
-        return "was not queried: the file of trusted certificates contains no certificate"
+        return f"{peer} was not queried: the file of trusted certificates contains no certificate"
     if reason is None and "PEM lib" in str(error):
         is_trusted = getattr(error, "library", None) == "X509"  # `SSL`: the agent's own certificate
         if is_trusted:
-            return "was not queried: the file of trusted certificates cannot be used"
-        return "was not queried: the file of the client certificate or of its key cannot be used"
+            return f"{peer} was not queried: the file of trusted certificates cannot be used"
+        return f"{peer} was not queried: the file of the client certificate or of its key cannot be used"
     if reason in _NO_TLS:
-        return "does not speak TLS on this port"
-    words = (reason or "no reason given").replace("_", " ").lower()
-    return f"ended the TLS handshake: {words}"
+        return f"{peer} does not speak TLS on this port"
+    alert = (reason or "no reason given").replace("_", " ").lower()
+    return f"{peer} ended the TLS handshake: {alert}"
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -70,27 +70,28 @@ async def write_guarded(
         if not version:
             # The server treats an empty version as none, and would overwrite any change.
             return StillUnclear(
-                "not sent, because without a resourceVersion the write could overwrite a change of another client"
+                "the write was not sent, because without a resourceVersion it could overwrite a change of another "
+                "client"
             )
         try:
             return Landed(await write(version))
         except ClusterError as error:
-            why = str(error)
+            write_error = str(error)
             ended = _ended(error, lost_before=lost_before)
         if ended is not None:
             return ended
         lost_before = True
         try:
             now_at, seen = await read()
-        except ClusterError as error:
-            return StillUnclear(f"{why}; then the object could not be read again: {error}")
+        except ClusterError as read_error:
+            return StillUnclear(f"{write_error}; after this error the object could not be read again: {read_error}")
         if stands(seen):
             return Landed(seen)
         if now_at != version:
             # Another writer changed the object, and the change is not in it: the lost write can only conflict from now
             # on.
-            return Stale(why)
-    return StillUnclear(f"{why}; after {_ATTEMPTS} attempts it is still unknown whether the write took effect")
+            return Stale(write_error)
+    return StillUnclear(f"{write_error}; after {_ATTEMPTS} attempts it is still unknown whether the write took effect")
 
 
 def _ended(error: ClusterError, *, lost_before: bool) -> Stale | Rejected | StillUnclear | None:

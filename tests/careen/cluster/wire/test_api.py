@@ -182,7 +182,7 @@ async def test_an_invalid_page_of_a_list_is_requested_again(body: Any) -> None:
 
 
 async def test_a_list_with_a_repeated_continue_token_raises_an_error() -> None:
-    with pytest.raises(UnreadableAnswer, match="continue token is the one in the request"):
+    with pytest.raises(UnreadableAnswer, match="the answer repeats the continue token of the request"):
         await api_on(Scripted(*[answer(200, nodes("a", token="t"))] * 50)).items(NODES, ObjectHead)
 
 

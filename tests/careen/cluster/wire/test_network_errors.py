@@ -37,7 +37,7 @@ def new_connection(by: BaseException) -> Exception:
         (new_connection(OSError(errno.EACCES, "x")), f"{URL} cannot be reached: permission denied", True),
         (
             new_connection(socket.gaierror(-2, "x")),
-            f"{URL} cannot be found: no name server here resolves its name",
+            f"{URL} cannot be found: no name server of this host resolves its name",
             True,
         ),
         (exceptions.ConnectTimeoutError(), f"{URL} did not accept the connection in time", True),
