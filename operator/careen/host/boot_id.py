@@ -20,7 +20,7 @@ def read_boot_id(file: Path) -> str | Unknown:
     try:
         text = file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        return Unknown(f"cannot read the boot id from {file}: {error}")
+        return Unknown(f"the boot id cannot be read from {file}: {error}")
     return text or Unknown(f"the boot id file {file} is empty")
 
 
@@ -70,4 +70,4 @@ def _counted(outcome: object) -> int | Unknown:
                 "systemd on the host does not count soft reboots, but --reboot-proof=soft-reboots needs the count"
             )
         case _:
-            return Unknown(f"cannot read the host's count of soft reboots: {outcome}")
+            return Unknown(f"the host's count of soft reboots cannot be read: {outcome}")

@@ -75,7 +75,7 @@ async def run_on_host(
     try:
         process = await _started(full, outlives_us=outlives_us)
     except (OSError, ValueError) as error:
-        return NotStarted(f"cannot start {full[0]}: {error}", is_program=how is HostExec.DIRECT)
+        return NotStarted(f"the program {full[0]} cannot be started: {error}", is_program=how is HostExec.DIRECT)
     except RuntimeError as error:  # Python 3.11 waits for each child in a thread, which it begins after the child
         return NotFollowed(str(error))
     try:

@@ -15,7 +15,7 @@ from careen.host.inhibitors import Inhibitor
 from careen.host.need import HostNeed
 
 TEST_SECONDS = 10.0
-"""The deadline for tests of the reboot method that read files. A round of the agent's loop waits for these tests."""
+"""The deadline in seconds for the test of the reboot command. A round of the agent's loop waits for this test."""
 
 
 class Host(Protocol):
@@ -57,7 +57,8 @@ class LocalHost:
     reboot_seconds: float
     test_seconds: float = TEST_SECONDS
     soft_reboots: boot_id.SoftReboots | None = None
-    """The count of soft reboots, which the boot id then contains. None if only a new boot id proves a reboot."""
+    """Counts the host's soft reboots, so that the boot id from `read_boot_id` contains their number. None if soft
+    reboots do not count."""
     proc: Path = Path("/proc")
 
     async def read_need(self) -> Need:

@@ -41,7 +41,7 @@ PID_FILES = (
     LockFile("/run/zypp.pid", "zypper"),  # libzypp, zypp/zypp_detail/ZyppLock.cc: the process, while it runs
     LockFile("/run/zypp-rpm.pid", "zypper"),
 )
-"""Files that contain the id of the process that holds the lock."""
+"""Files in which a package manager stores the id of its process while it works."""
 
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock: l_type, l_whence, l_start, l_len, l_pid
 _LOCKS_BYTES = 1024 * 1024

@@ -61,5 +61,5 @@ def open_regular_file(root: Path, path: str) -> int:
     is not a regular file."""
     file = under_root(root, path)
     if not stat.S_ISREG(file.lstat().st_mode):
-        raise OSError(22, "not a regular file", str(file))
+        raise OSError(22, "the file is not a regular file", str(file))
     return os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -71,7 +71,7 @@ async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: fl
         case Exited(code=0):
             return RebootRequested()
         case Exited(code=code) if code < 0 or code in (128 + 9, 128 + 15):
-            return RebootUnclear(f"the reboot command `{name}` was ended by a signal ({code})")
+            return RebootUnclear(f"the reboot command `{name}` was ended by a signal (exit code {code})")
         case Exited(code=code, errors=errors, output=output):
             return RebootRefused(
                 f"the reboot command `{name}` failed with exit code {code}: "
@@ -87,13 +87,13 @@ async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_sec
     program = argv[0]
     match await run_on_host(["sh", "-c", _LOOK_AT_PROGRAM, program], how=how, deadline_seconds=deadline_seconds):
         case NotStarted(why, is_program=False):
-            return f"commands cannot be run on the host, so it could not be rebooted: {why}"
+            return f"the agent cannot run commands on the host, so the reboot command would fail: {why}"
         case Exited(code=code) if code == _MISSING:
             return f"the host has no program {program}, so the reboot command would fail"
         case Exited(code=code) if code == _FOLDER:
             return f"{program} on the host is a folder, not a program, so the reboot command would fail"
         case Exited(code=code) if code == _NOT_EXECUTABLE:
-            return f"{program} may not be executed on the host, so the reboot command would fail"
+            return f"{program} on the host is not executable, so the reboot command would fail"
         case _:
             return ""  # no shell on the host, too slow or killed: no conclusion
 
@@ -114,10 +114,10 @@ def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) 
     if len(masks) != 2 or any(mask >> (number - 1) & 1 for mask in masks):
         return ""
     name = re.search(r"^Name:\s*(\S+)", status)
-    called = f" ({name[1]})" if name else ""
+    process = f"process {pid} ({name[1]})" if name else f"process {pid}"
     return (
-        f"process {pid}{called} does not handle signal {number}: "
-        "the signal method needs hostPID, and systemd as the host's init"
+        f"{process} does not handle signal {number}: --reboot-method=signal needs hostPID, and systemd as the host's "
+        "init"
     )
 
 
@@ -128,8 +128,8 @@ def by_signal(number: int, *, pid: int = 1) -> RebootAnswer:
         os.kill(pid, number)
     except PermissionError:
         return RebootRefused(
-            f"not allowed to send signal {number} to process {pid}: the agent needs CAP_KILL and hostPID"
+            f"the agent is not allowed to send signal {number} to process {pid}: it needs CAP_KILL and hostPID"
         )
     except (ProcessLookupError, OSError) as error:
-        return RebootRefused(f"cannot send signal {number} to process {pid}: {error}")
+        return RebootRefused(f"the agent cannot send signal {number} to process {pid}: {error}")
     return RebootRequested()

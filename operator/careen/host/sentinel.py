@@ -9,6 +9,7 @@ import stat
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from careen.core.facts.observation import Need, NeedAnswer
@@ -23,7 +24,7 @@ _PROGRAM_MISSING = re.compile(r"(command |: )not found|No such file or directory
 
 PACKAGES_BESIDE = "reboot-required"
 """The name of the sentinel file beside which Debian and Ubuntu keep a list of packages. The agent opens no list beside
-other sentinel files: the ConfigMap may name sentinel files, and must not choose which files the agent opens."""
+other sentinel files, because the ConfigMap may name sentinel files and must not choose which files the agent opens."""
 
 _MOST_BYTES = 64 * 1024
 _LONGEST_NAME = 255
@@ -38,18 +39,22 @@ def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) ->
         return need
     names = _packages_beside(root, path)
     if packages is None:
-        return Need(answer=NeedAnswer.YES, detail=f"{need.detail}{f'; requested by {a_few(names)}' if names else ''}")
+        return _requested_by(names, need) if names else need
     if not names:
         return _unknown(
             f"{need.detail}, but it is unknown which packages need the reboot: {path}.pkgs is missing or empty"
         )
     counting = [name for name in names if packages.search(name)]
     if counting:
-        return Need(answer=NeedAnswer.YES, detail=f"{need.detail}; requested by {a_few(counting)}")
+        return _requested_by(counting, need)
     return Need(
         answer=NeedAnswer.NO,
-        detail=f"{need.detail}, but only for {a_few(names)}, which --reboot-packages leaves out",
+        detail=f"{need.detail}, but --reboot-packages leaves out the packages that request the reboot: {a_few(names)}",
     )
+
+
+def _requested_by(names: list[str], need: Need) -> Need:
+    return replace(need, detail=f"{need.detail}; the reboot is requested by {a_few(names)}")
 
 
 def _packages_beside(root: Path, path: str) -> list[str]:
@@ -68,12 +73,12 @@ def _look_for(root: Path, path: str) -> Need:
     except FileNotFoundError:
         return _absent(root, path)
     except OSError as error:
-        return _unknown(f"cannot check the sentinel file {path}: {error}")
+        return _unknown(f"the sentinel file {path} cannot be checked: {error}")
     if stat.S_ISDIR(found.st_mode):
         # A container runtime creates a folder for the hostPath of a missing file. It would ask for a reboot after every
         # reboot.
         return _unknown(
-            f"the sentinel {path} is a folder, not a file: remove it, and mount the folder above it instead of the file"
+            f"the sentinel file {path} is a folder: remove this folder, and mount its parent folder instead of the file"
         )
     return Need(answer=NeedAnswer.YES, detail=f"the sentinel file {path} exists")
 
@@ -85,9 +90,11 @@ def _absent(root: Path, path: str) -> Need:
     try:
         listing = folder.stat()
     except OSError as error:
-        return _unknown(f"cannot look for the sentinel file {path}: its folder is missing or not readable: {error}")
+        return _unknown(
+            f"the agent cannot look for the sentinel file {path}: its folder is missing or not readable: {error}"
+        )
     if not stat.S_ISDIR(listing.st_mode):
-        return _unknown(f"cannot look for the sentinel file {path}: {folder} is not a folder")
+        return _unknown(f"the agent cannot look for the sentinel file {path}: {folder} is not a folder")
     return Need(answer=NeedAnswer.NO, detail=f"the sentinel file {path} does not exist")
 
 
@@ -137,7 +144,7 @@ class FileLook:
             try:
                 self._under_way, self._began_at = self._begin(), now
             except RuntimeError as error:  # the host has no thread to spare
-                return _unknown(f"cannot check {self._what}: {error}")
+                return _unknown(f"the agent cannot check {self._what}: {error}")
         look = self._under_way
         await asyncio.wait({look}, timeout=max(0.0, self._deadline_seconds - (now - self._began_at)))
         if not look.done():
@@ -153,7 +160,7 @@ class FileLook:
             try:
                 need = self._look()
             except Exception as error:  # the thread would end without an answer, and the read would never
-                need = _unknown(f"cannot check {self._what}: {error!r}")
+                need = _unknown(f"the agent cannot check {self._what}: {error!r}")
             with suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(ended.set_result, need)
 

@@ -50,5 +50,5 @@ def take(root: Path, folder: str, node: str) -> Held | HeldByOther | CannotLock:
     except OSError as error:
         if descriptor >= 0:
             os.close(descriptor)
-        return CannotLock(f"cannot lock {file}: {error}")
+        return CannotLock(f"the file {file} cannot be locked: {error}")
     return Held(descriptor)

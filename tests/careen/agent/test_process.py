@@ -155,7 +155,7 @@ def ask_for_a_reboot(node: Node) -> None:
 @pytest.mark.parametrize(
     ("flags", "environment", "words"),
     [
-        (["--kubeconfig=/no/such/file"], {}, "cannot read kubeconfig /no/such/file"),
+        (["--kubeconfig=/no/such/file"], {}, "the kubeconfig /no/such/file cannot be read"),
         (["--period=often"], {"KURED_BLOCKING_POD_SELEKTOR": "app=db"}, "KURED_BLOCKING_POD_SELEKTOR is not a setting"),
     ],
 )
@@ -222,7 +222,7 @@ def test_missing_rights_are_reported_at_start(node: Node) -> None:
 
 def test_a_failed_self_test_is_reported_at_start(node: Node) -> None:
     agent = node.start("--reboot-command=/no/such/program", "--reboot-sentinel=/not/mounted/reboot-required")
-    agent.says("self-test: cannot look for the sentinel file /not/mounted/reboot-required")
+    agent.says("self-test: the agent cannot look for the sentinel file /not/mounted/reboot-required")
     agent.says("self-test: the host has no program /no/such/program")
     assert 'careen_self_test_problems{node="n1"} 2.0' in agent.get("/metrics")
 

@@ -39,9 +39,9 @@ def test_the_uptime_is_read_from_the_host() -> None:
         ("echo 0", "boot-1+soft-reboots=0"),
         ("echo 3", "boot-1+soft-reboots=3"),
         ("echo", "systemd on the host does not count soft reboots"),
-        ("echo -1", "cannot read the host's count of soft reboots"),
-        ("echo ٣", "cannot read the host's count of soft reboots"),
-        ("echo 3; exit 1", "cannot read the host's count of soft reboots"),
+        ("echo -1", "the host's count of soft reboots cannot be read"),
+        ("echo ٣", "the host's count of soft reboots cannot be read"),
+        ("echo 3; exit 1", "the host's count of soft reboots cannot be read"),
     ],
 )
 async def test_the_boot_id_includes_the_number_of_soft_reboots(

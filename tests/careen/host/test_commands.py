@@ -156,7 +156,7 @@ async def test_a_missing_nsenter_is_reported(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("PATH", str(tmp_path))
     outcome = await run_on_host(["true"], how=HostExec.NSENTER, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, NotStarted)
-    assert "cannot start nsenter" in outcome.why
+    assert "the program nsenter cannot be started" in outcome.why
 
 
 FLOOD = 64 * 1024 * 1024

@@ -46,22 +46,32 @@ async def test_an_unreadable_sentinel_leaves_the_need_for_a_reboot_unknown_unles
     (root / "run/reboot-required").touch()
     asked = await need.look()
     assert asked.answer is YES
-    assert "besides, cannot look for the sentinel file /gone/x" in asked.detail
+    assert "besides, the agent cannot look for the sentinel file /gone/x" in asked.detail
 
 
 @pytest.mark.parametrize(
     ("listed", "pattern", "answer", "words"),
     [
-        ("linux-image-6.1.0-21-amd64\n", None, YES, "requested by linux-image-6.1.0-21-amd64"),
-        ("a\na\n\n  b \n", None, YES, "requested by a, b"),
+        ("linux-image-6.1.0-21-amd64\n", None, YES, "the reboot is requested by linux-image-6.1.0-21-amd64"),
+        ("a\na\n\n  b \n", None, YES, "the reboot is requested by a, b"),
         ("", None, YES, "exists"),
         (None, None, YES, "exists"),
-        ("libc6\nlinux-image-6.1.0-21-amd64\n", "^linux-image-", YES, "requested by linux-image-6.1.0-21-amd64"),
-        ("libc6\ndbus\n", "^linux-image-", NO, "exists, but only for libc6, dbus, which --reboot-packages leaves out"),
+        (
+            "libc6\nlinux-image-6.1.0-21-amd64\n",
+            "^linux-image-",
+            YES,
+            "the reboot is requested by linux-image-6.1.0-21-amd64",
+        ),
+        (
+            "libc6\ndbus\n",
+            "^linux-image-",
+            NO,
+            "exists, but --reboot-packages leaves out the packages that request the reboot: libc6, dbus",
+        ),
         (None, "^linux-image-", UNKNOWN, "/run/reboot-required.pkgs is missing or empty"),
         ("\n \n", "^linux-image-", UNKNOWN, "/run/reboot-required.pkgs is missing or empty"),
         ("x" * 300 + "\n", None, YES, "x" * 255),
-        ("\u202emoc.live\x1b[31m\n", None, YES, "requested by"),
+        ("\u202emoc.live\x1b[31m\n", None, YES, "the reboot is requested by"),
     ],
 )
 async def test_the_package_filter_applies_to_the_package_list_beside_the_sentinel(

@@ -77,7 +77,7 @@ async def test_the_self_test_reports_missing_access_to_the_host(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = await replace(host(tmp_path), how=HostExec.NSENTER).test_reboot()
-    assert found.obstacle.startswith("commands cannot be run on the host")
+    assert found.obstacle.startswith("the agent cannot run commands on the host")
 
 
 def a_process(folder: Path, *, blocked: int = 0, handled: int = 0, name: str = "systemd") -> Path:

@@ -116,7 +116,7 @@ async def test_the_reboot_check_ignores_the_arguments_of_a_wrapper_program(line:
         ("no-such-program", "the host has no program no-such-program"),
         ("exec", "the host has no program exec"),
         ("/etc", "/etc on the host is a folder"),
-        ("{folder}/plain", "plain may not be executed on the host"),
+        ("{folder}/plain", "plain on the host is not executable"),
         ("{folder}/dangling", "the host has no program"),
         ("{folder}/with space and 'quote", ""),
     ],
@@ -140,7 +140,7 @@ async def test_the_reboot_check_looks_for_a_program_in_every_folder_of_path(
     (tmp_path / "b").mkdir()
     (tmp_path / "b/goes-down").write_text("")
     monkeypatch.setenv("PATH", f"{tmp_path}/a:{tmp_path}/b:{tmp_path}/c:/usr/bin:/bin")
-    assert "may not be executed on the host" in await why_not("goes-down")
+    assert "on the host is not executable" in await why_not("goes-down")
     (tmp_path / "c/goes-down").write_text("#!/bin/sh\n")
     (tmp_path / "c/goes-down").chmod(0o755)
     assert await why_not("goes-down") == ""
@@ -168,7 +168,7 @@ def nsenter_that(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> 
     [
         (
             "echo 'nsenter: cannot open /proc/1/ns/mnt: Permission denied' >&2; exit 1",
-            "commands cannot be run on the host",
+            "the agent cannot run commands on the host",
         ),
         ("echo 'nsenter: failed to execute sh: No such file or directory' >&2; exit 127", ""),
         ('shift; shift; exec "$@"', "the host has no program /no/such/program"),

@@ -41,7 +41,7 @@ def test_a_folder_at_the_path_of_the_sentinel_leaves_the_need_for_a_reboot_unkno
     (host(tmp_path) / "run/reboot-required").mkdir()
     need = sentinel.read_file(tmp_path, "/run/reboot-required")
     assert need.answer is UNKNOWN
-    assert "the sentinel /run/reboot-required is a folder" in need.detail
+    assert "the sentinel file /run/reboot-required is a folder" in need.detail
 
 
 def test_no_reboot_is_needed_if_the_folder_exists_without_the_sentinel_file(tmp_path: Path) -> None:

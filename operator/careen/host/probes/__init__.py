@@ -38,7 +38,7 @@ PROBES: dict[str, HostAccess] = {
     "flatcar": HostAccess.COMMAND,
     "staged-deployment": HostAccess.FILES,
 }
-"""Every probe by name, and the access to the host that the probe needs."""
+"""The access to the host that each probe needs, by the name of the probe."""
 
 _MODULES = {
     "needs-restarting": "careen.host.probes.needs_restarting",

@@ -23,6 +23,6 @@ def judge(outcome: Outcome) -> Need:
         version = _VERSION.search(outcome.output)
         if state[1] != _WAITS:
             return no(f"the update engine is in state {state[1]}")
-        what = f"version {version[1]}" if version else "an update"
-        return yes(f"the update engine has written {what} and waits for a reboot")
+        update = f"version {version[1]}" if version else "an update"
+        return yes(f"the update engine has written {update} and waits for a reboot")
     return nothing(_COMMAND, outcome)

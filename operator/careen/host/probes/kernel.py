@@ -28,16 +28,18 @@ def look(host: HostFacts) -> Need:
     try:
         found = {*_in_boot(host.root), *_beside_modules(host.root)}
     except OSError as error:
-        return unknown(f"cannot look for installed kernels: {error}")
+        return unknown(f"the installed kernels cannot be listed: {error}")
     kind = _words(host.release)
     alike = sorted((each for each in found if _words(each) == kind), key=_numbers)
     if not alike:
         return unknown(
-            f"no installed kernel of the same kind as the running {host.release} was found in /boot and /lib/modules"
+            f"no installed kernel of the same kind as the running kernel {host.release} was found in /boot and "
+            "/lib/modules"
         )
-    if _numbers(alike[-1]) > _numbers(host.release):
-        return yes(f"kernel {alike[-1]} is installed, but {host.release} is running")
-    return no(f"no newer kernel than the running {host.release} is installed")
+    newest = alike[-1]
+    if _numbers(newest) > _numbers(host.release):
+        return yes(f"kernel {newest} is installed, but kernel {host.release} is running")
+    return no(f"no newer kernel than the running kernel {host.release} is installed")
 
 
 def _in_boot(root: Path) -> list[str]:

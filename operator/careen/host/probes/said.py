@@ -11,7 +11,7 @@ from careen.host.commands import Exited, NotFollowed, NotStarted, Outcome, Timed
 from scheduler_core.sentences import first_few
 
 IN_ENGLISH = ("env", "LC_ALL=C")
-"""A prefix for commands whose messages are parsed, because tools translate their messages."""
+"""The beginning of each command whose messages careen parses. Without it, tools would translate their messages."""
 
 _NO_PROGRAM = 127  # the exit code of env and of shells for a missing program
 

@@ -28,9 +28,9 @@ def look(host: HostFacts) -> Need:
         if _is_there(host, BOOTED) or _is_there(host, COMPOSEFS):
             return no("no OS deployment is staged")
     except OSError as error:
-        return unknown(f"cannot look for a staged OS deployment: {error}")
+        return unknown(f"the agent cannot look for a staged OS deployment: {error}")
     return unknown(
-        f"it is unknown whether an OS deployment is staged: the host has no {BOOTED}, so ostree did not boot it"
+        f"it is unknown whether an OS deployment is staged: the host has no {BOOTED}, so ostree did not boot the host"
     )
 
 

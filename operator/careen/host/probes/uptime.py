@@ -14,4 +14,4 @@ def look(host: HostFacts) -> Need:
     days, most = host.uptime_seconds / _DAY_SECONDS, host.longest_uptime_seconds / _DAY_SECONDS
     if host.uptime_seconds < host.longest_uptime_seconds:
         return no(f"the host has run for less than {most:.1f} days (--reboot-max-uptime)")
-    return yes(f"the host has run for {days:.1f} days, and --reboot-max-uptime is {most:.1f}")
+    return yes(f"the host has run for {days:.1f} days, and --reboot-max-uptime is {most:.1f} days")

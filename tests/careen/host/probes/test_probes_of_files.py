@@ -47,7 +47,7 @@ def with_files(root: Path, *paths: str) -> Path:
         ("5.14.0-427.13.1.el9_4.x86_64", ["5.14.0-427.13.1.el9_4.x86_64+debug"], UNKNOWN, "no installed kernel"),
         ("6.4.0-150600.21-default", ["6.4.0-150600.23.25-default"], YES, "6.4.0-150600.23.25-default"),
         ("6.9.1-arch1-1", ["6.9.1-arch1-2"], YES, "6.9.1-arch1-2"),
-        ("6.1.0-18-amd64", [], UNKNOWN, "no installed kernel of the same kind as the running 6.1.0-18-amd64"),
+        ("6.1.0-18-amd64", [], UNKNOWN, "no installed kernel of the same kind as the running kernel 6.1.0-18-amd64"),
         ("6.1.0-18-amd64", ["6.1.0-21-amd64.old"], UNKNOWN, "no installed kernel"),
     ],
 )
@@ -70,7 +70,7 @@ def test_a_kernel_with_modules_but_without_an_image_is_not_installed(tmp_path: P
 def test_an_unreadable_folder_of_kernels_leaves_the_need_for_a_reboot_unknown(tmp_path: Path) -> None:
     with_files(tmp_path, "/boot")
     need = ask("kernel", tmp_path, release="6.1.0-18-amd64")
-    assert (need.answer, "cannot look for installed kernels" in need.detail) == (UNKNOWN, True)
+    assert (need.answer, "the installed kernels cannot be listed" in need.detail) == (UNKNOWN, True)
 
 
 def test_the_suse_probe_checks_the_same_file_as_zypper(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_the_staged_deployment_probe_tells_whether_a_staged_update_needs_a_reboo
 
 def test_an_unreadable_staged_deployment_leaves_the_need_for_a_reboot_unknown(tmp_path: Path) -> None:
     need = ask("staged-deployment", with_files(tmp_path, "/run"))
-    assert (need.answer, "cannot look for a staged OS deployment" in need.detail) == (UNKNOWN, True)
+    assert (need.answer, "the agent cannot look for a staged OS deployment" in need.detail) == (UNKNOWN, True)
 
 
 @pytest.mark.parametrize(("uptime", "answer"), [(0.0, NO), (29.9 * 86400, NO), (30.0 * 86400, YES), (1e9, YES)])
