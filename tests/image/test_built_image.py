@@ -36,7 +36,7 @@ def test_help_in_the_image_lists_the_commands(container: Container) -> None:
 def test_careen_status_without_a_cluster_says_how_to_give_a_kubeconfig(container: Container) -> None:
     done = container.run("status")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "no cluster to read" in done.stderr
+    assert "there is no cluster to read" in done.stderr
     assert "--kubeconfig FILE" in done.stderr
 
 

@@ -33,7 +33,7 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "status",
         "careen.cli.status",
         "status",
-        "Show each node's phase, its reason and its start, and which nodes hold the lock.",
+        "Show each node's phase, why and since when the node is in that phase, and which nodes hold the lock.",
     ),
     CommandEntry(
         "why",
@@ -42,7 +42,10 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "Show why a node does not reboot: each gate's answer, and what would change the answer.",
     ),
     CommandEntry(
-        "history", "careen.cli.history", "history", "Show past reboots: when, why, how long, and how many pods moved."
+        "history",
+        "careen.cli.history",
+        "history",
+        "Show past reboots: when and why each node rebooted, how long the reboot took, and how many pods moved.",
     ),
     CommandEntry(
         "forecast",
@@ -50,7 +53,12 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "forecast",
         "Forecast where each pod of a node would land if the node were drained now.",
     ),
-    CommandEntry("plan", "careen.cli.plan", "plan", "Simulate the whole roll-out: order, moves, risks, finish time."),
+    CommandEntry(
+        "plan",
+        "careen.cli.plan",
+        "plan",
+        "Simulate the whole roll-out, and show the order of the nodes, the pods that move, the risks and the end.",
+    ),
     CommandEntry(
         "explain", "careen.cli.explain", "explain", "Show each scheduler plugin's verdict on a pod for each node."
     ),
@@ -73,10 +81,10 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "hold",
         "careen.cli.hold",
         "hold",
-        "Keep one node from rebooting, for a stated reason, for ever or until a stated time.",
+        "Keep one node from rebooting, for a stated reason, until a stated time or until `careen unhold`.",
     ),
     CommandEntry("unhold", "careen.cli.hold", "unhold", "End the hold of a node, so that the node may reboot."),
-    CommandEntry("retry", "careen.cli.retry", "retry", "Let a node that failed try again."),
+    CommandEntry("retry", "careen.cli.retry", "retry", "Let a node whose reboot failed try again."),
     CommandEntry(
         "reboot", "careen.cli.reboot", "reboot", "Request a reboot of one node; all gates of the agents still apply."
     ),
@@ -96,9 +104,11 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "cleanup",
         "careen.cli.cleanup",
         "cleanup",
-        "Remove careen's marks from the cluster after its DaemonSet is deleted.",
+        "Remove careen's taints, labels, annotations, cordons and claims, after careen's DaemonSet is deleted.",
     ),
-    CommandEntry("config", "careen.cli.config", "config", "Show each setting's value and which source sets it."),
+    CommandEntry(
+        "config", "careen.cli.config", "config", "Show each setting's value, and which source sets this value."
+    ),
     CommandEntry("demo", "careen.cli.demo", "demo", "Run a whole roll-out on this computer, without a cluster."),
     CommandEntry("agent", "careen.cli.agent", "agent", "Run the agent of one node; the DaemonSet starts this command."),
 )

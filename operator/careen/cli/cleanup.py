@@ -39,26 +39,27 @@ from scheduler_core.values import Value
     "--kured",
     "with_kureds",
     is_flag=True,
-    help="Also remove kured's annotations and claims, and the cordons of these claims.",
+    help="Also remove kured's annotations and claims, and uncordon the nodes that kured cordoned under these claims.",
 )
 @click.option(
     "--unknown",
     "with_unknown",
     is_flag=True,
-    help="Also remove labels, annotations and claims of another careen release that this release does not know.",
+    help="Also remove labels, annotations and claims that another release of careen wrote and this release does not "
+    "know.",
 )
 @click.option(
     "--key",
     "also",
     multiple=True,
     metavar="KEY",
-    help="Also remove labels, annotations and soft taints with this key; may be given several times.",
+    help="Also remove labels, annotations and PreferNoSchedule taints with the key KEY; may be given several times.",
 )
 @click.option("--even-rebooting", is_flag=True, help="Go on even if a node is in the middle of a reboot.")
 @click.option(
     "--even-with-agents",
     is_flag=True,
-    help="Go on even if agents run. These agents will write the marks of their nodes again.",
+    help="Go on even if agents run. These agents will write their marks on their Nodes again.",
 )
 @output_option
 @cluster_command
@@ -94,7 +95,7 @@ class CleanupInput(Value, kw_only=True):
     nodes: tuple[SignedNode, ...]
     reading: LockReading | None
     extent: Extent
-    title: str
+    lock_daemonset: str
     notes: tuple[str, ...] = ()
 
     @property
@@ -120,11 +121,12 @@ async def _read_cluster(cluster: Cluster, extent: Extent) -> CleanupInput:
         reading = await cluster.lock.read()
         pods = await pods_of(cluster.api, namespace=cluster.namespace, name=cluster.name)
     except NotFound:
-        notes.append(f"{cluster.lock_title} does not exist, so there is no lock to clean")
+        notes.append(f"{cluster.lock_daemonset} does not exist, so there is no lock to clean")
     agents = 0 if pods.are_kureds else pods.number
     if agents:
         notes.append(
-            f"{_may_still_run(agents, cluster.lock_title)} and write their marks again. Delete the DaemonSet first"
+            f"{count_of(agents, 'agent')} of {cluster.lock_daemonset} may still run and write careen's marks again. "
+            "Delete the DaemonSet first"
         )
     known = await agents_of(cluster) if reading else None
     if known and known.note:
@@ -134,7 +136,7 @@ async def _read_cluster(cluster: Cluster, extent: Extent) -> CleanupInput:
         nodes=await list_signed_nodes(cluster.api),
         reading=reading,
         extent=replace(extent, policy=policy, agents=agents, pods=pods.number),
-        title=cluster.lock_title,
+        lock_daemonset=cluster.lock_daemonset,
         notes=tuple(notes),
     )
 
@@ -161,16 +163,12 @@ def _of_node(found: NodeLeftovers) -> Cleaned:
 def _of_lock(scene: CleanupInput, *, keep: Collection[str]) -> Cleaned:
     content = scene.lock
     if isinstance(content, Garbage):
-        return Cleaned(name=scene.title, trouble=_GARBAGE.format(why=content.why))
+        return Cleaned(name=scene.lock_daemonset, trouble=_GARBAGE.format(why=content.why))
     found = lock_cleanup.leftovers(content, scene.extent, keep=keep)
-    return Cleaned(name=scene.title, goes=found.goes, stays=found.stays)
+    return Cleaned(name=scene.lock_daemonset, goes=found.goes, stays=found.stays)
 
 
 _GARBAGE = "the lock cannot be understood ({why}); `careen lock show` prints the content and says how to clear the lock"
-
-
-def _may_still_run(agents: int, title: str) -> str:
-    return f"{count_of(agents, 'agent')} of {title} may still run"
 
 
 def _still_running(scene: CleanupInput) -> str:
@@ -183,18 +181,19 @@ def _still_running(scene: CleanupInput) -> str:
     if not agents:
         return ""
     return (
-        f"{_may_still_run(agents, scene.title)}. Delete the DaemonSet first and wait until its pods are gone, or give "
-        "--even-with-agents if none of them runs."
+        f"{count_of(agents, 'agent')} of {scene.lock_daemonset} may still run. Delete the DaemonSet first and wait "
+        "until its pods are gone, or give --even-with-agents if no agent runs."
     )
 
 
 def _rebooting(found: Cleanup) -> str:
-    busy = [f"{each.name}: {each.rebooting}" for each in found.nodes if each.rebooting]
-    if not busy:
+    nodes_with_reasons = [f"{each.name}: {each.rebooting}" for each in found.nodes if each.rebooting]
+    if not nodes_with_reasons:
         return ""
     return (
-        f"{listed(busy)}. Wait until {'the node is' if len(busy) == 1 else 'the nodes are'} back, or give "
-        "--even-rebooting if you know that no reboot is under way."
+        f"{listed(nodes_with_reasons)}. Wait until "
+        f"{'the node is' if len(nodes_with_reasons) == 1 else 'the nodes are'} back, or give --even-rebooting if you "
+        "know that no reboot is under way."
     )
 
 
@@ -231,11 +230,16 @@ async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode,
         try:
             again = await read_signed_node(cluster.api, name)
         except ClusterError as error:
-            return replace(cleaned, trouble=f"the object changed, and reading it again failed: {error}")
+            return replace(
+                cleaned, trouble=f"another client changed the Node, and the Node could not be read again: {error}"
+            )
         if isinstance(again, Gone):
             return Cleaned(name=name, is_done=True)
         seen = _leftovers(scene, again)
-    return replace(_of_node(seen), trouble=f"the object changed {TRIES} times during this write; try again")
+    return replace(
+        _of_node(seen),
+        trouble=f"other clients changed the Node {TRIES} times while the cleanup tried to write it; try again",
+    )
 
 
 async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[str]) -> Cleaned:
@@ -265,11 +269,15 @@ async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[st
         try:
             scene = replace(scene, reading=await cluster.lock.read())
         except NotFound:
-            return Cleaned(name=scene.title, is_done=True)
+            return Cleaned(name=scene.lock_daemonset, is_done=True)
         except ClusterError as error:
-            return replace(cleaned, trouble=f"the object changed, and reading it again failed: {error}")
+            return replace(
+                cleaned, trouble=f"another client changed the lock, and the lock could not be read again: {error}"
+            )
         keep = {*keep, *(node for node, _ in _claims(scene.lock) - known)}
-    return replace(cleaned, trouble=f"the object changed {TRIES} times during this write; try again")
+    return replace(
+        cleaned, trouble=f"other clients changed the lock {TRIES} times while the cleanup tried to write it; try again"
+    )
 
 
 def _claims(content: LockContent | Garbage) -> frozenset[tuple[str, str]]:

@@ -40,8 +40,8 @@ _WHERE = {"kubeconfig", "ds_namespace", "ds_name", "config_map", "node_id"}
 @click.option(
     "--here",
     is_flag=True,
-    help="Show the settings that an agent on this computer would have, with these flags and this environment. The "
-    "default is the settings of the cluster's agents.",
+    help="Show the settings of an agent that would start on this computer with the flags and the environment of this "
+    "command. Without --here, the command shows the settings of the cluster's agents.",
 )
 @output_option
 @agent_options
@@ -57,7 +57,7 @@ def config(*, here: bool, output: str, **values: Any) -> None:
     except BadSettings as error:
         raise SeveralProblems(error.problems) from error
     except BadInput as error:
-        raise BadInput(f"{error.message}; or give --here, with which the command reads no cluster") from error
+        raise BadInput(f"{error.message}; or give --here, so that the command reads no cluster") from error
     except ClusterError as error:
         raise click.ClickException(
             f"the cluster's settings cannot be read: {error}; with --here the command reads no cluster"
@@ -74,13 +74,16 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
     if api and not here:
         basics = await _found(api, resolved)
     if here or api is None:
-        launch = Launch(flags=flags, environment=dict(os.environ), where="this command line and environment")
+        launch = Launch(flags=flags, environment=dict(os.environ), where="this command")
     else:
         launch = await launch_of_agents(api, basics)
     resolved = settings_of(launch, basics, await config_map_data(api, basics) if api else {})
-    config_map = f"ConfigMap {title_of(basics)}" if api else "no ConfigMap, because the command read no cluster"
-    unread = [f"{name} may come from a Secret, which this command does not read" for name in launch.unread]
-    return resolved, (f"flags and environment from {launch.where}; {config_map}", *unread, *resolved.notes)
+    config_map = (
+        f"the ConfigMap is {title_of(basics)}" if api else "there is no ConfigMap, because the command read no cluster"
+    )
+    unread = [f"the value of {name} may come from a Secret, which this command does not read" for name in launch.unread]
+    sources = f"the flags and the environment are those of {launch.where}; {config_map}"
+    return resolved, (sources, *unread, *resolved.notes)
 
 
 async def _found(api: ClusterApi, given: Resolved) -> Settings:

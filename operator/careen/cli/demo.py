@@ -19,6 +19,7 @@ import click
 
 from careen.cli.support.files import try_folder, why
 from careen.cli.support.screen import say, say_lines
+from careen.report.tables import count_of
 
 if TYPE_CHECKING:
     from drydock.rollout.progress_report import RolloutProgress
@@ -39,8 +40,8 @@ def _need_embedded_cluster() -> None:
     """Raises `UsageError` if the embedded cluster is missing, because the image and the wheel do not contain it."""
     if find_spec("drydock") is None:
         raise click.UsageError(
-            "the demo's embedded cluster is not installed here; it is part of careen's source: run `make demo` in a "
-            "checkout"
+            "this installation of careen does not contain the demo's embedded cluster, which is part of careen's "
+            "source: run `make demo` in a checkout"
         )
 
 
@@ -91,7 +92,7 @@ class _NoVerdict(click.ClickException):
     "broken_rule",
     metavar="RULE",
     callback=_rule,
-    help="Make an agent break this rule, to check that the judge notices (exit code 1).",
+    help="Make an agent break the rule RULE, to check that the judge detects the breach (exit code 1).",
 )
 @click.option(
     "--serve",
@@ -107,13 +108,13 @@ class _NoVerdict(click.ClickException):
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the agents' logs, the hosts' files and the audit in this folder.",
+    help="Keep the agents' logs, the hosts' files and the API server's requests and changes in this folder.",
 )
 @click.option(
     "--patience",
     type=click.FloatRange(min=0),
-    help="The time limit of the roll-out in seconds; each reboot starts the time again. The default grows with "
-    "the number of nodes, and is longer on a busy computer.",
+    help="The time limit of the whole roll-out in seconds. Without this option, the demo limits the time from each "
+    "reboot to the next; this limit grows with the number of nodes, and is longer on a busy computer.",
 )
 @click.option(
     "--plain", is_flag=True, help="Print lines instead of a live table. Without a terminal, lines are the default."
@@ -160,12 +161,14 @@ def demo(
         try:
             code = asyncio.run(_until_stopped(plan, folder, serve=serve, plain=plain, is_kept=keep is not None))
         except GaveUp as error:
-            raise _NoVerdict(f"no verdict about this run: {error}") from error
+            raise _NoVerdict(f"the demo gives no verdict about this run: {error}") from error
         except PartDied as error:
-            raise _NoVerdict(f"{error}; this run proves nothing") from error
+            raise _NoVerdict(f"{error}; the demo gives no verdict about this run") from error
         except OSError as error:
             if error.filename is not None:
-                raise _NoVerdict(f"cannot write {error.filename}: {why(error)}; this run was not judged") from error
+                raise _NoVerdict(
+                    f"the demo cannot write {error.filename}: {why(error)}; the demo gives no verdict about this run"
+                ) from error
             if not port or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
                 raise
             raise _NoVerdict(
@@ -201,7 +204,7 @@ async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain:
     try:
         return await _run(plan, folder, serve=serve, plain=plain, is_kept=is_kept)
     except asyncio.CancelledError:
-        say("stopped; agents and API server have ended", err=True)
+        say("the demo was stopped; the agents and the API server have ended", err=True)
         return 130
 
 
@@ -229,12 +232,12 @@ async def _serve(rollout: Rollout, folder: Path) -> int:
     config = write_kubeconfig(folder / "kubeconfig", rollout.cluster.api.url)
     host = next(iter(rollout.cluster.hosts.by_name.values()))
     say_lines(
-        f"\nThe cluster is up. In another terminal:\n\n    export KUBECONFIG={config}\n    kubectl get "
-        "nodes\n    careen status\n"
-        f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # {host.name} needs a "
-        "reboot\n\nCtrl-C ends it."
+        f"\nThe cluster is up. Run these commands in another terminal:\n\n    export KUBECONFIG={config}\n"
+        "    kubectl get nodes\n    careen status\n"
+        f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # now {host.name} needs a reboot\n\n"
+        "Ctrl-C ends the demo."
     )
-    assert rollout.cluster.failure is not None, "the embedded cluster runs, so its future `failure` exists"
+    assert rollout.cluster.failure is not None, "a running embedded cluster has the future `failure`"
     await asyncio.shield(rollout.cluster.failure)
     return 0
 
@@ -276,7 +279,8 @@ def _tell(verdict: RolloutVerdict) -> None:
         for breach in broken.breaches[:_BREACHES_SHOWN]:
             say(f"    {breach.sentence}")
         if len(broken.breaches) > _BREACHES_SHOWN:
-            say(f"    and {len(broken.breaches) - _BREACHES_SHOWN} more")
+            more = len(broken.breaches) - _BREACHES_SHOWN
+            say(f"    the judge found {count_of(more, 'more breach', 'more breaches')} of this rule")
     width = shutil.get_terminal_size().columns
     say("-" * min(width, 100))
     say(f"the cluster was set up in {verdict.setup_seconds:.0f} s; the agents sent {verdict.requests} API requests")

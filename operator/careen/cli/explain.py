@@ -32,7 +32,7 @@ World = tuple[Snapshot, str]  # and the release of its scheduler
 
 @click.command()
 @click.argument("pod", metavar="NAMESPACE/POD")
-@click.option("--node", metavar="NODE", help="Show every plugin's answer for this node.")
+@click.option("--node", metavar="NODE", help="Show every scheduler plugin's answer for the node NODE.")
 @click.option("--all", "every_node", is_flag=True, help="Print one line per node instead of one line per reason.")
 @dump_option
 @scheduler_config_option()
@@ -57,7 +57,7 @@ def explain(
         record = explain_pod(Scheduler(configuration, version), snapshot, _find(snapshot, pod))
     except NoProfileError as error:
         raise click.ClickException(
-            f"{error}; give that scheduler's configuration with --scheduler-config FILE"
+            f"{error}; give the configuration of the pod's scheduler with --scheduler-config FILE"
         ) from error
     if node is not None and node not in {row.node for row in record.nodes}:
         where = "this dump" if dump else "this cluster"
@@ -96,10 +96,10 @@ def _find(snapshot: Snapshot, key: str) -> Pod:
     try:
         return snapshot.pod(wanted)
     except UnknownPodError as error:
-        raise BadInput(f"there is no pending or running pod {key!r}{_meant(snapshot, wanted)}") from error
+        raise BadInput(f"there is no pending or running pod {key!r}{_suggestion(snapshot, wanted)}") from error
 
 
-def _meant(snapshot: Snapshot, wanted: str) -> str:
+def _suggestion(snapshot: Snapshot, wanted: str) -> str:
     """Returns a suggestion for a pod that was not found: pods with the same name in other namespaces, or pods with a
     similar name."""
     keys = [pod.key for pod in (*snapshot.placed_pods, *snapshot.pending)]

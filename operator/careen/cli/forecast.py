@@ -88,7 +88,7 @@ class NodesWanted(click.ParamType[NodesToAdd]):
         except yaml_text.BadYaml as error:
             self.fail(f"{path}: {error}", param, ctx)
         if not isinstance(written, dict) or written.get("kind") != "Node" or written.get("apiVersion") != "v1":
-            self.fail(f"{path} has no Node (apiVersion: v1, kind: Node)", param, ctx)
+            self.fail(f"the file {path} contains no Node (apiVersion: v1, kind: Node)", param, ctx)
         manifest: dict[str, Any] = json.loads(json.dumps(written, default=str))  # YAML has dates, JSON writes them
         return manifest
 
@@ -101,8 +101,9 @@ class NodesWanted(click.ParamType[NodesToAdd]):
     "--with-nodes",
     type=NodesWanted(),
     metavar="TEMPLATE=N",
-    help="Also show how many of the pods without room would fit on N more nodes, and how many nodes are needed. "
-    "TEMPLATE is the name of a Node, or a file with a Node (the path contains / or ends in .yaml, .yml or .json).",
+    help="Also show how many of the pods that find no room would fit on N more nodes like TEMPLATE, and how many such "
+    "nodes are needed for all of these pods. TEMPLATE is the name of a Node, or a file with a Node (the path contains "
+    "/ or ends in .yaml, .yml or .json).",
 )
 @click.option(
     "--timeout",

@@ -18,7 +18,9 @@ from careen.report.fleet_report import phase_of
 
 @click.command()
 @click.argument("node")
-@click.option("--reason", required=True, metavar="TEXT", help="The reason; `careen why` shows it.")
+@click.option(
+    "--reason", required=True, metavar="TEXT", help="The reason for the hold; `careen why` shows this reason."
+)
 @click.option(
     "--until",
     metavar="WHEN",
@@ -39,8 +41,8 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
     text = f"{why} until={rfc3339(end)}" if end else why
 
     def change(seen: NodeView) -> dict[str, str | None]:
-        if before := seen.annotations.get(keys.HOLD):
-            say(f"{node} was held already: {before}. The new hold replaces the old one.")
+        if old_hold := seen.annotations.get(keys.HOLD):
+            say(f"{node} was held already: {old_hold}. The new hold replaces the old one.")
         return {keys.HOLD: text}
 
     seen = await annotate_node(cluster, node, "hold", change)
@@ -52,20 +54,20 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
 @cluster_command
 async def unhold(cluster: Cluster, *, node: str) -> None:
     """Remove the hold of NODE, so that it may reboot."""
-    before = (await read_node_or_fail(cluster, node)).annotations.get(keys.HOLD)
-    if before is None:
+    old_hold = (await read_node_or_fail(cluster, node)).annotations.get(keys.HOLD)
+    if old_hold is None:
         say(f"{node} is not held; nothing was changed.")
         return
     await annotate_node(cluster, node, "unhold", lambda _: {keys.HOLD: None})
-    say(f"{node} is no longer held. It was: {before}.")
+    say(f"{node} is no longer held. The hold was: {old_hold}.")
 
 
 def _what_now(node: NodeView, end: datetime | None) -> str:
     phase = phase_of(node)
     if phase == Phase.DRAINING:
-        return f"{node.name} is draining: its agent undoes the drain in the next round of its loop."
+        return f"{node.name} is draining: the node's agent undoes the drain in the next round of the agent's loop."
     if phase in WORKING:
-        return f"{node.name} is {phase}: it completes this reboot; the hold applies to the next reboot."
+        return f"{node.name} is {phase}: the node completes this reboot, and the hold applies to the next reboot."
     if end:
         return f"{node.name} does not reboot until {rfc3339(end)} or until `careen unhold {node.name}`."
     return f"{node.name} does not reboot until `careen unhold {node.name}`."
@@ -81,15 +83,17 @@ def end_of(text: str, now: datetime) -> datetime:
             end = now + timedelta(seconds=go_duration(text))
         except (ValueError, OverflowError) as error:
             raise click.BadParameter(
-                f"{text!r}: expected a duration such as 90m or 2h, or a time with its offset such as "
+                f"{text!r} is neither a duration such as 90m or 2h, nor a time with its offset such as "
                 "2026-03-04T18:00:00Z",
                 param_hint="--until",
             ) from error
     if end > LATEST:
         raise click.BadParameter(
-            f"{text!r} ends after the year 2199; leave out --until for no end",
+            f"{text!r} ends after the year 2199; leave out --until to set no end",
             param_hint="--until",
         )
     if end <= now:
-        raise click.BadParameter(f"{rfc3339(end)} is not in the future; it is {rfc3339(now)} now", param_hint="--until")
+        raise click.BadParameter(
+            f"{rfc3339(end)} is not in the future; the time is now {rfc3339(now)}", param_hint="--until"
+        )
     return end

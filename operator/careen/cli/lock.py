@@ -41,7 +41,7 @@ async def show_lock(cluster: Cluster, *, output: str) -> None:
     now = cluster.clock.now()
 
     def text(width: int | None) -> str:
-        lines = [lock_text(state, nodes, now, where=cluster.lock_title, width=width)]
+        lines = [lock_text(state, nodes, now, where=cluster.lock_daemonset, width=width)]
         if isinstance(state, Garbage):
             lines += ["", paragraph(f"The lock contains this text: {reading.text}"), _how_to_clear(cluster)]
         return "\n".join(lines)
@@ -50,7 +50,7 @@ async def show_lock(cluster: Cluster, *, output: str) -> None:
 
 
 @lock.command()
-@click.option("--reason", default="", metavar="TEXT", help="The reason; `careen why` shows it.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason for the pause; `careen why` shows this reason.")
 @cluster_command
 async def pause(cluster: Cluster, *, reason: str) -> None:
     """Keep every node from starting a reboot. A draining node undoes its drain; a rebooting node finishes."""
@@ -68,7 +68,7 @@ async def pause(cluster: Cluster, *, reason: str) -> None:
         return claims.pause(content, reason, content.max_owners)
 
     if await _rewrite(cluster, "pause", paused):
-        say("Paused: no node begins a reboot until `careen lock resume`.")
+        say("The lock is paused: no node begins a reboot until `careen lock resume`.")
 
 
 @lock.command()
@@ -81,11 +81,11 @@ async def resume(cluster: Cluster) -> None:
             say("The lock is not paused; nothing was changed.")
             return None
         if content.pause_reason:
-            say(f"The lock was paused: {content.pause_reason}.")
+            say(f"The lock was paused for this reason: {content.pause_reason}.")
         return claims.resume(content)
 
     if await _rewrite(cluster, "resume", resumed):
-        say("Resumed: nodes may reboot again.")
+        say("The lock is no longer paused: nodes may reboot again.")
 
 
 @lock.command()
@@ -105,8 +105,8 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
         assert isinstance(seen, NodeView)
         _entries_of(cluster, node, _understood(cluster, await read_lock(cluster)))
         say(
-            f"{node} is {seen.annotations[keys.PHASE]}: the node needs this claim and will take it again. Until then "
-            f"another node may begin its reboot, so one node too many may be down. `careen hold "
+            f"{node} is {seen.annotations[keys.PHASE]}: the node needs its claim in the lock and will take a claim "
+            "again. Until then another node may begin a reboot, so one node too many may be down. `careen hold "
             f"{node}` stops the node properly."
         )
         click.confirm("Free the claim anyway?", abort=True)
@@ -117,24 +117,28 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
         return claims.release_by_hand(content, node)
 
     if await _rewrite(cluster, "free the claim by hand", released):
-        say("Freed: the next node may take a claim.")
+        say(f"The claim of {node} is free: the next node may take a claim.")
 
 
 def _entries_of(cluster: Cluster, node: str, content: LockContent) -> tuple[Entry, ...]:
     """Returns the node's entries in the lock, at least one. Raises BadInput if the node holds no claim."""
     if entries := content.entries_of(node):
         return entries
-    holders = f"; the lock is held by {listed(content.holders)}" if content.holders else ""
-    raise BadInput(f"{node} holds no claim in {cluster.lock_title}{holders}{did_you_mean(node, content.holders)}")
+    problem = f"{node} holds no claim in the lock of {cluster.lock_daemonset}"
+    if content.holders:
+        problem += f"; the lock is held by {listed(content.holders)}"
+    raise BadInput(problem + did_you_mean(node, content.holders))
 
 
-def _paused_already(before: str, given: str) -> str:
+def _paused_already(old_reason: str, given: str) -> str:
     """Returns a message for a lock that is already paused. The lock keeps its reason, because a second person must not
     overwrite the first person's reason."""
-    if not before:
+    if not old_reason:
         return "The lock is already paused, without a reason; nothing was changed."
-    kept = f"The lock is already paused: {before}. That reason stays, and nothing was changed"
-    return f"{kept}." if given in ("", before) else f"{kept}; to give another reason, run `careen lock resume` first."
+    unchanged = f"The lock is already paused for this reason: {old_reason}. The reason stays, and nothing was changed."
+    if given in ("", old_reason):
+        return unchanged
+    return f"{unchanged} To give another reason, run `careen lock resume` first."
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:
@@ -152,11 +156,12 @@ async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent
             raise click.ClickException(f"the lock was not changed: {outcome.why}")
         if isinstance(outcome, StillUnclear):
             raise click.ClickException(
-                f"it is not known whether the lock was changed: {outcome.why}; check it with `careen lock show`"
+                f"it is not known whether the lock was changed: {outcome.why}; check the lock with `careen lock show`"
             )
-        say("Another client changed the lock at the same moment; reading it again.")
+        say("Another client changed the lock at the same moment; this command reads the lock again.")
     raise click.ClickException(
-        f"other clients changed the lock {TRIES} times during this write; this command changed nothing, try again"
+        f"other clients changed the lock {TRIES} times while this command tried to write it; this command changed "
+        "nothing, try again"
     )
 
 

@@ -24,7 +24,8 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--end",
             is_flag=True,
-            help="Put the node back into service: uncordon it, wait for its workloads, release its claim.",
+            help="Put the node back into service: uncordon the node, wait for its workloads, and release its claim in "
+            "the lock.",
         ),
         click.option(
             "--no-wait", is_flag=True, help="Return at once; by default the command waits until the node is drained."
@@ -43,7 +44,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @click.argument("node")
-@click.option("--reason", default="", metavar="TEXT", help="The reason; `careen why` shows it.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason for the drain; `careen why` shows this reason.")
 @_options
 @cluster_command
 async def drain(cluster: Cluster, *, node: str, **given: Any) -> None:
@@ -54,7 +55,7 @@ async def drain(cluster: Cluster, *, node: str, **given: Any) -> None:
 
 @click.command()
 @click.argument("node")
-@click.option("--reason", default="", metavar="TEXT", help="The reason; required without --end.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason for the maintenance; required without --end.")
 @_options
 @cluster_command
 async def maintenance(cluster: Cluster, *, node: str, **given: Any) -> None:

@@ -80,9 +80,7 @@ class _Instant(click.ParamType[datetime]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         at = value if isinstance(value, datetime) else from_rfc3339(value)
-        return at or self.fail(
-            f"{value!r}: expected an instant with its offset, such as 2026-01-31T22:00:00Z", param, ctx
-        )
+        return at or self.fail(f"{value!r} is not an instant with its offset, such as 2026-01-31T22:00:00Z", param, ctx)
 
 
 class _Request(Value, kw_only=True):
@@ -134,7 +132,9 @@ class _Rollout(Value, kw_only=True):
             moves_in_zone=self.moves_in_zone,
             released_at=self.world.released_at,
         )
-        title = f"order {order}, random seed {seed + 1} of {self.request.seeds}" if seed else f"order {order}"
+        title = f"simulation with the order {order}"
+        if seed:
+            title = f"{title} and random seed {seed + 1} of {self.request.seeds}"
         with few_collections(), progress(title, len(self.chosen), SystemClock().monotonic) as on_progress:
             return simulate_rollout(
                 self.world.snapshot,
@@ -167,29 +167,34 @@ class _Rollout(Value, kw_only=True):
     "--order",
     "line",
     type=click.Choice([each.value for each in Order]),
-    help="The order of the nodes; the default is the agents' --order. fewest-moves counts pods, not how important "
-    "they are.",
+    help="The order of the nodes; the default is the agents' --order. The order fewest-moves counts pods and ignores "
+    "how important the pods are.",
 )
-@click.option("--compare", is_flag=True, help="Simulate all orders and show them side by side.")
+@click.option(
+    "--compare",
+    is_flag=True,
+    help="Simulate the roll-out with each order of the nodes, and show the results side by side.",
+)
 @click.option(
     "--boot",
     type=_Duration(),
     metavar="DURATION",
-    help="The time from the end of the drain until the node is back in service; the default is what each node measured "
-    "at its last reboot, or 3m.",
+    help="The time from the end of the drain until the node is back in service; the default is the time that each node "
+    "measured at its last reboot, or 3m if no node measured this time.",
 )
 @click.option(
     "--drain",
     type=_Duration(),
     metavar="DURATION",
-    help="The time from the cordon until the node is empty; the default is the median of the last reboots, or 1m.",
+    help="The time from the cordon until the node is empty; the default is the median of the nodes' last reboots, or "
+    "1m if no node measured this time.",
 )
 @click.option(
     "--settle",
     type=_Duration(),
     metavar="DURATION",
     help="The time from the node's return to service until its workloads are as healthy as before; the default is the "
-    "median of the last reboots, or 30s.",
+    "median of the nodes' last reboots, or 30s if no node measured this time.",
 )
 @click.option(
     "--handover",
@@ -197,7 +202,7 @@ class _Rollout(Value, kw_only=True):
     default=5.0,
     show_default="5s",
     metavar="DURATION",
-    help="The time from the release of a claim until the next node takes one.",
+    help="The time from the release of a claim until the next node takes a claim.",
 )
 @click.option(
     "--set",
@@ -219,15 +224,15 @@ class _Rollout(Value, kw_only=True):
     default=5,
     show_default=True,
     metavar="NUMBER",
-    help="How many random seeds to simulate if the outcome depends on chance; the plan then shows ranges. Each seed "
-    "takes as long as the first.",
+    help="How many simulations to run, each with its own random seed, if the outcome depends on chance; the plan then "
+    "shows ranges. Each further simulation takes as long as the first.",
 )
 @scheduler_config_option()
 @click.option(
     "--report",
     type=Written(),
     metavar="FILE.html",
-    help="Also write one self-contained page with the timeline, the moves and the risks.",
+    help="Also write one self-contained HTML page with the timeline, the moves of pods and the risks.",
 )
 @output_option
 @connection_options
@@ -303,7 +308,7 @@ def _write_report(path: Path, made: Plan) -> str:
     try:
         path.write_text(plan_html(made), encoding="utf-8")
     except OSError as error:
-        return f"the report could not be written: {path}: {why(error)}; the plan above is complete"
+        return f"the report could not be written to {path}: {why(error)}; the plan above is complete"
     say(f"The report is in {path}.", err=True)
     return ""
 
@@ -311,7 +316,7 @@ def _write_report(path: Path, made: Plan) -> str:
 def _chosen(world: World, request: _Request) -> tuple[str, ...]:
     names = request.nodes
     if names and request.waiting:
-        raise click.UsageError("give either names of Nodes or --waiting")
+        raise click.UsageError("give either names of Nodes or --waiting, not both")
     known = [view.name for view in world.views]
     if unknown := [name for name in names if name not in known]:
         raise no_such_node(unknown[0], known, where="this dump" if world.origin.dump else "this cluster")
@@ -348,9 +353,8 @@ def _durations(world: World, policy: Policy, request: _Request) -> tuple[Duratio
     notes = []
     if boot is None and measured.measured:
         notes.append(
-            f"{count_of(measured.measured, 'node')} of {len(world.views)} "
-            f"{'says' if measured.measured == 1 else 'say'} how long the last reboot took; the plan uses the "
-            "median for the other nodes"
+            f"{count_of(measured.measured, 'node')} of {len(world.views)} measured how long the last reboot took; for "
+            "the other nodes the plan uses the median of these durations"
         )
     elif boot is None:
         assumed.append("--boot")
@@ -361,7 +365,9 @@ def _durations(world: World, policy: Policy, request: _Request) -> tuple[Duratio
         if each.measured
     ]
     if assumed:
-        notes.append(f"the durations are assumptions, not measurements; give {listed(assumed)} to use your own")
+        notes.append(
+            f"the plan assumes durations that no node has measured; give {listed(assumed)} to use your own durations"
+        )
     durations = Durations(
         held_back=policy.drain.delay_seconds,
         drain=drained + policy.balancer_settle_seconds + policy.reboot_delay_seconds,
@@ -382,5 +388,10 @@ def _not_foreseen(policy: Policy) -> list[str]:
 
 def _agents_note(agents: Agents, *, given_config: bool) -> list[str]:
     if agents.settings is None and not agents.note:
-        return ["a dump does not contain the agents' settings: the plan uses the defaults; change them with --set"]
+        return [
+            (
+                "a dump does not contain the agents' settings, so the plan uses the defaults of the settings; --set "
+                "changes a setting"
+            )
+        ]
     return [agents.note] if agents.note and not (given_config and agents.settings) else []

@@ -17,14 +17,23 @@ from careen.report.fleet_report import phase_of
 
 @click.command()
 @click.argument("node")
-@click.option("--reason", default="", metavar="TEXT", help="The reason; `careen why` and the history show it.")
+@click.option(
+    "--reason",
+    default="",
+    metavar="TEXT",
+    help="The reason for the reboot; `careen why` and `careen history` show this reason.",
+)
 @click.option(
     "--now", "is_now", is_flag=True, help="Ignore the maintenance windows and the minimum interval between reboots."
 )
 @click.option(
     "--no-wait", is_flag=True, help="Return at once; by default the command waits until the node has rebooted."
 )
-@click.option("--end", is_flag=True, help="Withdraw the request; possible until the reboot is announced.")
+@click.option(
+    "--end",
+    is_flag=True,
+    help="Withdraw the request for a reboot. This is possible until the agent announces the reboot.",
+)
 @cluster_command
 async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_wait: bool, end: bool) -> None:
     """Request a reboot of NODE. Its agent waits in line, drains and verifies as for any reboot.
@@ -34,7 +43,11 @@ async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_w
     if end:
         _refuse_too_late(await read_node_or_fail(cluster, node))
         taken = await withdraw(cluster, node, Wish.REBOOT)
-        say(f"The request for {node} is withdrawn." if taken else f"There is no request for a reboot of {node}.")
+        say(
+            f"The request for a reboot of {node} is withdrawn."
+            if taken
+            else f"There is no request for a reboot of {node}."
+        )
         return
     before = await read_node_or_fail(cluster, node)
     if not before.boot_id:
@@ -48,8 +61,8 @@ async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_w
     )
     await ask(cluster, node, wish)
     say(
-        f"Requested: {node} reboots when it is next in line{', even outside its window' if is_now else ''}; "
-        f"{IDLE_LOOK}."
+        f"Requested: {node} reboots when it is next in "
+        f"line{', even outside its maintenance window' if is_now else ''}; {IDLE_LOOK}."
     )
     if no_wait:
         return
@@ -68,6 +81,6 @@ def _refuse_too_late(node: NodeView) -> None:
     going down."""
     if phase_of(node) == Phase.REBOOTING and keys.REQUEST in node.annotations:
         raise BadInput(
-            f"it is too late: the reboot of {node.name} was announced, and the host may already be going down; "
-            f"`careen why {node.name}` shows the outcome"
+            f"it is too late to withdraw the request: the reboot of {node.name} was announced, and the host may "
+            f"already be going down; `careen why {node.name}` shows the outcome"
         )

@@ -21,7 +21,7 @@ async def retry(cluster: Cluster, *, node: str) -> None:
     seen = await read_node_or_fail(cluster, node)
     if phase_of(seen) not in (Phase.FAILED, Phase.WAITING):
         raise BadInput(
-            f"{node} is {phase_of(seen)}, so there is nothing to try again; `careen why {node}` shows its state"
+            f"{node} is {phase_of(seen)}, so there is nothing to try again; `careen why {node}` shows the node's state"
         )
     if phase_of(seen) == Phase.FAILED:
         say(f"{node} failed: {seen.annotations.get(keys.REASON, 'no reason given')}")

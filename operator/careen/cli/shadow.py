@@ -65,10 +65,14 @@ class Options(Value, kw_only=True):
 @click.option(
     "--once",
     is_flag=True,
-    help=f"Print the table and end after --for or --bindings, or after {_ONCE_SECONDS} s if neither is given.",
+    help=f"End after --for or --bindings, or after {_ONCE_SECONDS} s if neither is given, and print the results.",
 )
-@click.option("--for", "seconds", type=click.IntRange(min=1), metavar="SECONDS", help="How long to follow the cluster.")
-@click.option("--bindings", type=click.IntRange(min=1), metavar="N", help="How many pods to compare.")
+@click.option(
+    "--for", "seconds", type=click.IntRange(min=1), metavar="SECONDS", help="How many seconds to follow the cluster."
+)
+@click.option(
+    "--bindings", type=click.IntRange(min=1), metavar="N", help="How many pods to compare before the command ends."
+)
 @click.option(
     "--snapshot",
     type=Written(),
@@ -81,7 +85,7 @@ class Options(Value, kw_only=True):
     "profiles",
     multiple=True,
     metavar="NAME",
-    help="A schedulerName to compare; repeatable; the default is all profiles.",
+    help="Compare only pods with this schedulerName; repeatable. The default is all profiles of the configuration.",
 )
 @click.option(
     "--last",
@@ -89,10 +93,13 @@ class Options(Value, kw_only=True):
     default=10,
     show_default=True,
     metavar="N",
-    help="How many disagreements to show.",
+    help="How many of the last disagreements between kube-scheduler and scheduler_core to show.",
 )
 @click.option(
-    "--metrics-host", default="", metavar="HOST", help="The address for --metrics-port; the default is all addresses."
+    "--metrics-host",
+    default="",
+    metavar="HOST",
+    help="The address on which --metrics-port listens; the default is all addresses.",
 )
 @click.option(
     "--metrics-port",
@@ -206,8 +213,8 @@ class _Run:
         snapshot = self._feed.cache.snapshot()
         ends = self._options.seconds or self._options.bindings
         say(
-            f"following {count_of(len(snapshot.nodes), 'node')} and {count_of(len(snapshot.placed_pods), 'pod')}; "
-            f"{'the command ends by itself' if ends else 'Ctrl-C prints the table'}",
+            f"careen follows {count_of(len(snapshot.nodes), 'node')} and {count_of(len(snapshot.placed_pods), 'pod')}; "
+            f"{'the command ends by itself' if ends else 'Ctrl-C ends the command and prints the results'}",
             err=True,
         )
         while not self._is_over():
@@ -241,28 +248,27 @@ class _Run:
         """Called by `Following` between two comparisons. Prints the progress and the new disagreements between
         kube-scheduler and scheduler_core."""
         self._heartbeat.expect_within(_LOOP_SECONDS, "following the cluster")
-        troubled = ", ".join(sorted(self._feed.troubles))
-        self._heartbeat.hold_readiness(f"cannot follow {troubled}" if troubled else "")
+        unwatched = ", ".join(sorted(self._feed.troubles))
+        self._heartbeat.hold_readiness(f"careen cannot watch {unwatched}" if unwatched else "")
         for each in self._shadow.tally.new_disagreements():
-            said, took = nodes_said(each), each.node or "none"
+            expected, chosen = nodes_said(each), each.node or "none"
             say(
-                f"{each.at} {each.pod}: scheduler_core said {said}, the scheduler took {took}: {each.why}",
+                f"{each.at} {each.pod}: scheduler_core expected {expected}, kube-scheduler chose {chosen}: {each.why}",
                 err=True,
             )
         if self._monotonic() - self._told_at >= _SECONDS_PER_LINE:
             self._told_at = self._monotonic()
-            say(self._progress(troubled), err=True)
+            say(self._progress(unwatched), err=True)
 
-    def _progress(self, troubled: str) -> str:
+    def _progress(self, unwatched: str) -> str:
         if missing := sorted(self._feed.missing):
-            wanting = ", ".join(missing)
-            why = next((f": {error}" for error in self._feed.troubles.values()), "")
-            return f"waiting for the list of {wanting}{why}"
+            error = next((f": {each}" for each in self._feed.troubles.values()), "")
+            return f"careen waits for the first list of {', '.join(missing)}{error}"
         tally = self._shadow.tally
-        compared = f"{count_of(tally.compared, 'pod')} compared"
+        result = f"careen compared {count_of(tally.compared, 'pod')}"
         if tally.agreement is not None:
-            compared = f"{compared}, {100 * tally.agreement:.1f} % agree"
-        return f"{compared}; cannot follow {troubled}" if troubled else compared
+            result = f"{result}; scheduler_core and kube-scheduler agree on {100 * tally.agreement:.1f} %"
+        return f"{result}; careen cannot watch {unwatched}" if unwatched else result
 
     def _print(self) -> None:
         snapshot, last = self._feed.cache.snapshot(), self._options.last
@@ -291,8 +297,8 @@ class _Run:
         try:
             self._server = HttpServer(host, port, heartbeat=self._heartbeat, exposition=metrics.exposition)
         except OSError as error:
-            raise BadInput(f"--metrics-port {port}: {why(error)}") from error
-        say(f"serving /metrics, /healthz and /readyz on port {self._server.port}", err=True)
+            raise BadInput(f"--metrics-port {port} cannot be used: {why(error)}") from error
+        say(f"careen serves /metrics, /healthz and /readyz on port {self._server.port}", err=True)
 
     def _traffic(self) -> Traffic:
         sizes = self._feed.cache.sizes()
@@ -328,7 +334,7 @@ class _Run:
         target = self._options.snapshot
         assert target is not None, "the command writes a dump only with --snapshot"
         _, size = await write_snapshot(self._cluster, self._release, target, self._learnt)
-        say(f"wrote the dump {target}: {size:,} bytes compressed", err=True)
+        say(f"careen wrote the dump {target}: {size:,} bytes, compressed", err=True)
 
     def _learnt(self) -> Mapping[str, Any] | None:
         estimate = self._shadow.learnt
@@ -339,5 +345,5 @@ def _profiles(options: Options, scheduler: Scheduler) -> tuple[str, ...]:
     known = tuple(scheduler.runners)
     for name in options.profiles:
         if name not in known:
-            raise BadInput(f"--profile: there is no profile {name!r} in the configuration; it has {listed(known)}")
+            raise BadInput(f"--profile: the configuration has no profile {name!r}; its profiles are {listed(known)}")
     return options.profiles or known

@@ -36,8 +36,8 @@ async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
         raise click.UsageError(
             "a dump cannot be shown on a terminal: give --file FILE, or redirect it: `careen snapshot > dump.json.gz`"
         )
-    kept, size = await write_snapshot(cluster, await server_version(cluster.api), target)
-    say(f"{count_of(kept, 'list page')}, {size:,} bytes compressed", err=True)
+    list_pages, size = await write_snapshot(cluster, await server_version(cluster.api), target)
+    say(f"the dump contains {count_of(list_pages, 'list page')} in {size:,} bytes, compressed", err=True)
 
 
 async def write_snapshot(
@@ -75,4 +75,4 @@ def _hand_on(whole: IO[bytes], target: Path | None) -> None:
         with target.open("wb") as file:
             shutil.copyfileobj(whole, file)
     except OSError as error:
-        raise click.ClickException(f"cannot write {target}: {why(error)}") from error
+        raise click.ClickException(f"the dump cannot be written to {target}: {why(error)}") from error

@@ -299,7 +299,7 @@ def test_cleanup_keeps_a_pause_and_a_hold_while_agents_run(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     seed_node(desk, "n1", annotations={keys.HOLD: "disk swap"}, taints=[SOFT])
     output = desk.ok("cleanup", "--yes", "--even-with-agents")
-    assert "Note: 2 agents of DaemonSet careen/careen may still run and write their marks again." in output
+    assert "Note: 2 agents of DaemonSet careen/careen may still run and write careen's marks again." in output
     assert desk.annotations("n1")[keys.HOLD] == "disk swap"
     assert desk.lock_content().is_paused
 

@@ -45,7 +45,9 @@ def test_flags_of_the_daemonset_override_the_configmap(desk: Desk) -> None:
     output = desk.ok("config")
     assert row(output, "concurrency") == ["3", "--concurrency"]
     assert row(output, "drain-timeout") == ["10m", "`drain-timeout` in ConfigMap careen/careen"]
-    assert "flags and environment from DaemonSet careen/careen; ConfigMap careen/careen" in output
+    assert (
+        "the flags and the environment are those of DaemonSet careen/careen; the ConfigMap is careen/careen" in output
+    )
 
 
 def test_config_reads_the_environment_variables_of_the_daemonset_except_the_node_name(desk: Desk) -> None:
@@ -74,7 +76,9 @@ def test_config_shows_no_secret_from_any_source(desk: Desk) -> None:
 
 def test_config_says_that_it_does_not_read_an_environment_variable_from_a_secret(desk: Desk) -> None:
     desk.server.seed(yaml.safe_load((ROOT / "manifests" / "daemonset.yaml").read_text()))
-    assert "CAREEN_NOTIFY_URL may come from a Secret, which this command does not read" in desk.ok("config")
+    assert "the value of CAREEN_NOTIFY_URL may come from a Secret, which this command does not read" in desk.ok(
+        "config"
+    )
 
 
 def test_config_refuses_settings_that_an_agent_would_refuse(desk: Desk) -> None:
@@ -122,7 +126,7 @@ def test_config_with_the_flag_here_sends_no_request() -> None:
     assert result.exit_code == 0, result.output
     assert row(result.output, "concurrency") == ["2", "KURED_CONCURRENCY"]
     assert row(result.output, "node-id") == ["n1", "CAREEN_NODE_ID"]
-    assert "no ConfigMap, because the command read no cluster" in result.output
+    assert "there is no ConfigMap, because the command read no cluster" in result.output
 
 
 def test_config_reports_a_flag_that_overrides_an_environment_variable() -> None:

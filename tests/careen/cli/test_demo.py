@@ -102,7 +102,7 @@ def test_a_signal_ends_the_demo_and_all_its_processes(demo: Any, tmp_path: Path,
     process.send_signal(number)
     output, _ = process.communicate()
     assert process.returncode == 130, output
-    assert "agents and API server have ended" in output
+    assert "the agents and the API server have ended" in output
     assert agents_of(tmp_path) == []
 
 
@@ -187,8 +187,8 @@ def test_demo_reports_why_its_agents_do_not_start_and_gives_no_verdict(
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path)])
     assert result.exit_code == 4
     assert (
-        "Error: no verdict about this run: the agent of node-01 exited unexpectedly with the exit codes 2, 2, 2 before "
-        "it read its Node" in result.output
+        "Error: the demo gives no verdict about this run: the agent of node-01 exited unexpectedly with the exit codes "
+        "2, 2, 2 before it read its Node" in result.output
     )
     assert "No such option '--no-such-flag'" in result.output
     assert "Traceback" not in result.output

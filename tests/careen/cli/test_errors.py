@@ -80,7 +80,7 @@ def test_the_forecast_of_an_unreachable_cluster_is_unknown(tmp_path: Path) -> No
         ("http://127.0.0.1:{raw}", "http://127.0.0.1:{raw} does not answer with HTTP"),
         (
             "https://name.invalid:6443",
-            "https://name.invalid:6443 cannot be found: no name server here resolves its name",
+            "https://name.invalid:6443 cannot be found: no name server of this host resolves its name",
         ),
         ("http://[::1", "Invalid IPv6 URL; correct the file"),
         ("ftp://127.0.0.1", "ftp://127.0.0.1 is not the address of a server"),
@@ -159,7 +159,10 @@ def tls_server(tmp_path: Path) -> Iterator[str]:
         ("elsewhere", "there is no context 'elsewhere' in {file}; the kubeconfig has the contexts prod, staging"),
         (
             "",
-            "{file} names no current context: choose one with --context; the kubeconfig has the contexts prod, staging",
+            (
+                "{file} names no current context: choose a context with --context; the kubeconfig has the contexts "
+                "prod, staging"
+            ),
         ),
     ],
 )
@@ -212,7 +215,7 @@ def test_a_misspelled_name_is_reported_with_a_suggestion(desk: Desk, words: list
     ("words", "told"),
     [
         (["retry", "n1"], "n1 is Idle, so there is nothing to try again"),
-        (["lock", "release", "n1"], "n1 holds no claim in DaemonSet careen/careen"),
+        (["lock", "release", "n1"], "n1 holds no claim in the lock of DaemonSet careen/careen"),
         (["why", "zzz"], "there is no Node 'zzz' among the 1 Node of this cluster"),
         (["explain", "a/b"], "there is no pending or running pod 'a/b'"),
     ],
@@ -257,7 +260,8 @@ def test_plan_names_settings_that_do_not_change_a_plan(desk: Desk) -> None:
     desk.lock()
     notes = desk.json("plan", "--set", "drain-timeout=3s", "--set", "period=1m", "--set", "concurrency=2")["notes"]
     assert notes[0].startswith(
-        "--set has no effect on a plan for drain-timeout, period. The settings that change a plan: concurrency"
+        "a plan does not depend on drain-timeout, period, which --set changes. The settings that change a plan: "
+        "concurrency"
     )
     assert "reboot-delay" in notes[0]
     assert "change nothing" not in " ".join(desk.json("plan", "--set", "concurrency=2")["notes"])

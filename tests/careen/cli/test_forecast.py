@@ -297,8 +297,8 @@ def test_the_agents_configmap_cannot_make_the_command_open_a_local_file(
         (
             ["--scheduler-config=/etc/scheduler.yaml"],
             (
-                "Note: the agents use the scheduler's configuration in /etc/scheduler.yaml, which this command "
-                "cannot read: give it with --scheduler-config."
+                "Note: the agents use the scheduler's configuration in /etc/scheduler.yaml, which this command cannot "
+                "read: give the configuration with --scheduler-config."
             ),
         ),
         (

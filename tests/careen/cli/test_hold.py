@@ -68,8 +68,8 @@ def test_hold_shows_the_hold_that_it_replaces(desk: Desk) -> None:
     ("phase", "said"),
     [
         ("Waiting", "n1 does not reboot until `careen unhold n1`."),
-        ("Draining", "n1 is draining: its agent undoes the drain in the next round of its loop."),
-        ("Rebooting", "n1 is Rebooting: it completes this reboot; the hold applies to the next reboot."),
+        ("Draining", "n1 is draining: the node's agent undoes the drain in the next round of the agent's loop."),
+        ("Rebooting", "n1 is Rebooting: the node completes this reboot, and the hold applies to the next reboot."),
     ],
 )
 def test_hold_explains_its_effect_in_the_current_phase_of_the_node(desk: Desk, phase: str, said: str) -> None:
@@ -92,9 +92,9 @@ def test_hold_keeps_the_other_annotations_of_the_node(desk: Desk) -> None:
         (["n1", "--reason", "x until=2199-01-01T00:00:00Z"], "contain `until=`; give the end of the hold with --until"),
         (
             ["n1", "--reason", "x", "--until", "soon"],
-            "'soon': expected a duration such as 90m or 2h, or a time with its offset",
+            "'soon' is neither a duration such as 90m or 2h, nor a time with its offset",
         ),
-        (["n1", "--reason", "x", "--until", "2199-01-01T00:00:00"], "or a time with its offset"),
+        (["n1", "--reason", "x", "--until", "2199-01-01T00:00:00"], "nor a time with its offset"),
         (["n1", "--reason", "x", "--until", "2020-01-01T00:00:00Z"], "2020-01-01T00:00:00Z is not in the future"),
         (["n1", "--reason", "x", "--until", "0"], "is not in the future"),
         (["n12", "--reason", "x"], "there is no Node 'n12'; did you mean n1?"),
@@ -120,7 +120,7 @@ def test_an_invalid_hold_is_refused_and_changes_nothing(desk: Desk, arguments: l
 
 def test_unhold_removes_the_hold_and_shows_its_reason(desk: Desk) -> None:
     desk.node("n1", hold="disk swap")
-    assert desk.ok("unhold", "n1") == "n1 is no longer held. It was: disk swap.\n"
+    assert desk.ok("unhold", "n1") == "n1 is no longer held. The hold was: disk swap.\n"
     assert keys.HOLD not in desk.annotations("n1")
 
 

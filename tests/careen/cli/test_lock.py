@@ -55,22 +55,22 @@ def test_lock_pause_keeps_the_claims(desk: Desk) -> None:
     output = desk.ok("lock", "pause", "--reason", "freeze until Monday")
     assert output.splitlines() == [
         "The claims of n3 stay in the lock: a draining node undoes its drain, and a rebooting node finishes.",
-        "Paused: no node begins a reboot until `careen lock resume`.",
+        "The lock is paused: no node begins a reboot until `careen lock resume`.",
     ]
     content = desk.lock_content()
     assert (content.is_paused, content.pause_reason, content.holders) == (True, "freeze until Monday", ("n3",))
     assert json.loads(desk.lock_text() or "")["nodeID"] == "manual"
 
 
-KEPT = "The lock is already paused: a. That reason stays, and nothing was changed"
+KEPT = "The lock is already paused for this reason: a. The reason stays, and nothing was changed."
 
 
 @pytest.mark.parametrize(
     ("again", "told"),
     [
-        (("--reason", "a"), f"{KEPT}.\n"),
-        ((), f"{KEPT}.\n"),
-        (("--reason", "b"), f"{KEPT}; to give another reason, run `careen lock resume` first.\n"),
+        (("--reason", "a"), f"{KEPT}\n"),
+        ((), f"{KEPT}\n"),
+        (("--reason", "b"), f"{KEPT} To give another reason, run `careen lock resume` first.\n"),
     ],
 )
 def test_a_second_lock_pause_keeps_and_reports_the_first_reason(desk: Desk, again: tuple[str, ...], told: str) -> None:
@@ -106,8 +106,8 @@ def test_lock_resume_removes_the_pause_completely(desk: Desk) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "freeze")
     assert desk.ok("lock", "resume").splitlines() == [
-        "The lock was paused: freeze.",
-        "Resumed: nodes may reboot again.",
+        "The lock was paused for this reason: freeze.",
+        "The lock is no longer paused: nodes may reboot again.",
     ]
     assert desk.lock_text() is None
 
@@ -129,7 +129,7 @@ def test_lock_release_removes_the_claim_of_a_failed_node(desk: Desk) -> None:
     desk.lock(HELD)
     assert desk.ok("lock", "release", "n3").splitlines() == [
         "Freeing the claim of n3, taken 2026-03-04T12:00:00Z.",
-        "Freed: the next node may take a claim.",
+        "The claim of n3 is free: the next node may take a claim.",
     ]
     assert desk.lock_content().holders == ()
 
@@ -155,7 +155,7 @@ def test_lock_release_asks_before_it_removes_the_claim_of_a_rebooting_node(desk:
     desk.lock(HELD)
     result = desk.run("lock", "release", "n3", stdin="n\n")
     assert result.exit_code == 1
-    assert f"n3 is {phase}: the node needs this claim and will take it again." in result.output
+    assert f"n3 is {phase}: the node needs its claim in the lock and will take a claim again." in result.output
     assert desk.lock_content().holders == ("n3",)
 
 
@@ -178,7 +178,7 @@ def test_lock_release_of_a_node_without_a_claim_is_a_usage_error(desk: Desk) -> 
     desk.lock(HELD)
     result = desk.run("lock", "release", "n4")
     assert result.exit_code == 2
-    assert "n4 holds no claim in DaemonSet careen/careen; the lock is held by n3" in result.output
+    assert "n4 holds no claim in the lock of DaemonSet careen/careen; the lock is held by n3" in result.output
     assert desk.writes() == 0
 
 
@@ -213,8 +213,9 @@ def test_lock_commands_report_a_missing_daemonset(desk: Desk, command: list[str]
     result = desk.run("lock", *command)
     assert result.exit_code == 1
     assert (
-        "Error: DaemonSet careen/careen does not exist, but it must carry the lock; name it with --ds-namespace and "
-        "--ds-name" in result.output
+        "Error: DaemonSet careen/careen does not exist, but this DaemonSet must carry the lock; name the "
+        "DaemonSet with "
+        "--ds-namespace and --ds-name" in result.output
     )
 
 
@@ -229,8 +230,8 @@ def test_lock_pause_reads_the_lock_again_after_a_conflict(desk: Desk) -> None:
 
     desk.server.api.plan = once
     assert desk.ok("lock", "pause").splitlines() == [
-        "Another client changed the lock at the same moment; reading it again.",
-        "Paused: no node begins a reboot until `careen lock resume`.",
+        "Another client changed the lock at the same moment; this command reads the lock again.",
+        "The lock is paused: no node begins a reboot until `careen lock resume`.",
     ]
     assert desk.lock_content().is_paused
 
@@ -245,5 +246,5 @@ def test_lock_pause_reads_the_lock_again_after_a_lost_answer(desk: Desk) -> None
         )
 
     desk.server.api.plan = once
-    assert desk.ok("lock", "pause") == "Paused: no node begins a reboot until `careen lock resume`.\n"
+    assert desk.ok("lock", "pause") == "The lock is paused: no node begins a reboot until `careen lock resume`.\n"
     assert desk.lock_content().is_paused

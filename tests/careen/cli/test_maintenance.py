@@ -67,7 +67,7 @@ def test_drain_and_maintenance_write_no_request_on_a_failed_node(desk: Desk) -> 
     desk.lock()
     result = desk.run("drain", "n1")
     assert result.exit_code == 2
-    assert "then run `careen retry n1` first" in result.output
+    assert "n1 failed; `careen why n1` shows the remedy; run `careen retry n1` before this command" in result.output
 
 
 def test_a_maintenance_request_contains_the_given_end_time(desk: Desk) -> None:

@@ -100,7 +100,10 @@ def test_plan_lists_the_nodes_in_order_with_start_end_and_moves(shop: Desk) -> N
     ]
     assert "3 of 3 nodes reboot; finished Wed 2026-03-04 22:13:40 UTC, after 13m40s." in output
     assert "1 move of 1 pod" in output
-    assert "the durations are assumptions, not measurements; give --drain, --settle, --boot to use your own" in output
+    assert (
+        "the plan assumes durations that no node has measured; give --drain, --settle, --boot to use your own durations"
+        in output
+    )
 
 
 def test_plan_uses_the_agents_settings_unless_an_option_overrides_them(shop: Desk) -> None:
@@ -182,8 +185,8 @@ def test_plan_uses_measured_durations_if_the_user_gives_none(desk: Desk) -> None
     measured = desk.json("plan", *START)
     assert [visit["end"] for visit in measured["visits"]] == ["2026-03-04T22:11:30Z", "2026-03-04T22:23:05Z"]
     assert (
-        measured["notes"][0] == "1 node of 2 says how long the last reboot took; the plan uses the median for the "
-        "other nodes"
+        measured["notes"][0] == "1 node of 2 measured how long the last reboot took; for the other nodes the plan uses "
+        "the median of these durations"
     )
     given = desk.json("plan", *START, "--boot", "100s", "--drain", "20s", "--settle", "10s", "--handover", "0")
     assert [visit["end"] for visit in given["visits"]] == ["2026-03-04T22:02:10Z", "2026-03-04T22:04:20Z"]
@@ -227,7 +230,7 @@ def test_plan_assumes_that_a_rebooting_node_has_not_begun_its_reboot(desk: Desk)
     )
     plan = desk.json("plan", *START)
     assert [node for node, _ in starts(plan)] == ["n2", "n1"], "the order starts with n2, because n2 has no pod"
-    assert "n2 is already rebooting; the plan assumes that it has not begun" in plan["notes"]
+    assert "n2 is already rebooting; the plan assumes that this reboot has not begun" in plan["notes"]
     assert plan["moves"][0]["to"] == "n2"
 
 
@@ -251,7 +254,7 @@ def test_plan_leaves_out_a_node_that_an_autoscaler_removes(desk: Desk) -> None:
     plan = desk.json("plan", *START)
     assert plan["nodes"] == ["n1"]
     assert (
-        "n2: not in this plan, because an autoscaler is removing the node; give the node's name to plan it anyway"
+        "the plan leaves out n2, because an autoscaler is removing this node; to plan such a node anyway, give its name"
         in plan["notes"]
     )
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
@@ -275,7 +278,7 @@ def test_plan_lists_a_node_in_maintenance_that_needs_no_reboot(desk: Desk, until
         )
     )
     plan = desk.json("plan", *START)
-    assert f"n2 is in maintenance{until}; the plan assumes that it is back in service" in plan["notes"]
+    assert f"n2 is in maintenance{until}; the plan assumes that this node is back in service" in plan["notes"]
     assert sorted(plan["nodes"]) == ["n1", "n2", "n3"]
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
 
@@ -290,7 +293,7 @@ def test_plan_reports_that_nodes_wait_for_the_minimum_interval_of_the_cluster(de
 
 def test_plan_assumes_that_a_paused_roll_out_is_resumed(shop: Desk) -> None:
     shop.lock(LockContent(is_paused=True))
-    assert "the cluster is paused now; the plan assumes that it has been resumed" in shop.json("plan", *START)["notes"]
+    assert "the cluster is paused now; the plan assumes that the pause has ended" in shop.json("plan", *START)["notes"]
 
 
 @pytest.mark.parametrize("order", ["zone", "fewest-moves"])
@@ -334,12 +337,13 @@ def test_a_plan_from_a_dump_equals_the_live_plan_and_lists_missing_facts(shop: D
     for part in ("visits", "moves", "waits", "closings", "left", "figures"):
         assert live[part] == replayed[part]
     assert (
-        "a dump has no annotations: holds, measured durations and the time since a node needs a reboot are unknown"
-        in replayed["notes"]
+        "a dump has no annotations, so the plan does not know which nodes are held, how long their last "
+        "reboots took, and "
+        "since when each node needs a reboot" in replayed["notes"]
     )
     assert (
-        "a dump does not contain the agents' settings: the plan uses the defaults; change them with --set"
-        in replayed["notes"]
+        "a dump does not contain the agents' settings, so the plan uses the defaults of the settings; --set changes a "
+        "setting" in replayed["notes"]
     )
 
 
@@ -388,7 +392,9 @@ def test_plan_writes_the_report_and_still_prints_the_plan(shop: Desk, tmp_path: 
         pytest.param(["n9"], "there is no Node 'n9' among the 3 Nodes of this cluster", id="an unknown node"),
         pytest.param(["n1", "--waiting"], "give either names of Nodes or --waiting", id="two contradicting options"),
         pytest.param(
-            ["--set", "concurrency"], "expected NAME=VALUE, such as concurrency=VALUE", id="--set without a value"
+            ["--set", "concurrency"],
+            "'concurrency' is not of the form NAME=VALUE, such as concurrency=VALUE",
+            id="--set without a value",
         ),
         pytest.param(
             ["--set", "concurency=2"],
@@ -399,7 +405,7 @@ def test_plan_writes_the_report_and_still_prints_the_plan(shop: Desk, tmp_path: 
         pytest.param(["--boot", "fast"], "expected a duration such as 90s", id="--boot is not a duration"),
         pytest.param(
             ["--start", "tonight"],
-            "expected an instant with its offset, such as 2026-01-31T22:00:00Z",
+            "'tonight' is not an instant with its offset, such as 2026-01-31T22:00:00Z",
             id="--start is not a time",
         ),
     ],
@@ -465,8 +471,11 @@ def test_a_live_plan_uses_the_durations_of_earlier_reboots(desk: Desk) -> None:
     made = desk.json("plan", *START, "n1")
     assert [step["end"][-9:] for step in made["visits"][0]["steps"]] == ["22:00:25Z", "22:02:25Z", "22:02:31Z"]
     assert made["notes"][:3] == [
-        "2 nodes of 3 say how long the last reboot took; the plan uses the median for the other nodes",
+        (
+            "2 nodes of 3 measured how long the last reboot took; for the other nodes the plan uses the median of "
+            "these durations"
+        ),
         "--drain is 25s, the median of the durations that 2 nodes measured at the last reboot",
         "--settle is 6s, the median of the durations that 2 nodes measured at the last reboot",
     ]
-    assert not any("assumed" in note for note in made["notes"])
+    assert not any("no node has measured" in note for note in made["notes"])

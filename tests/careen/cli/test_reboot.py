@@ -61,7 +61,7 @@ def test_the_reboot_request_contains_the_current_boot_id_and_the_reason(desk: De
 def test_reboot_with_the_flag_now_ignores_the_maintenance_window(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
-    assert "even outside its window" in desk.ok("reboot", "n1", "--now", "--no-wait")
+    assert "even outside its maintenance window" in desk.ok("reboot", "n1", "--now", "--no-wait")
     assert asked(desk, "n1").is_now is True
 
 
@@ -121,7 +121,7 @@ def test_reboot_stops_waiting_when_the_node_is_deleted(desk: Desk, meanwhile: Ca
 def test_reboot_can_withdraw_a_request(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "reboot"})
     desk.lock()
-    assert desk.ok("reboot", "n1", "--end") == "The request for n1 is withdrawn.\n"
+    assert desk.ok("reboot", "n1", "--end") == "The request for a reboot of n1 is withdrawn.\n"
     assert keys.REQUEST not in desk.annotations("n1")
     writes = desk.writes()
     assert desk.ok("reboot", "n1", "--end") == "There is no request for a reboot of n1.\n"
@@ -133,7 +133,7 @@ def test_reboot_cannot_withdraw_a_request_after_the_agent_announced_the_reboot(d
     desk.lock()
     result = desk.run("reboot", "n1", "--end")
     assert (result.exit_code, desk.writes()) == (2, 0)
-    assert "it is too late: the reboot of n1 was announced" in result.output
+    assert "it is too late to withdraw the request: the reboot of n1 was announced" in result.output
     assert desk.annotations("n1")[keys.REQUEST] == "reboot"
 
 

@@ -22,6 +22,7 @@ def test_retry_refuses_a_node_that_did_not_fail(desk: Desk, phase: str) -> None:
     result = desk.run("retry", "n1")
     assert result.exit_code == 2
     assert (
-        f"n1 is {phase or 'Idle'}, so there is nothing to try again; `careen why n1` shows its state" in result.output
+        f"n1 is {phase or 'Idle'}, so there is nothing to try again; `careen why n1` shows the node's state"
+        in result.output
     )
     assert desk.writes() == 0

@@ -136,7 +136,7 @@ def test_the_table_and_the_json_of_shadow_have_the_same_findings(town: Desk) -> 
     assert re.search(r"default-scheduler +disagreed +other-node +\d", done.stdout)
     assert "The last " in done.stdout
     assert re.search(
-        r"shop/web-\d+: scheduler_core said n\d.*, the scheduler took n\d: its score is \d+; the highest is",
+        r"shop/web-\d+: scheduler_core expected n\d.*, kube-scheduler chose n\d: its score is \d+; the highest is",
         done.stderr,
     )
 
@@ -175,7 +175,7 @@ def test_forecast_and_plan_read_a_dump_of_shadow(town: Desk, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--profile", "nobody"), "there is no profile 'nobody' in the configuration; it has default-scheduler"),
+        (("--profile", "nobody"), "the configuration has no profile 'nobody'; its profiles are default-scheduler"),
         (("--bindings", "0"), "0 is not in the range"),
         (("--for", "0"), "0 is not in the range"),
         (("--metrics-port", "70000"), "70000 is not in the range"),
@@ -216,7 +216,7 @@ def test_shadow_ends_on_sigint_with_a_dump_and_on_sigterm_without_a_dump(
 ) -> None:
     dump = tmp_path / "dump.json.gz"
     with running(town, tmp_path, "--snapshot", str(dump)) as (process, said):
-        wait_until(lambda: "Ctrl-C prints the table" in said(), said)
+        wait_until(lambda: "Ctrl-C ends the command and prints the results" in said(), said)
         process.send_signal(number)
         assert ended(process, said) == 4
     assert "6 nodes and 1 pod" in (tmp_path / "output").read_text()
@@ -226,16 +226,16 @@ def test_shadow_ends_on_sigint_with_a_dump_and_on_sigterm_without_a_dump(
 def test_shadow_writes_a_dump_on_sigusr1_and_continues_to_run(town: Desk, tmp_path: Path) -> None:
     dump = tmp_path / "dump.json.gz"
     with running(town, tmp_path, "--snapshot", str(dump)) as (process, said):
-        wait_until(lambda: "Ctrl-C prints the table" in said(), said)
+        wait_until(lambda: "Ctrl-C ends the command and prints the results" in said(), said)
         process.send_signal(signal.SIGUSR1)
-        wait_until(lambda: "bytes compressed" in said(), said)
+        wait_until(lambda: "bytes, compressed" in said(), said)
         assert process.poll() is None
         assert town.json("forecast", "n1", "--from", str(dump))["node"] == "n1"
 
 
 def test_shadow_serves_metrics_and_readiness_while_it_runs(town: Desk, tmp_path: Path) -> None:
     with running(town, tmp_path, "--metrics-port", "0", "--metrics-host", "127.0.0.1") as (process, said):
-        wait_until(lambda: "Ctrl-C prints the table" in said(), said)
+        wait_until(lambda: "Ctrl-C ends the command and prints the results" in said(), said)
         (port,) = re.findall(r"on port (\d+)", said())
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
             assert answer.status == 200

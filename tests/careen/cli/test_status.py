@@ -107,8 +107,8 @@ def test_without_the_daemonset_status_shows_the_fleet_and_the_error(desk: Desk) 
     desk.node("n1")
     output = desk.ok("status")
     assert (
-        "Lock: could not be read: DaemonSet careen/careen does not exist; name it with --ds-namespace and --ds-name."
-        in output
+        "Lock: could not be read: DaemonSet careen/careen does not exist; name the lock's DaemonSet with "
+        "--ds-namespace and --ds-name." in output
     )
     assert "1 node: 1 Idle." in output
     assert desk.json("status")["lock"]["state"] == "unknown"

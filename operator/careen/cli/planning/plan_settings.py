@@ -68,7 +68,7 @@ def followed_settings(settings: Settings) -> dict[str, str]:
 def _no_such_setting(text: str, name: str) -> str:
     names = [flag(each) for each in SETTINGS]
     if name in names:
-        return f"{text!r}: expected NAME=VALUE, such as {name}=VALUE"
+        return f"{text!r} is not of the form NAME=VALUE, such as {name}=VALUE"
     hint = did_you_mean(name.replace("_", "-"), names, otherwise=".")
     return f"{text!r}: the agents have no setting {name!r}{hint} {_what_changes_a_plan()}"
 
@@ -82,7 +82,7 @@ def without_effect(changed: Mapping[str, Any]) -> list[str]:
     idle = [flag(name) for name in changed if name not in _FOLLOWED]
     if not idle:
         return []
-    return [f"--set has no effect on a plan for {listed(idle, most=len(idle))}. {_what_changes_a_plan()}"]
+    return [f"a plan does not depend on {listed(idle, most=len(idle))}, which --set changes. {_what_changes_a_plan()}"]
 
 
 def with_changes(settings: Settings | None, changed: dict[str, Any]) -> Settings:

@@ -60,7 +60,7 @@ async def from_cluster(cluster: Cluster) -> World:
     lock = (await look_at_lock(cluster)).state
     notes = [note] if note else []
     if isinstance(lock, LockContent) and lock.is_paused:
-        notes.append("the cluster is paused now; the plan assumes that it has been resumed")
+        notes.append("the cluster is paused now; the plan assumes that the pause has ended")
     return World(
         snapshot=snapshot,
         views=tuple(views.get(node.name) or _view(node) for node in snapshot.nodes),
@@ -79,7 +79,10 @@ def from_dump(path: Path) -> World:
     dump = dump_of(path)
     version, note = supported(dump.header.kube_version)
     notes = [
-        "a dump has no annotations: holds, measured durations and the time since a node needs a reboot are unknown",
+        (
+            "a dump has no annotations, so the plan does not know which nodes are held, how long their last reboots "
+            "took, and since when each node needs a reboot"
+        ),
         *([note] if note else []),
         *_unread(dump.snapshot),
     ]
@@ -97,7 +100,7 @@ def from_dump(path: Path) -> World:
 
 
 def _unread(snapshot: Snapshot) -> list[str]:
-    return [f"left out an object that could not be read: {problem}" for problem in snapshot.problems[:5]]
+    return [f"the plan leaves out an object that could not be read: {problem}" for problem in snapshot.problems[:5]]
 
 
 def _view(node: Node) -> NodeView:
@@ -122,16 +125,26 @@ def kept_down(world: World) -> list[str]:
         return []
     ends = [request.until for view in kept if (request := request_of(view)) and request.until]
     until = f" until {rfc3339(max(ends))}" if len(ends) == len(kept) else ""
-    names, verb = listed(sorted(view.name for view in kept)), "is" if len(kept) == 1 else "are"
-    back = "it is" if len(kept) == 1 else "they are"
-    return [f"{names} {verb} in maintenance{until}; the plan assumes that {back} back in service"]
+    names, is_one = listed(sorted(view.name for view in kept)), len(kept) == 1
+    return [
+        (
+            f"{names} {'is' if is_one else 'are'} in maintenance{until}; the plan assumes that "
+            f"{'this node is' if is_one else 'these nodes are'} back in service"
+        )
+    ]
 
 
 def left_alone(world: World) -> list[str]:
     """Returns a note on the nodes that the agents skip because an autoscaler is removing them."""
     names = [view.name for view in world.views if removed_by(view)]
-    why = "not in this plan, because an autoscaler is removing the node; give the node's name to plan it anyway"
-    return [f"{first_few(names)}: {why}"] if names else []
+    if not names:
+        return []
+    return [
+        (
+            f"the plan leaves out {first_few(names)}, because an autoscaler is removing "
+            f"{'this node' if len(names) == 1 else 'these nodes'}; to plan such a node anyway, give its name"
+        )
+    ]
 
 
 def nobody_at_work(world: World, chosen: Sequence[str]) -> tuple[World, list[str]]:
@@ -155,6 +168,6 @@ def nobody_at_work(world: World, chosen: Sequence[str]) -> tuple[World, list[str
     is_one = len(begun) == 1
     note = (
         f"{listed(sorted(begun))} {'is' if is_one else 'are'} already rebooting; the plan assumes that "
-        f"{'it has' if is_one else 'they have'} not begun"
+        f"{'this reboot has' if is_one else 'these reboots have'} not begun"
     )
     return replace(world, snapshot=snapshot, views=tuple(views)), [note] if begun else []

@@ -32,8 +32,8 @@ class Launch(Value, kw_only=True):
     environment: Mapping[str, str]
     where: str
     unread: tuple[str, ...] = ()
-    """Variables whose values come from a Secret. The caller may not be allowed to read the Secret, and does not need
-    to."""
+    """The environment variables whose values come from a Secret. No command needs these values, and the caller may have
+    no right to read the Secret."""
 
 
 class _Field(msgspec.Struct, frozen=True, rename="camel"):
@@ -188,6 +188,6 @@ async def agents_of(cluster: Cluster) -> Agents:
         return Agents(settings=resolved.settings, scheduler_config=data[key])
     return Agents(
         settings=resolved.settings,
-        note=f"the agents use the scheduler's configuration in {where}, which this command cannot read: give it with "
-        "--scheduler-config",
+        note=f"the agents use the scheduler's configuration in {where}, which this command cannot read: give the "
+        "configuration with --scheduler-config",
     )

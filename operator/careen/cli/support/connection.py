@@ -52,14 +52,14 @@ class Cluster(Value, kw_only=True):
     api: ClusterApi
     clock: SystemClock
     kubeconfig: str
-    """The kubeconfig in use; empty if the command uses the service account of its pod."""
+    """The path of the kubeconfig in use. Empty if the command uses the service account of the pod in which it runs."""
     context: str
-    """The given context of the kubeconfig; empty for its current context."""
+    """The context that the caller named with --context. Empty for the current context of the kubeconfig."""
     namespace: str
     name: str
     annotation: str
     server: str = ""
-    """The API server's address."""
+    """The address of the API server."""
 
     @property
     def context_in_use(self) -> str:
@@ -76,7 +76,7 @@ class Cluster(Value, kw_only=True):
         return LockStore(self.api, namespace=self.namespace, name=self.name, annotation=self.annotation)
 
     @property
-    def lock_title(self) -> str:
+    def lock_daemonset(self) -> str:
         """The DaemonSet's name for messages, such as `DaemonSet careen/careen`."""
         return f"DaemonSet {self.namespace}/{self.name}"
 
@@ -157,10 +157,10 @@ def _asks_for_oauth(kubeconfig: Path | None) -> bool:
 
 def _no_such_context(error: NoSuchContext) -> str:
     """Returns a message that lists the contexts of the kubeconfig and suggests those with a similar name."""
-    there_are = f"the kubeconfig has the contexts {listed(error.names, most=9)}"
+    contexts = f"the kubeconfig has the contexts {listed(error.names, most=9)}"
     if not error.name:
-        return f"{error}: choose one with --context; {there_are}"
-    return f"{error}{did_you_mean(error.name, error.names, otherwise=';')} {there_are}"
+        return f"{error}: choose a context with --context; {contexts}"
+    return f"{error}{did_you_mean(error.name, error.names, otherwise=';')} {contexts}"
 
 
 def _kubeconfig(given: str | None) -> Path | None:
@@ -174,7 +174,8 @@ def _kubeconfig(given: str | None) -> Path | None:
     if SERVICE_ACCOUNT.exists():
         return None
     raise BadInput(
-        f"no cluster to read: {own} does not exist and this is not a pod; give --kubeconfig FILE or set KUBECONFIG"
+        f"there is no cluster to read: {own} does not exist, and this command does not run in a pod; give --kubeconfig "
+        "FILE or set KUBECONFIG"
     )
 
 
@@ -193,8 +194,8 @@ async def _answered(question: Awaitable[T]) -> T:
         ) from error
     except Forbidden as error:
         raise click.ClickException(
-            f"a right is missing: {error.message or error}; ask the cluster's administrators, or choose another "
-            "--context"
+            f"a right is missing: {error.message or error}; ask the cluster's administrators for the right, or choose "
+            "another --context"
         ) from error
     except ClusterError as error:
         raise click.ClickException(f"the API server did not answer: {error}; try again") from error
@@ -202,7 +203,9 @@ async def _answered(question: Awaitable[T]) -> T:
         # Click ends the command silently if the reader of its output, such as `head`, has closed the pipe.
         if error.errno is None or error.errno == errno.EPIPE:
             raise
-        raise click.ClickException(f"cannot write {error.filename or 'the output'}: {error.strerror}") from error
+        raise click.ClickException(
+            f"this command cannot write {error.filename or 'its output'}: {error.strerror}"
+        ) from error
 
 
 async def read_lock(cluster: Cluster) -> LockReading:
@@ -211,8 +214,8 @@ async def read_lock(cluster: Cluster) -> LockReading:
         return await cluster.lock.read()
     except NotFound as error:
         raise click.ClickException(
-            f"{cluster.lock_title} does not exist, but it must carry the lock; name it with --ds-namespace and "
-            "--ds-name"
+            f"{cluster.lock_daemonset} does not exist, but this DaemonSet must carry the lock; name the DaemonSet with "
+            "--ds-namespace and --ds-name"
         ) from error
 
 
@@ -231,7 +234,9 @@ async def look_at_lock(cluster: Cluster) -> SeenLock:
         reading = await cluster.lock.read()
     except NotFound:
         return SeenLock(
-            state=Unknown(f"{cluster.lock_title} does not exist; name it with --ds-namespace and --ds-name")
+            state=Unknown(
+                f"{cluster.lock_daemonset} does not exist; name the lock's DaemonSet with --ds-namespace and --ds-name"
+            )
         )
     except ClusterError as error:
         return SeenLock(state=Unknown(str(error)))
@@ -265,10 +270,11 @@ async def annotate_node(
             return outcome.seen
         if isinstance(outcome, StillUnclear):
             raise click.ClickException(
-                f"it is not known whether the Node was changed: {outcome.why}; check it with `careen why {name}`"
+                f"it is not known whether the Node was changed: {outcome.why}; check the Node with `careen why {name}`"
             )
         if not isinstance(outcome, Stale):
             raise click.ClickException(f"the Node was not changed: {outcome.why}")
     raise click.ClickException(
-        f"other clients changed the Node {TRIES} times during this write; this command changed nothing, try again"
+        f"other clients changed the Node {TRIES} times while this command tried to write it; this command changed "
+        "nothing, try again"
     )

@@ -45,7 +45,7 @@ def _try_to_write(path: Path) -> None:
         try_folder(path.parent)
         return
     if stat.S_ISDIR(kind):
-        raise OSError("it is a folder")
+        raise OSError("the path names a folder")
     if stat.S_ISREG(kind):  # a pipe or a device may wait for its reader, and says so when it is written
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
 
@@ -92,5 +92,5 @@ def dump_of(path: Path) -> Dump:
 def why(error: OSError | ValueError) -> str:
     """Returns the error's message without the error number and the file name."""
     if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8 text"
+        return "the file is not UTF-8 text"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

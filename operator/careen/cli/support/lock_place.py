@@ -8,11 +8,11 @@ from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import Forbidden, NotFound
 
 OURS = ("careen", "careen")
-"""Namespace and name of the DaemonSet that manifests/ installs."""
+"""The namespace and the name of the DaemonSet that manifests/ installs."""
 
 KUREDS = ("kube-system", "kured")
-"""Namespace and name of kured's DaemonSet, the defaults of the settings. They are repeated here because the tree of
-settings loads slowly; a test compares the two."""
+"""The default namespace and name of the DaemonSet (kured's). The settings define the same defaults, but importing them
+is slow, so they are repeated here; a test checks that both are equal."""
 
 
 async def find(api: ClusterApi, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:

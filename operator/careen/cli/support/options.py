@@ -70,7 +70,7 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
         "--kubeconfig",
         envvar="KUBECONFIG",
         metavar="FILE",
-        help="The kubeconfig to use; the default is ~/.kube/config, and inside a pod its service account.",
+        help="The kubeconfig to use; the default is ~/.kube/config, and inside a pod the service account of the pod.",
     )
     @click.option(
         "--context", metavar="NAME", help="The context of the kubeconfig; the default is its current context."
@@ -80,15 +80,15 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
         callback=_checked("ds_namespace"),
         envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"],
         metavar="NAMESPACE",
-        help="Namespace of the DaemonSet that carries the lock; by default the command looks for careen/careen, then "
-        "kube-system/kured.",
+        help="The namespace of the DaemonSet that carries the lock; by default the command looks for DaemonSet "
+        "careen/careen, then for kube-system/kured.",
     )
     @click.option(
         "--ds-name",
         callback=_checked("ds_name"),
         envvar=["CAREEN_DS_NAME", "KURED_DS_NAME"],
         metavar="NAME",
-        help="Name of the DaemonSet that carries the lock.",
+        help="The name of the DaemonSet that carries the lock.",
     )
     @click.option(
         "--lock-annotation",
@@ -142,7 +142,7 @@ def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Choice(["table", "json", "yaml"]),
         default="table",
         show_default=True,
-        help="A table for people, or JSON or YAML for programs.",
+        help="The output format: a table for people, or JSON or YAML for programs.",
     )(command)
 
 
@@ -152,14 +152,16 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 def dump_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds `--from FILE`. The command gets the file's path as the argument `dump`."""
     return click.option(
-        "--from", "dump", type=_FILE, metavar="FILE", help="A dump of `careen snapshot` instead of a cluster."
+        "--from", "dump", type=_FILE, metavar="FILE", help="Read this dump of `careen snapshot` instead of a cluster."
     )(command)
 
 
 def scheduler_config_option(*, otherwise: str = "kube-scheduler's default profile") -> Callable[..., Any]:
     """Adds `--scheduler-config FILE`. `otherwise` is the end of the option's help text: the configuration that the
     command uses without this option."""
-    about = f"The KubeSchedulerConfiguration of the cluster's scheduler; without it, the command uses {otherwise}."
+    about = (
+        f"The KubeSchedulerConfiguration of the cluster's scheduler; without this option, the command uses {otherwise}."
+    )
     return click.option("--scheduler-config", type=_FILE, metavar="FILE", help=about)
 
 

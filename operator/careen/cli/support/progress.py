@@ -47,8 +47,11 @@ class Lines:
         if now - self._said < SECONDS_PER_LINE:
             return
         self._said = now
-        left = _about(self._left_seconds(done, now)) if done else ""
-        self._say(f"{self._what}: {done:,} of {self._total:,} nodes{f', about {left} left' if left else ''}")
+        time_left = _about(self._left_seconds(done, now)) if done else ""
+        self._say(
+            f"{self._what}: {done:,} of {self._total:,} nodes are "
+            f"done{f', about {time_left} left' if time_left else ''}"
+        )
 
     def _left_seconds(self, done: int, now: float) -> float:
         return (now - self._began) / done * (self._total - done)

@@ -28,12 +28,14 @@ async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
 
     def change(seen: NodeView) -> dict[str, str | None]:
         if phase_of(seen) == Phase.FAILED:
-            raise BadInput(f"{name} failed; see `careen why {name}`, then run `careen retry {name}` first")
-        before = request_of(seen)
-        if before is not None and before.wish is not wish.wish:
-            raise BadInput(f"{name}: {sentence(before)} already; run {_way_out(before, name)} first")
-        if before is not None:
-            say(f"{name}: {sentence(before)} already. The new request replaces the old one.")
+            raise BadInput(
+                f"{name} failed; `careen why {name}` shows the remedy; run `careen retry {name}` before this command"
+            )
+        old_request = request_of(seen)
+        if old_request is not None and old_request.wish is not wish.wish:
+            raise BadInput(f"{name}: {sentence(old_request)} already; run {_end_command(old_request, name)} first")
+        if old_request is not None:
+            say(f"{name}: {sentence(old_request)} already. The new request replaces the old one.")
         return {keys.REQUEST: to_annotation(wish)}
 
     return await annotate_node(cluster, name, wish.wish.value, change)
@@ -47,16 +49,16 @@ async def withdraw(cluster: Cluster, name: str, wish: Wish) -> bool:
         return False
 
     def change(seen: NodeView) -> dict[str, str | None]:
-        standing = request_of(seen)
-        if standing is not None and standing.wish is not wish:
-            raise BadInput(f"{name}: {sentence(standing)}; {_way_out(standing, name)} ends this request")
+        request = request_of(seen)
+        if request is not None and request.wish is not wish:
+            raise BadInput(f"{name}: {sentence(request)}; {_end_command(request, name)} ends this request")
         return {keys.REQUEST: None}
 
     await annotate_node(cluster, name, f"end {wish}", change)
     return True
 
 
-def _way_out(request: PersonRequest, name: str) -> str:
+def _end_command(request: PersonRequest, name: str) -> str:
     return f"`careen {request.wish} {name} --end`"
 
 

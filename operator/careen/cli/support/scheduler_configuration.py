@@ -25,7 +25,7 @@ def given_configuration(path: Path | None) -> Configuration | None:
 def agents_configuration(agents: Agents) -> Configuration | None:
     """Parses the scheduler configuration in the agents' settings. Returns None if it is not known. Raises `BadInput` if
     it cannot be used."""
-    where = "the scheduler configuration of the agents (give another with --scheduler-config)"
+    where = "the scheduler configuration of the agents (give another configuration with --scheduler-config)"
     # It comes from the ConfigMap, so it must not name files of this computer.
     return _configuration(agents.scheduler_config, where, may_name_files=False)
 

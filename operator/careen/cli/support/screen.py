@@ -46,10 +46,10 @@ def did_you_mean(name: str, names: Iterable[str], *, otherwise: str = "") -> str
 def no_such_node(name: str, names: Sequence[str], *, where: str = "this cluster") -> BadInput:
     """Returns the error for a name that no Node has, with a suggestion of similar names. `where` is the place that was
     searched, such as `this cluster`."""
-    if similar := did_you_mean(name, names):
-        return BadInput(f"there is no Node {name!r}{similar}")
-    number = f"{len(names):,} Node{'' if len(names) == 1 else 's'}"
-    return BadInput(f"there is no Node {name!r} among the {number} of {where}")
+    if suggestion := did_you_mean(name, names):
+        return BadInput(f"there is no Node {name!r}{suggestion}")
+    number_of_nodes = f"{len(names):,} Node{'' if len(names) == 1 else 's'}"
+    return BadInput(f"there is no Node {name!r} among the {number_of_nodes} of {where}")
 
 
 class SuggestingGroup(click.Group):
@@ -61,8 +61,8 @@ class SuggestingGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            if args and (close := did_you_mean(args[0], self.list_commands(ctx))):
-                vars(error)["message"] = f"there is no command {args[0]!r}{close}"
+            if args and (suggestion := did_you_mean(args[0], self.list_commands(ctx))):
+                vars(error)["message"] = f"there is no command {args[0]!r}{suggestion}"
             raise
 
 

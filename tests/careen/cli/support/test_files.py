@@ -57,7 +57,7 @@ def test_this_file_tests_every_option_that_takes_a_file() -> None:
     [
         pytest.param("missing/file", "there is no folder", id="the folder of the file does not exist"),
         pytest.param("file/below", "there is no folder", id="the parent of the file is not a folder"),
-        pytest.param("folder", "it is a folder", id="the path is a folder"),
+        pytest.param("folder", "the path names a folder", id="the path is a folder"),
         pytest.param("/proc/careen", "No such file or directory", id="the file is in /proc"),
         pytest.param("nul\0byte", "null", id="the path contains a null byte"),
     ],
@@ -95,14 +95,14 @@ def test_plan_prints_the_plan_even_if_the_report_cannot_be_written(shop: Desk) -
     result = shop.run("plan", *START, "--report", "/dev/full")
     assert result.exit_code == 1
     assert result.output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00")
-    assert "Error: the report could not be written: /dev/full: No space left on device" in result.output
+    assert "Error: the report could not be written to /dev/full: No space left on device" in result.output
     assert "The report is in" not in result.output
 
 
 def test_a_snapshot_that_cannot_be_written_is_reported(shop: Desk) -> None:
     result = shop.run("snapshot", "--file", "/dev/full")
     assert result.exit_code == 1
-    assert "Error: cannot write /dev/full: No space left on device" in result.output
+    assert "Error: the dump cannot be written to /dev/full: No space left on device" in result.output
 
 
 @pytest.mark.parametrize(
@@ -141,4 +141,4 @@ def test_a_scheduler_configuration_that_is_not_text_is_refused(
     (tmp_path / "config").write_bytes(b"\x80\x81")
     result = shop.run(*READ[command, option], option, str(tmp_path / "config"))
     assert result.exit_code == 2, result.output
-    assert f"{tmp_path}/config cannot be read: it is not UTF-8 text" in " ".join(result.output.split())
+    assert f"{tmp_path}/config cannot be read: the file is not UTF-8 text" in " ".join(result.output.split())

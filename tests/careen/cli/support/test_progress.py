@@ -30,11 +30,11 @@ def test_a_short_operation_prints_no_progress() -> None:
 def test_progress_prints_at_most_one_line_every_few_seconds() -> None:
     told = lines_of([(second / 10, second) for second in range(1000)])
     assert len(told) == 9
-    assert told[0] == "order oldest: 100 of 5,000 nodes, about 8 min left"
+    assert told[0] == "order oldest: 100 of 5,000 nodes are done, about 8 min left"
 
 
 def test_no_remaining_time_is_shown_until_one_node_is_done() -> None:
     assert lines_of([(60.0, 0), (120.0, 4000)]) == [
-        "order oldest: 0 of 5,000 nodes",
-        "order oldest: 4,000 of 5,000 nodes, about 30 s left",
+        "order oldest: 0 of 5,000 nodes are done",
+        "order oldest: 4,000 of 5,000 nodes are done, about 30 s left",
     ]
