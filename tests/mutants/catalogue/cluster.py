@@ -32,7 +32,7 @@ MUTANTS = (
     Mutant(
         "After a lost answer, a repeated write overwrites another client's change",
         _WRITES + "write_guarded",
-        "if now_at != version:\n            return Stale(why)",
+        "if now_at != version:\n            return Stale(write_error)",
         "version = now_at",
     ),
     Mutant(
@@ -154,7 +154,7 @@ MUTANTS = (
     Mutant(
         "List items that were not requested are trusted",
         _ANSWERS + "refuse_others",
-        "if other := next(iter(others), None):",
+        "if unselected := next(iter(others), None):",
         "if other := None:",
     ),
     # ---- the API ----
