@@ -155,7 +155,7 @@ MUTANTS = (
         "List items that were not requested are trusted",
         _ANSWERS + "refuse_others",
         "if unselected := next(iter(others), None):",
-        "if other := None:",
+        "if unselected := None:",
     ),
     # ---- the API ----
     Mutant(
