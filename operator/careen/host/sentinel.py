@@ -109,11 +109,15 @@ async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
         case TimedOut(seconds):
             return _unknown(f"the sentinel command `{name}` did not end within {span(seconds)}")
         case Exited(code=0, errors=errors) if _PROGRAM_MISSING.search(errors):
-            return _unknown(f"the sentinel command `{name}` said yes, but also that a program is missing: {errors}")
+            return _unknown(
+                f"the sentinel command `{name}` exited with 0 (yes), but reported that a program is missing: {errors}"
+            )
         case Exited(code=0):
             return Need(answer=NeedAnswer.YES, detail=f"the sentinel command `{name}` exited with 0")
         case Exited(code=1, errors=errors) if _PROGRAM_MISSING.search(errors):
-            return _unknown(f"the sentinel command `{name}` said no, but also that a program is missing: {errors}")
+            return _unknown(
+                f"the sentinel command `{name}` exited with 1 (no), but reported that a program is missing: {errors}"
+            )
         case Exited(code=1):
             return Need(answer=NeedAnswer.NO, detail=f"the sentinel command `{name}` exited with 1")
         case Exited(code=code, errors=errors):
