@@ -84,15 +84,18 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "Keep one node from rebooting, for a stated reason, until a stated time or until `careen unhold`.",
     ),
     CommandEntry("unhold", "careen.cli.hold", "unhold", "End the hold of a node, so that the node may reboot."),
-    CommandEntry("retry", "careen.cli.retry", "retry", "Let a node whose reboot failed try again."),
+    CommandEntry("retry", "careen.cli.retry", "retry", "Let a node whose reboot failed try the reboot again."),
     CommandEntry(
-        "reboot", "careen.cli.reboot", "reboot", "Request a reboot of one node; all gates of the agents still apply."
+        "reboot",
+        "careen.cli.reboot",
+        "reboot",
+        "Request a reboot of one node. The reboot still waits until every gate (check before a reboot) allows it.",
     ),
     CommandEntry(
         "drain",
         "careen.cli.maintenance",
         "drain",
-        "Drain one node; all gates of the agents still apply. --end puts the node back into service.",
+        "Drain one node, once every gate (check before a reboot) allows it. --end puts the node back into service.",
     ),
     CommandEntry(
         "maintenance",

@@ -97,7 +97,7 @@ class _NoVerdict(click.ClickException):
 @click.option(
     "--serve",
     is_flag=True,
-    help="Start the cluster without a roll-out and keep it running for kubectl; Ctrl-C ends it.",
+    help="Start the cluster without a roll-out and keep the cluster running for kubectl; Ctrl-C ends the demo.",
 )
 @click.option(
     "--port",

@@ -113,7 +113,8 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
 
     def released(content: LockContent) -> LockContent | None:
         entries = _entries_of(cluster, node, content)
-        say(f"Freeing the claim of {node}, taken {entries[0].created or 'at an unknown time'}.")
+        taken = entries[0].created or "at an unknown time"
+        say(f"This command frees the claim that {node} took {taken}.")
         return claims.release_by_hand(content, node)
 
     if await _rewrite(cluster, "free the claim by hand", released):
@@ -135,10 +136,12 @@ def _paused_already(old_reason: str, given: str) -> str:
     overwrite the first person's reason."""
     if not old_reason:
         return "The lock is already paused, without a reason; nothing was changed."
-    unchanged = f"The lock is already paused for this reason: {old_reason}. The reason stays, and nothing was changed."
+    already_paused = (
+        f"The lock is already paused for this reason: {old_reason}. The reason stays, and nothing was changed."
+    )
     if given in ("", old_reason):
-        return unchanged
-    return f"{unchanged} To give another reason, run `careen lock resume` first."
+        return already_paused
+    return f"{already_paused} To give another reason, run `careen lock resume` first."
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:

@@ -260,7 +260,7 @@ def _made(request: _Request, connection: Connection) -> Plan:
     policy = policy_of(with_changes(world.agents.settings, changed))
     chosen = _chosen(world, request)
     world, busy = nobody_at_work(world, chosen)
-    durations, assumed = _durations(world, policy, request)
+    durations, duration_notes = _durations(world, policy, request)
     stays = rule_of(policy.drain)
     rollout = _Rollout(
         world=world,
@@ -290,7 +290,7 @@ def _made(request: _Request, connection: Connection) -> Plan:
         zone_of={view.name: view.zone for view in world.views},
         notes=(
             *without_effect(changed),
-            *assumed,
+            *duration_notes,
             *shut_at(policy, [each for each in world.views if each.name in set(chosen)], rollout.begins),
             *busy,
             *kept_down(world),
@@ -349,7 +349,7 @@ def _durations(world: World, policy: Policy, request: _Request) -> tuple[Duratio
     used = [
         (name, each) for name, each, given in (("drain", drains, drain), ("settle", settling, settle)) if given is None
     ]
-    assumed = [f"--{name}" for name, each in used if not each.measured]
+    options_to_give = [f"--{name}" for name, each in used if not each.measured]
     notes = []
     if boot is None and measured.measured:
         notes.append(
@@ -357,16 +357,17 @@ def _durations(world: World, policy: Policy, request: _Request) -> tuple[Duratio
             "the other nodes the plan uses the median of these durations"
         )
     elif boot is None:
-        assumed.append("--boot")
+        options_to_give.append("--boot")
     notes += [
         f"--{name} is {shown_duration(timedelta(seconds=each.seconds))}, the median of the durations that "
         f"{count_of(each.measured, 'node')} measured at the last reboot"
         for name, each in used
         if each.measured
     ]
-    if assumed:
+    if options_to_give:
         notes.append(
-            f"the plan assumes durations that no node has measured; give {listed(assumed)} to use your own durations"
+            f"the plan assumes durations that no node has measured; give {listed(options_to_give)} to use your own "
+            "durations"
         )
     durations = Durations(
         held_back=policy.drain.delay_seconds,
@@ -382,8 +383,8 @@ def _durations(world: World, policy: Policy, request: _Request) -> tuple[Duratio
 def _not_foreseen(policy: Policy) -> list[str]:
     """Returns a note on the gates (the checks before a reboot) that the plan cannot simulate. The plan assumes that
     these gates never refuse."""
-    found = unforeseen(policy)
-    return [f"the plan does not foresee {', '.join(found)}"] if found else []
+    events = unforeseen(policy)
+    return [f"the plan does not foresee {', '.join(events)}"] if events else []
 
 
 def _agents_note(agents: Agents, *, given_config: bool) -> list[str]:

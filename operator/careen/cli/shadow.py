@@ -267,7 +267,7 @@ class _Run:
         tally = self._shadow.tally
         result = f"careen compared {count_of(tally.compared, 'pod')}"
         if tally.agreement is not None:
-            result = f"{result}; scheduler_core and kube-scheduler agree on {100 * tally.agreement:.1f} %"
+            result = f"{result}; scheduler_core and kube-scheduler agree on {100 * tally.agreement:.1f} % of the pods"
         return f"{result}; careen cannot watch {unwatched}" if unwatched else result
 
     def _print(self) -> None:

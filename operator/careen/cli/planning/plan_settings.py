@@ -69,11 +69,11 @@ def _no_such_setting(text: str, name: str) -> str:
     names = [flag(each) for each in SETTINGS]
     if name in names:
         return f"{text!r} is not of the form NAME=VALUE, such as {name}=VALUE"
-    hint = did_you_mean(name.replace("_", "-"), names, otherwise=".")
-    return f"{text!r}: the agents have no setting {name!r}{hint} {_what_changes_a_plan()}"
+    suggestion = did_you_mean(name.replace("_", "-"), names, otherwise=".")
+    return f"{text!r}: the agents have no setting {name!r}{suggestion} {_list_of_settings()}"
 
 
-def _what_changes_a_plan() -> str:
+def _list_of_settings() -> str:
     return f"The settings that change a plan: {listed([flag(each) for each in _FOLLOWED], most=len(_FOLLOWED))}"
 
 
@@ -82,7 +82,7 @@ def without_effect(changed: Mapping[str, Any]) -> list[str]:
     idle = [flag(name) for name in changed if name not in _FOLLOWED]
     if not idle:
         return []
-    return [f"a plan does not depend on {listed(idle, most=len(idle))}, which --set changes. {_what_changes_a_plan()}"]
+    return [f"a plan does not depend on {listed(idle, most=len(idle))}, which --set changes. {_list_of_settings()}"]
 
 
 def with_changes(settings: Settings | None, changed: dict[str, Any]) -> Settings:

@@ -168,14 +168,14 @@ def _kubeconfig(given: str | None) -> Path | None:
     may name several files, as for kubectl."""
     if given:
         return Path(given)
-    own = Path.home() / ".kube" / "config"
-    if own.exists():
-        return own
+    default_file = Path.home() / ".kube" / "config"
+    if default_file.exists():
+        return default_file
     if SERVICE_ACCOUNT.exists():
         return None
     raise BadInput(
-        f"there is no cluster to read: {own} does not exist, and this command does not run in a pod; give --kubeconfig "
-        "FILE or set KUBECONFIG"
+        f"there is no cluster to read: {default_file} does not exist, and this command does not run in a pod; give "
+        "--kubeconfig FILE or set KUBECONFIG"
     )
 
 

@@ -73,7 +73,9 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
         help="The kubeconfig to use; the default is ~/.kube/config, and inside a pod the service account of the pod.",
     )
     @click.option(
-        "--context", metavar="NAME", help="The context of the kubeconfig; the default is its current context."
+        "--context",
+        metavar="NAME",
+        help="The context of the kubeconfig; the default is the kubeconfig's current context.",
     )
     @click.option(
         "--ds-namespace",
