@@ -93,4 +93,4 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / "demo.svg").write_text(demo)
     (FOLDER / "plan.svg").write_text(_as_picture(plan_page))
-    print(f"drawn: {FOLDER}/demo.svg and {FOLDER}/plan.svg")
+    print(f"the pictures are drawn: {FOLDER}/demo.svg and {FOLDER}/plan.svg")

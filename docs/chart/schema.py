@@ -90,12 +90,13 @@ def _configuration() -> Schema:
     return _closed(
         {
             "useRebootSentinelHostPath": {
-                "description": "A value of kured's chart.",
+                "description": "A value that the chart of kured also has.",
                 "anyOf": [SWITCH, {"type": "null"}],
             },
             **settings,
             "annotationTtl": {
-                "description": "A value of an old chart of kured. The templates refuse it and name its replacement."
+                "description": "A value of an old chart of kured. The templates refuse this value and name its "
+                "replacement."
             },
         }
     )
@@ -162,7 +163,8 @@ def of_values() -> Schema:
                 ),
                 "podSecurityPolicy": _closed({"create": SWITCH}),
                 "autolock": {
-                    "description": "A value of an old chart of kured. The templates refuse it and name its replacement."
+                    "description": "A value of an old chart of kured. The templates refuse this value and name its "
+                    "replacement."
                 },
                 "nameOverride": _or_nothing(TEXT),
                 "fullnameOverride": _or_nothing({"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"}),

@@ -97,7 +97,11 @@ def values_file() -> str:
 
 def _value(name: str) -> str:
     setting = SETTINGS[name]
-    where = {"flag": "A change replaces the agents.", "secret": "Goes into a Secret.", "configMap": ""}[place(name)]
+    where = {
+        "flag": "A change of this value replaces the agents.",
+        "secret": "The chart writes this value into a Secret.",
+        "configMap": "",
+    }[place(name)]
     meaning = f"{setting.help} {where}".strip()
     lines = textwrap.wrap(meaning, 116, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
     return "\n".join([*lines, f"{key(name)}: null  # {_shown(name)}"]) + "\n"

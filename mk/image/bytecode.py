@@ -52,7 +52,7 @@ def main() -> int:
     """Compiles the modules and prints how many bytes were written."""
     parser = argparse.ArgumentParser(description="Writes the bytecode of an image, without docstrings.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--skip", type=re.compile, help="no bytecode for modules with these paths")
+    parser.add_argument("--skip", type=re.compile, help="write no bytecode for modules with these paths")
     asked = parser.parse_args()
     paths = [each for each in asked.folder.rglob("*.py") if not (asked.skip and asked.skip.search(str(each)))]
     with ProcessPoolExecutor() as processes:

@@ -21,7 +21,7 @@ def main() -> int:
     stubs."""
     site = Path(sysconfig.get_paths()["purelib"])
     rows = {line: sum(map(weight, files(site, line))) for line in removals()}
-    rows["*.pyi, wherever they are"] = sum(path.stat().st_size for path in installed(site) if path.suffix == ".pyi")
+    rows["*.pyi files in any folder"] = sum(path.stat().st_size for path in installed(site) if path.suffix == ".pyi")
     print("| removed from site-packages | MB |\n|---|---|")
     for line, size in sorted(rows.items(), key=lambda row: -row[1]):
         print(f"| `{line}` | {size / 1e6:.1f} |")

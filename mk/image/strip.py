@@ -41,7 +41,7 @@ def main(folder: Path) -> int:
             after = stripped(before)
             path.write_bytes(after)
             gone += len(before) - len(after)
-    print(f"stripped {gone / 1e6:.1f} MB below {folder}")
+    print(f"removed {gone / 1e6:.1f} MB from the libraries below {folder}")
     return 0
 
 

@@ -189,7 +189,7 @@ def _check_kind(written: Section) -> None:
     if api_version != API_VERSION:
         written.refuse("apiVersion", f"{api_version} is not supported; write {API_VERSION}")
     if kind != "KubeSchedulerConfiguration":
-        written.refuse("kind", f"must be KubeSchedulerConfiguration, not {kind}")
+        written.refuse("kind", f"the kind must be KubeSchedulerConfiguration, not {kind}")
 
 
 def _read_percentage(section: Section) -> int | None:
@@ -212,7 +212,7 @@ def _read_profiles(written: Section, kube_version: KubeVersion) -> tuple[Profile
     for section in sections:
         profile = _read_profile(section, default_name, kube_version)
         if not profile.scheduler_name:
-            section.refuse("schedulerName", "must be set and not empty when there are several profiles")
+            section.refuse("schedulerName", "each of several profiles must have a name that is not empty")
         elif any(other.scheduler_name == profile.scheduler_name for other in profiles):
             section.refuse("schedulerName", f"another profile already has the name {profile.scheduler_name!r}")
         profiles.append(profile)
@@ -325,11 +325,13 @@ def _read_extender(section: Section, *, may_name_files: bool) -> ExtenderSetting
         ignorable=section.flag("ignorable"),
     )
     if not extender.url_prefix:
-        section.refuse("urlPrefix", "must be the URL of the extender")
+        section.refuse("urlPrefix", "urlPrefix must be the URL of the extender")
     for name, attribute in _ADDRESS_FIELDS.items():
         if _NOT_IN_ADDRESS.search(getattr(extender, attribute)):
             section.refuse(
-                name, "must not contain '?', '#', white space or control characters, because it is part of a path"
+                name,
+                f"{name} must not contain '?', '#', white space or control characters, because {name} is part of a "
+                "path",
             )
     if extender.prioritize_verb and extender.weight <= 0:
         section.refuse("weight", f"{extender.weight}: must have a positive weight applied to it")
@@ -356,7 +358,7 @@ def _read_managed_resource(section: Section) -> ManagedResource:
     return resource
 
 
-NO_FILE = "must not name a file"
+NO_FILE = "the field must not name a file"
 # Each with the field that holds the content itself.
 _FILE_FIELDS = {"certFile": "certData", "keyFile": "keyData", "caFile": "caData"}
 
@@ -383,7 +385,7 @@ def _read_bytes(section: Section, name: str) -> bytes:
     try:
         return base64.b64decode(section.text(name), validate=True)
     except binascii.Error:
-        section.refuse(name, "is not base64")
+        section.refuse(name, "the value is not base64")
         return b""
 
 

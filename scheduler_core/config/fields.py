@@ -136,7 +136,7 @@ class Section:
             if isinstance(value, str):
                 found.append(value)
             else:
-                self.refuse(f"{name}[{index}]", f"must be a string, not {kind_of(value)}")
+                self.refuse(f"{name}[{index}]", f"the value must be a string, not {kind_of(value)}")
         return tuple(found)
 
     def section(self, name: str) -> Section:
@@ -153,7 +153,7 @@ class Section:
             if isinstance(value, Mapping):
                 found.append(Section(values=value, path=self.where(path), problems=self.problems))
             else:
-                self.refuse(path, f"must be a mapping, not {kind_of(value)}")
+                self.refuse(path, f"the value must be a mapping, not {kind_of(value)}")
         return found
 
     def refuse_unknown(self, *also_known: str) -> None:
@@ -172,5 +172,5 @@ class Section:
 
     def _default(self, name: str, value: object, wanted: str, default: T) -> T:
         if value is not None:
-            self.refuse(name, f"must be {wanted}, not {kind_of(value)}")
+            self.refuse(name, f"the value must be {wanted}, not {kind_of(value)}")
         return default

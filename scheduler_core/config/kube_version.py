@@ -46,7 +46,8 @@ class KubeVersion:
         release = (int(match[1]), int(match[2]))
         if not OLDEST <= release <= EXPERIMENTAL:
             raise UnsupportedKubeVersionError(
-                f"Kubernetes {text} is not supported; supported are 1.32 to 1.36, and 1.37 as an experiment"
+                f"Kubernetes {text} is not supported; the supported releases are 1.32 to 1.36, and 1.37 as an "
+                "experiment"
             )
         return cls(major=release[0], minor=release[1])
 

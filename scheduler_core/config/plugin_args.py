@@ -105,7 +105,7 @@ def read_plugin_args(name: str, written: Section, kube_version: KubeVersion) -> 
         written.refuse("kind", f"args for plugin {name} must be of kind {name}Args, not {kind}")
     api_version = written.text("apiVersion", API_VERSION)
     if api_version != API_VERSION:
-        written.refuse("apiVersion", f"must be {API_VERSION}, not {api_version}")
+        written.refuse("apiVersion", f"the apiVersion must be {API_VERSION}, not {api_version}")
     args = reader(written, kube_version)
     written.refuse_unknown()
     return args

@@ -155,7 +155,7 @@ def _decode(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except msgspec.DecodeError as problem:
-        raise ExtenderError(f"did not answer with JSON: {problem}") from problem
+        raise ExtenderError(f"the answer is not JSON: {problem}") from problem
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:

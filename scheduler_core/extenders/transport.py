@@ -150,5 +150,5 @@ def _load(what: str, files: str, load: Callable[[], object]) -> None:
     except (OSError, ValueError) as problem:  # ssl.SSLError is an OSError
         if not files:
             raise ExtenderError(f"tlsConfig: {what} cannot be used: {problem}") from problem
-        why = "it is missing, not readable, or has no matching PEM certificate or key"
+        why = "the file is missing, is not readable, or has no matching PEM certificate or key"
         raise ExtenderError(f"tlsConfig: {what} {files} cannot be used: {why}") from None

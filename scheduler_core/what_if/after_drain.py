@@ -71,8 +71,10 @@ def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
         found = nodes_needed(scheduler, after.world, pods, template, _MOST_SUGGESTED)
         if found.is_enough and found.best.count:
             nodes = "one more node" if found.best.count == 1 else f"{found.best.count} more nodes"
-            taken = "the pod that finds no room" if len(pods) == 1 else f"all {len(pods)} pods that find no room"
-            return f"{nodes} like {template.name} would take {taken}"
+            pods_without_room = (
+                "the pod that finds no room" if len(pods) == 1 else f"all {len(pods)} pods that find no room"
+            )
+            return f"{nodes} like {template.name} would take {pods_without_room}"
     return ""
 
 

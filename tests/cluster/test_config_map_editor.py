@@ -79,7 +79,7 @@ def test_a_scheduler_configuration_in_the_config_map_cannot_refer_to_files(story
         "the agent refuses the edit", lambda: f'careen_config_ok{{node="{host.name}"}} 0.0' in story.metrics(host)
     )
     for name in ("certFile", "keyFile"):
-        assert f"extenders[0].tlsConfig.{name}: must not name a file" in log_of(host)
+        assert f"extenders[0].tlsConfig.{name}: the field must not name a file" in log_of(host)
     assert "--config-map-may-name-files" in log_of(host)
     story.settings(concurrency=1)
     story.agents_answer()

@@ -281,7 +281,7 @@ def test_the_agents_configmap_cannot_make_the_command_open_a_local_file(
         },
     )
     desk.lock(flags=["--scheduler-config=configmap:scheduler.yaml", *flags])
-    refusal = "extenders[0].tlsConfig.caFile: must not name a file"
+    refusal = "extenders[0].tlsConfig.caFile: the field must not name a file"
     refused = desk.run(command, *(["n1"] if command == "forecast" else []))
     assert refusal in refused.output, refused.output
     assert refused.exit_code != 0

@@ -192,7 +192,7 @@ def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(
         started(given, with_extender(**{field: SHADOW}))
     (problem,) = refused.value.problems
     data = field.replace("File", "Data")
-    assert f"extenders[0].tlsConfig.{field}: must not name a file: set the content in {data}" in problem
+    assert f"extenders[0].tlsConfig.{field}: the field must not name a file: set the content in {data}" in problem
     assert problem.endswith(
         "or add --config-map-may-name-files to the DaemonSet, so that the ConfigMap may name files)"
     )

@@ -173,7 +173,7 @@ def test_the_scheduler_configuration_comes_from_a_file_or_a_config_map_key(tmp_p
         ({"scheduler.yaml": "["}, "is not a KubeSchedulerConfiguration: the text is not YAML: line 1, column 2"),
         (
             {"scheduler.yaml": "kind: Secret"},
-            "is not a KubeSchedulerConfiguration: kind: must be KubeSchedulerConfiguration, not Secret",
+            "is not a KubeSchedulerConfiguration: kind: the kind must be KubeSchedulerConfiguration, not Secret",
         ),
         ({"scheduler.yaml": "- a"}, "a KubeSchedulerConfiguration must be a mapping, not a list"),
         ({"scheduler.yaml": "profiles: 7"}, "is not a KubeSchedulerConfiguration"),

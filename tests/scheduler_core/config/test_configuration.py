@@ -182,7 +182,7 @@ def test_extender_resources_ignored_by_the_scheduler_replace_ignored_resources_o
             {"apiVersion": "kubescheduler.config.k8s.io/v1beta3"},
             ["apiVersion: kubescheduler.config.k8s.io/v1beta3 is not supported; write kubescheduler.config.k8s.io/v1"],
         ),
-        ({"kind": "Policy"}, ["kind: must be KubeSchedulerConfiguration, not Policy"]),
+        ({"kind": "Policy"}, ["kind: the kind must be KubeSchedulerConfiguration, not Policy"]),
         ({"paralelism": 3}, ["paralelism: unknown field"]),
         ({"parallelism": 0}, ["parallelism: 0: should be an integer value greater than zero"]),
         ({"percentageOfNodesToScore": 101}, ["percentageOfNodesToScore: 101: not in valid range [0-100]"]),
@@ -197,7 +197,7 @@ def test_extender_resources_ignored_by_the_scheduler_replace_ignored_resources_o
         ),
         (
             {"profiles": [{"schedulerName": "a"}, {}]},
-            ["profiles[1].schedulerName: must be set and not empty when there are several profiles"],
+            ["profiles[1].schedulerName: each of several profiles must have a name that is not empty"],
         ),
         (
             {"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]},
@@ -247,7 +247,7 @@ def test_extender_resources_ignored_by_the_scheduler_replace_ignored_resources_o
             },
             ["profiles[1].pluginConfig: the arguments of Mine must be the same for all profiles"],
         ),
-        ({"extenders": [{}]}, ["extenders[0].urlPrefix: must be the URL of the extender"]),
+        ({"extenders": [{}]}, ["extenders[0].urlPrefix: urlPrefix must be the URL of the extender"]),
         (
             {"extenders": [{"urlPrefix": "http://e", "prioritizeVerb": "p"}]},
             ["extenders[0].weight: 0: must have a positive weight applied to it"],
@@ -290,7 +290,7 @@ def test_extender_resources_ignored_by_the_scheduler_replace_ignored_resources_o
         ),
         (
             {"extenders": [{"urlPrefix": "http://e", "tlsConfig": {"caData": "%%"}}]},
-            ["extenders[0].tlsConfig.caData: is not base64"],
+            ["extenders[0].tlsConfig.caData: the value is not base64"],
         ),
     ],
 )
@@ -328,7 +328,9 @@ def test_an_extender_url_with_a_query_or_white_space_is_refused(field: str, char
     with pytest.raises(ConfigurationError) as refused:
         Configuration.from_mapping({"extenders": [extender]})
     (problem,) = refused.value.problems
-    assert problem.startswith(f"extenders[0].{field}: must not contain '?', '#', white space or control characters")
+    assert problem.startswith(
+        f"extenders[0].{field}: {field} must not contain '?', '#', white space or control characters"
+    )
 
 
 def test_a_configuration_that_may_not_name_files_may_contain_inline_certificates() -> None:
@@ -338,9 +340,9 @@ def test_a_configuration_that_may_not_name_files_may_contain_inline_certificates
     with pytest.raises(ConfigurationError) as refused:
         Configuration.from_mapping({"extenders": extenders}, may_name_files=False)
     assert refused.value.problems == (
-        "extenders[1].tlsConfig.certFile: must not name a file: set the content in certData",
-        "extenders[1].tlsConfig.keyFile: must not name a file: set the content in keyData",
-        "extenders[1].tlsConfig.caFile: must not name a file: set the content in caData",
+        "extenders[1].tlsConfig.certFile: the field must not name a file: set the content in certData",
+        "extenders[1].tlsConfig.keyFile: the field must not name a file: set the content in keyData",
+        "extenders[1].tlsConfig.caFile: the field must not name a file: set the content in caData",
     )
     Configuration.from_mapping({"extenders": extenders[:1]}, may_name_files=False)
     Configuration.from_mapping({"extenders": extenders})

@@ -37,11 +37,11 @@ def test_an_invalid_duration_gives_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("read", "problem"),
     [
-        (lambda s: s.text("x"), "profiles[0].x: must be a string, not an integer"),
-        (lambda s: s.flag("x"), "profiles[0].x: must be true or false, not an integer"),
-        (lambda s: s.sections("x"), "profiles[0].x: must be a list, not an integer"),
-        (lambda s: s.section("x"), "profiles[0].x: must be a mapping, not an integer"),
-        (lambda s: s.texts("x"), "profiles[0].x: must be a list, not an integer"),
+        (lambda s: s.text("x"), "profiles[0].x: the value must be a string, not an integer"),
+        (lambda s: s.flag("x"), "profiles[0].x: the value must be true or false, not an integer"),
+        (lambda s: s.sections("x"), "profiles[0].x: the value must be a list, not an integer"),
+        (lambda s: s.section("x"), "profiles[0].x: the value must be a mapping, not an integer"),
+        (lambda s: s.texts("x"), "profiles[0].x: the value must be a list, not an integer"),
     ],
 )
 def test_a_value_of_the_wrong_type_is_reported_with_its_path(read: Any, problem: str) -> None:
@@ -60,8 +60,8 @@ def test_an_integer_must_be_a_whole_number_in_range() -> None:
         fields.integer("e", 1, bits=64),
     ] == [16, 1, 1, 1, 2**31]
     assert fields.problems == [
-        "profiles[0].b: must be an integer, not a string",
-        "profiles[0].c: must be an integer, not a boolean",
+        "profiles[0].b: the value must be an integer, not a string",
+        "profiles[0].c: the value must be an integer, not a boolean",
         "profiles[0].d: 2147483648 does not fit into 32 bits",
     ]
 
@@ -81,8 +81,8 @@ def test_a_problem_in_a_list_contains_the_index() -> None:
     fields.texts("names")
     fields.sections("things")
     assert fields.problems == [
-        "profiles[0].names[1]: must be a string, not an integer",
-        "profiles[0].things[1]: must be a mapping, not a string",
+        "profiles[0].names[1]: the value must be a string, not an integer",
+        "profiles[0].things[1]: the value must be a mapping, not a string",
     ]
 
 

@@ -74,7 +74,7 @@ def test_an_invalid_version_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["1.31", "1.38", "2.0"])
 def test_the_error_for_an_unsupported_release_lists_the_supported_releases(text: str) -> None:
-    with pytest.raises(UnsupportedKubeVersionError, match=r"supported are 1\.32 to 1\.36"):
+    with pytest.raises(UnsupportedKubeVersionError, match=r"the supported releases are 1\.32 to 1\.36"):
         KubeVersion.parse(text)
 
 

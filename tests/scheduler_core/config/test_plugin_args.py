@@ -225,7 +225,12 @@ SHAPE = {"type": "RequestedToCapacityRatio"}
         (
             "InterPodAffinity",
             {"apiVersion": "kubescheduler.config.k8s.io/v1beta3"},
-            ["args.apiVersion: must be kubescheduler.config.k8s.io/v1, not kubescheduler.config.k8s.io/v1beta3"],
+            [
+                (
+                    "args.apiVersion: the apiVersion must be kubescheduler.config.k8s.io/v1, not "
+                    "kubescheduler.config.k8s.io/v1beta3"
+                )
+            ],
         ),
         (
             "DefaultPreemption",

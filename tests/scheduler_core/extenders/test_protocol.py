@@ -130,8 +130,8 @@ def test_each_form_of_a_filter_response_is_read(answer: dict[str, Any], by_name:
         (encoded({"NodeNames": "n1"}), "NodeNames: expected a JSON array, got str"),
         (encoded({"NodeNames": [1]}), "NodeNames: expected a string, got int"),
         (encoded([]), "filter result: expected a JSON object, got list"),
-        (b"<html>", "did not answer with JSON: "),
-        (b"", "did not answer with JSON: "),
+        (b"<html>", "the answer is not JSON: "),
+        (b"", "the answer is not JSON: "),
     ],
 )
 def test_an_invalid_filter_answer_is_an_error(body: bytes, problem: str) -> None:

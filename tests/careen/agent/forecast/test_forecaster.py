@@ -184,7 +184,7 @@ async def test_the_forecast_process_refuses_a_configuration_that_names_a_file(
         refused = await forecaster(kubeconfig, scheduler_config=text).forecast("n1")
         trusted = await forecaster(kubeconfig, scheduler_config=text, may_name_files=True).forecast("n1")
     assert isinstance(refused, Unknown)
-    assert f"extenders[0].tlsConfig.{field}: must not name a file" in refused.why
+    assert f"extenders[0].tlsConfig.{field}: the field must not name a file" in refused.why
     assert "--config-map-may-name-files" in refused.why
     assert "must not name a file" not in str(trusted)
 
