@@ -81,5 +81,5 @@ class Decision(Value, kw_only=True):
     refusals: tuple[Refusal, ...] = ()
     wants: frozenset[Evidence] = frozenset()
     starts_soon: bool = False
-    """Whether this node may begin its drain soon. The agent then starts the process that computes forecasts in
+    """Whether this node may begin its drain soon. If so, the agent starts the process that computes forecasts in
     advance."""

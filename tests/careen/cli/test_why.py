@@ -45,7 +45,10 @@ def test_why_shows_message_start_and_remedy_of_each_refusal(desk: Desk) -> None:
     assert table["hold"][2] == "held: disk swap"
     assert table["alerts"][0] == "refuses"
     assert output.split("What would change it:\n")[1].splitlines() == [
-        "  held: `careen unhold n1`, or remove the annotation careen.dev/hold, or wait until its `until` has passed.",
+        (
+            "  held: Run `careen unhold n1`, or remove the annotation careen.dev/hold, or wait until its `until` has "
+            "passed."
+        ),
         "  alert: Resolve the named alert, or ignore it with --alert-filter-regexp.",
     ]
 
@@ -97,7 +100,7 @@ def test_why_shows_a_hold_before_the_agent_has_read_it(desk: Desk) -> None:
     desk.lock()
     output = desk.ok("why", "n1")
     assert rows(output)["hold"] == ["will refuse", "-", "held: disk swap"]
-    assert "  held: `careen unhold n1`" in output
+    assert "  held: Run `careen unhold n1`" in output
 
 
 def test_why_does_not_show_an_expired_hold(desk: Desk) -> None:
@@ -128,9 +131,9 @@ def test_why_shows_a_failed_node_with_the_remedy(desk: Desk) -> None:
     desk.lock()
     output = desk.ok("why", "n1")
     assert (
-        "  reboot-command-failed: Correct --reboot-command or the agent's rights on the host, then `careen retry n1`."
-        in output
-    )
+        "  reboot-command-failed: Correct --reboot-command or the agent's rights on the host, then run "
+        "`careen retry n1`."
+    ) in output
 
 
 def test_why_reports_an_unreadable_record_annotation_as_the_reason(desk: Desk) -> None:
@@ -139,7 +142,7 @@ def test_why_reports_an_unreadable_record_annotation_as_the_reason(desk: Desk) -
     desk.lock()
     assert (
         "  record: the annotation careen.dev/progress has version 99; this release reads versions up to 1. Run the "
-        "newer release again" in desk.ok("why", "n1")
+        "release that wrote the record" in desk.ok("why", "n1")
     )
 
 

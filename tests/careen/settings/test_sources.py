@@ -288,12 +288,12 @@ BAD = [
     ),
     pytest.param(
         {"config_map": {"blocking-pod-selector": "A_B!/x=1"}},
-        "is no label selector",
+        "is not a label selector",
         id="an invalid label selector",
     ),
     pytest.param(
         {"config_map": {"drain-pod-selector": f"app={'x' * 64}"}},
-        "is no label value",
+        "is not a label value",
         id="a label value that is too long",
     ),
     pytest.param({"flags": {"prefer_no_schedule_taint": "a..b/c"}}, "expected a key", id="an invalid taint"),

@@ -113,7 +113,10 @@ def test_yaml_anchors_and_merges_in_windows_are_resolved() -> None:
         ("  - {name: x, days: []}", "line 13: `windows[2].days`: expected a list with at least one value"),
         ("  - {name: x, days: [mo, xx]}", "line 13: `windows[2].days`: 'xx': expected a weekday"),
         ("  - {name: x, start: 2, nodes: ''}", "line 13: `windows[2].nodes`: expected one value"),
-        ("  - {name: x, start: 2, nodes: 'a in'}", "line 13: `windows[2].nodes`: 'a in': 'a in' is no label selector"),
+        (
+            "  - {name: x, start: 2, nodes: 'a in'}",
+            "line 13: `windows[2].nodes`: 'a in': 'a in' is not a label selector",
+        ),
         ("  - {name: x, start: 2, time-zone: Mars}", "line 13: `windows[2].time-zone`: 'Mars': expected a time zone"),
         ("  - {name: x, start: 2, exclude: [2026-02-30]}", "line 13: `windows[2].exclude`: '2026-02-30': expected a"),
         ("  - {name: x, start: 2, exclude: 2026-3-5}", "line 13: `windows[2].exclude`: '2026-3-5': expected a date"),

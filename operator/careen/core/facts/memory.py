@@ -339,7 +339,7 @@ def _pause(
 def before_reboot_asked(memory: Memory) -> Memory:
     """Return the memory to store just before the agent asks the host to reboot. This memory says that the host may
     already have been asked."""
-    return after_reboot_asked(memory, RebootOutcome.UNCLEAR, "the host was asked and has not answered yet")
+    return after_reboot_asked(memory, RebootOutcome.UNCLEAR, "the request to reboot has no result yet")
 
 
 def after_reboot_asked(memory: Memory, outcome: RebootOutcome, detail: str = "") -> Memory:

@@ -108,7 +108,7 @@ PHASES: tuple[PhaseRow, ...] = (
     ),
     PhaseRow(
         phase=Phase.REBOOTING,
-        has_happened="The agent recorded on the Node that the reboot follows, then asked the host to reboot.",
+        has_happened="The agent recorded on the Node that the reboot is next, then asked the host to reboot.",
         evidence=_HERE | {Evidence.LOCK},
         node_max_age_seconds=0,
     ),
@@ -155,7 +155,7 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.DRAINING,
         Phase.REBOOTING,
-    ): "the node is empty, or --force-reboot applies: the agent records that the reboot follows, then asks the host to "
+    ): "the node is empty, or --force-reboot applies: the agent records that the reboot is next, then asks the host to "
     "reboot",
     (Phase.DRAINING, Phase.MAINTENANCE): "the node is empty, and a person asked to keep it down",
     (
@@ -207,7 +207,8 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.SETTLING,
         Phase.WAITING,
-    ): "the agent releases the claim, but the host asks for a reboot again: this counts towards --reboot-loop-limit",
+    ): "the agent releases the claim, but the host asks for a reboot again: the reboots so far count towards "
+    "--reboot-loop-limit",
     (
         Phase.SETTLING,
         Phase.FAILED,

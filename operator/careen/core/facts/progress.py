@@ -204,7 +204,7 @@ def _contradiction(progress: Progress) -> str:
         )
     phase = phase_of(progress)
     if bool(progress.claim) is not bool(progress.boot_left):
-        return "the annotation careen.dev/progress must have both a claim and the boot that the claim ends, or neither"
+        return "the annotation careen.dev/progress must name a claim and the boot on which the claim began, or neither"
     if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):
         return f"the annotation careen.dev/progress names no claim, which the phase {phase} needs"
     if (phase is Phase.IDLE and progress.claim) or (

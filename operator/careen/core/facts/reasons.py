@@ -122,7 +122,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.TAINT_SPREAD: ReasonText(
         "The host asks for a reboot; with more than 500 nodes, the agents spread their taints over a minute.", _ITSELF
     ),
-    Code.NEED_SEEN: ReasonText("The host asks for a reboot; the node has the soft taint and waits.", _ITSELF),
+    Code.NEED_SEEN: ReasonText("The host asks for a reboot, for which the node waits with the soft taint.", _ITSELF),
     Code.NEED_GONE: ReasonText(
         "The host no longer asks for a reboot; the agent removes careen's marks from the node.", _ITSELF
     ),
@@ -138,22 +138,22 @@ REASONS: dict[Code, ReasonText] = {
     Code.TAKING_CLAIM: ReasonText(
         "The node is next in line: it takes a claim in the lock and asks all gates again.", _ITSELF
     ),
-    Code.GIVING_BACK: ReasonText("The node is restored; the agent removes its claim from the lock.", _ITSELF),
+    Code.GIVING_BACK: ReasonText("The agent removes the claim of this node from the lock.", _ITSELF),
     Code.DRAIN_STARTED: ReasonText("The node holds a claim, is cordoned, and its pods are being evicted.", _ITSELF),
     Code.DRAINING: ReasonText(
         "Pods are still leaving the node.", "If this lasts, look at the pods that the message names."
     ),
     Code.DRAINED: ReasonText("The node is empty; the agent asks the gates a last time.", _ITSELF),
     Code.REBOOT_ANNOUNCED: ReasonText(
-        "The agent recorded that the reboot follows; it confirms its claim and asks the host to reboot.", _ITSELF
+        "The agent recorded that the reboot is next; it confirms its claim and asks the host to reboot.", _ITSELF
     ),
     Code.MAINTENANCE: ReasonText(
         "A person keeps the node down: the node is drained and cordoned, and keeps its claim.",
-        "`careen maintenance NODE --end` or `careen drain NODE --end`, or remove the annotation careen.dev/request; "
+        "Run `careen maintenance NODE --end` or `careen drain NODE --end`, remove the annotation careen.dev/request, "
         "or wait until the time of the request is over.",
     ),
     Code.HANDED_BACK: ReasonText(
-        "The node is back in service: a person ended the request, or its time is over.", _ITSELF
+        "The node is back in service: a person ended the maintenance, or its time is over.", _ITSELF
     ),
     Code.REBOOT_ASKED: ReasonText("The host was asked to reboot and is not back yet.", _ITSELF),
     Code.REBOOTED: ReasonText("The host has rebooted: it has a new boot id.", _ITSELF),
@@ -161,22 +161,22 @@ REASONS: dict[Code, ReasonText] = {
         "The host has rebooted, but the node or its own DaemonSet pods are not ready yet.",
         "Look at the kubelet and the DaemonSet pods that the message names.",
     ),
-    Code.GIVEN_BACK: ReasonText("The node and its own DaemonSet pods are ready: it is in service again.", _ITSELF),
+    Code.GIVEN_BACK: ReasonText("The node is in service again: it and its own DaemonSet pods are ready.", _ITSELF),
     Code.SETTLING: ReasonText(
-        "The node is back; displaced workloads are not yet as healthy as before, or --lock-release-delay is not over.",
+        "The node is back; workloads are less healthy than before the drain, or --lock-release-delay is not over.",
         "If this lasts, look at the workloads that the message names.",
     ),
     Code.RELEASED: ReasonText("The agent released the claim; the next node may take its claim.", "Nothing to do."),
     Code.RETRY: ReasonText("A person asked for a retry.", _ITSELF),
     Code.HELD: ReasonText(
         "A person keeps this node from rebooting.",
-        "`careen unhold NODE`, or remove the annotation careen.dev/hold, or wait until its `until` has passed.",
+        "Run `careen unhold NODE`, or remove the annotation careen.dev/hold, or wait until its `until` has passed.",
     ),
-    Code.PAUSED: ReasonText("A person paused the lock: no reboot may start.", "`careen lock resume`."),
+    Code.PAUSED: ReasonText("A person paused the lock: no reboot may start.", "Run `careen lock resume`."),
     Code.HALTED: ReasonText(
         "Another node failed and keeps its claim, so the roll-out halts: the next node would probably fail too.",
-        "Run `careen why` for the node that the message names, repair that node, then `careen retry` it; or release "
-        "its claim with `careen lock release`.",
+        "Run `careen why` for the node that the message names, repair that node, then run `careen retry` for it; or "
+        "release its claim with `careen lock release`.",
     ),
     Code.FOREIGN_COORDINATOR: ReasonText(
         "Another reboot coordinator works in this cluster; it and careen do not see each other's claims.",
@@ -188,7 +188,7 @@ REASONS: dict[Code, ReasonText] = {
         "Make the sentinel's path or command readable for the agent.",
         is_warning=True,
     ),
-    Code.PACKAGE_MANAGER: ReasonText("A package manager is at work on the host.", "Wait until it has finished."),
+    Code.PACKAGE_MANAGER: ReasonText("A package manager works on the host.", "Wait until the package manager is done."),
     Code.BEING_REMOVED: ReasonText(
         "The cluster autoscaler or Karpenter is removing the node, so careen leaves the node alone.",
         "Nothing to do. If the autoscaler removes its taint, the node waits for its reboot again.",
@@ -213,13 +213,13 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.LOOP_LIMIT: ReasonText(
         "The host still asks for a reboot after as many reboots as the settings allow.",
-        "Find out why the host still asks, then `careen retry NODE`.",
+        "Find out why the host still asks, then run `careen retry NODE`.",
         is_warning=True,
     ),
     Code.GATE_ANNOTATION: ReasonText(
         "An annotation careen.dev/gate.NAME of another program keeps the node, or the whole cluster, from rebooting.",
-        "careen goes on when the annotations are gone. To remove a leftover annotation: `kubectl annotate node NODE "
-        "careen.dev/gate.NAME-`, or the same on the lock's DaemonSet.",
+        "careen goes on when the annotations are gone. To remove a leftover annotation, run `kubectl annotate node "
+        "NODE careen.dev/gate.NAME-`, or do the same on the lock's DaemonSet.",
     ),
     Code.OUTSIDE_WINDOW: ReasonText(
         "No maintenance window of this node is open.",
@@ -227,7 +227,7 @@ REASONS: dict[Code, ReasonText] = {
         "careen.dev/reboot-now.",
     ),
     Code.NO_WINDOW: ReasonText(
-        "--windows has windows for other nodes, but no window selects this node, so it will not reboot.",
+        "--windows has windows for other nodes, but no window selects this node, so the node will not reboot.",
         "Add a window for NODE or for all nodes to --windows, or annotate the Node with careen.dev/reboot-now.",
         is_warning=True,
     ),
@@ -240,7 +240,7 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.CORDONED: ReasonText(
         "A person or another program cordoned this node, and --reboot-cordoned=false leaves such nodes alone.",
-        "`kubectl uncordon NODE`, or annotate the Node with careen.dev/reboot-now, or set --reboot-cordoned=true.",
+        "Run `kubectl uncordon NODE`, annotate the Node with careen.dev/reboot-now, or set --reboot-cordoned=true.",
     ),
     Code.LIMIT_REACHED: ReasonText("As many nodes hold a claim as the limit allows.", "Wait, or raise --concurrency."),
     Code.NODES_DOWN: ReasonText(
@@ -295,11 +295,11 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.FORECAST_REFUSES: ReasonText(
         "Pods of this node would stay pending, or can never be evicted.",
-        "Add capacity, edit the named budget, or accept this with --forecast-pending-allowed or --forecast=warn. "
-        "`careen forecast NODE --with-nodes NODE=1` says how many more nodes would help.",
+        "Add capacity, edit the named budget, or accept the result with --forecast-pending-allowed or "
+        "--forecast=warn. `careen forecast NODE --with-nodes NODE=1` says how many more nodes would help.",
     ),
     Code.FORECAST_UNKNOWN: ReasonText(
-        "The forecast could not be made.",
+        "The agent could not make the forecast.",
         "The message names the cause; with --forecast=warn careen goes on without a forecast.",
         is_warning=True,
     ),
@@ -308,7 +308,7 @@ REASONS: dict[Code, ReasonText] = {
         "Edit the named budget or webhook, or wait until the workload is healthy.",
     ),
     Code.EVICTIONS_UNKNOWN: ReasonText(
-        "The dry-run evictions could not be made, so no pod was moved.",
+        "The agent could not make the dry-run evictions, so no pod was moved.",
         "Look at the API server and the agent's rights.",
         is_warning=True,
     ),
@@ -335,7 +335,7 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.LOCK_GARBAGE: ReasonText(
         "The lock's content cannot be understood; no reboot may start.",
-        "Look at `careen lock show`, then correct or remove the annotation.",
+        "Run `careen lock show`, then correct or remove the lock's annotation.",
         is_warning=True,
     ),
     Code.FLEET_UNKNOWN: ReasonText(
@@ -351,13 +351,13 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.PROGRESS_UNREADABLE: ReasonText(
         "The record on the Node cannot be understood; perhaps a newer release wrote it.",
-        "Run the newer release again; or check that the node is in service and run `kubectl annotate node NODE "
-        "careen.dev/progress-`: careen then removes the cordon and taints that are provably its own.",
+        "Run the release that wrote the record; or check that the node is in service and run `kubectl annotate node "
+        "NODE careen.dev/progress-`: careen then removes the cordon and taints that are provably its own.",
         is_warning=True,
     ),
     Code.ENTRY_PUT_BACK: ReasonText(
         "The node's claim was missing from the lock during its drain or reboot; the agent put it back.",
-        "Nothing to do. To stop a drain, use `careen hold NODE`: the removal of its claim does not stop it.",
+        "Nothing to do. To stop a drain, use `careen hold NODE`: the removal of the claim does not stop it.",
         is_warning=True,
     ),
     Code.ENTRY_ADOPTED: ReasonText(
@@ -385,12 +385,12 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.UNCORDONED_BY_HAND: ReasonText(
         "A person or another program uncordoned the node during the drain; the node stays in service.",
-        "careen tries again after a pause. If the node must not reboot: `careen hold NODE`.",
+        "careen tries the reboot again after a pause. If the node must not reboot, run `careen hold NODE`.",
         is_warning=True,
     ),
     Code.UNLOCKED_BY_HAND: ReasonText(
         "A person removed the failed node's claim from the lock; the roll-out goes on without this node.",
-        "Remove the cause of the failure, then `careen retry NODE`.",
+        "Remove the cause of the failure, then run `careen retry NODE`.",
     ),
     Code.FORCED: ReasonText(
         "The drain did not finish, and --force-reboot lets the node reboot undrained.",
@@ -399,45 +399,45 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.LATE_REFUSAL: ReasonText(
         "A gate refuses after the drain; --late-policy decides whether the node reboots.",
-        "See the refusals: `careen why NODE`.",
+        "`careen why NODE` lists the refusals.",
         is_warning=True,
     ),
     Code.DRAIN_TIMEOUT: ReasonText(
         "The drain took longer than --drain-timeout; the agent undid the drain and releases the claim.",
-        "Look at the pods that the message names. careen tries again after a pause, or at once with `careen retry "
-        "NODE`.",
+        "Look at the pods that the message names. careen tries the reboot again after a pause, or at "
+        "once with `careen retry NODE`.",
         is_warning=True,
     ),
     Code.REBOOT_COMMAND_FAILED: ReasonText(
         "The host refused to reboot; the agent undid the drain and releases the claim.",
-        "Correct --reboot-command or the agent's rights on the host, then `careen retry NODE`.",
+        "Correct --reboot-command or the agent's rights on the host, then run `careen retry NODE`.",
         is_warning=True,
     ),
     Code.REBOOT_NOT_HAPPENED: ReasonText(
         "The host was asked to reboot, but still runs the same boot after the deadline; the roll-out halts.",
-        "Look at the host; `careen retry NODE` tries again.",
+        "Look at the host; `careen retry NODE` tries the reboot again.",
         is_warning=True,
     ),
     Code.NEVER_READY: ReasonText(
         "The node rebooted or ended its maintenance, but did not become ready in time; the roll-out halts.",
-        "Look at the kubelet and the DaemonSet pods, then `careen retry NODE`.",
+        "Look at the kubelet and the DaemonSet pods, then run `careen retry NODE`.",
         is_warning=True,
     ),
     Code.SETTLE_TIMEOUT: ReasonText(
         "Displaced workloads did not become as healthy as before in time; the roll-out halts.",
-        "Repair the named workloads, or `careen retry NODE` to check them again.",
+        "Repair the named workloads, or check them again with `careen retry NODE`.",
         is_warning=True,
     ),
     Code.REBOOT_LOOP: ReasonText(
         "The host asks for a reboot again right after a confirmed reboot; the roll-out halts.",
-        "Find out why the host still asks, then `careen retry NODE`.",
+        "Find out why the host still asks, then run `careen retry NODE`.",
         is_warning=True,
     ),
     Code.TURN_BROKEN: ReasonText(
         "The agent's loop failed several times with an exception, which is a bug of careen; the agent undid the drain "
         "and releases the claim.",
-        "Report the error that the agent's log has under `a round of the agent's loop failed`. careen tries again "
-        "after a pause, or at once with `careen retry NODE`.",
+        "Report the error that the agent's log has under `a round of the agent's loop failed`. careen tries the "
+        "reboot again after a pause, or at once with `careen retry NODE`.",
         is_warning=True,
     ),
 }

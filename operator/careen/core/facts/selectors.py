@@ -64,17 +64,18 @@ class Selector(Value):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a label selector. Raise SelectorError if the text is no label selector."""
+        """Parse a label selector. Raise SelectorError if the text is not a label selector."""
         found: list[LabelRequirement] = []
         at = 0
         while text[at:].strip():
             match = _REQUIREMENT.match(text, at)
             if match is None or match.end() == at:
-                raise SelectorError(f"{text!r} is no label selector: cannot read {text[at:].strip()!r}")
+                rest = text[at:].strip()
+                raise SelectorError(f"{text!r} is not a label selector: {rest!r} cannot be read")
             found.append(_requirement(text, match))
             at = match.end()
         if text.rstrip().endswith(","):
-            raise SelectorError(f"{text!r} is no label selector: it ends with a comma")
+            raise SelectorError(f"{text!r} is not a label selector: the text ends with a comma")
         return cls(text.strip(), tuple(found))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -86,11 +87,11 @@ def _requirement(text: str, match: re.Match[str]) -> LabelRequirement:
     found = _read(text, match)
     # A key or value that no object can have would silently select nothing, or with ! and notin everything.
     if not is_label_key(found.key):
-        raise SelectorError(f"{text!r} is no label selector: {found.key!r} is no label key")
+        raise SelectorError(f"{text!r} is not a label selector: {found.key!r} is not a label key")
     if found.operator not in ("gt", "lt") and (
         bad := sorted(value for value in found.values if not is_label_value(value))
     ):
-        raise SelectorError(f"{text!r} is no label selector: {bad[0]!r} is no label value")
+        raise SelectorError(f"{text!r} is not a label selector: {bad[0]!r} is not a label value")
     return found
 
 
@@ -105,7 +106,7 @@ def _read(text: str, match: re.Match[str]) -> LabelRequirement:
     if match["operator"] in "<>":
         if not re.fullmatch(r"[+-]?\d+", match["value"]):
             raise SelectorError(
-                f"{text!r} is no label selector: {match['operator']} wants an integer, not {match['value']!r}"
+                f"{text!r} is not a label selector: {match['operator']} needs an integer, not {match['value']!r}"
             )
         return LabelRequirement(match["key"], "gt" if match["operator"] == ">" else "lt", frozenset({match["value"]}))
     return LabelRequirement(match["key"], "notin" if match["operator"] == "!=" else "in", frozenset({match["value"]}))

@@ -101,5 +101,5 @@ def shown(value: object) -> str:
     if value is None or isinstance(value, bool | str | float):
         return short(repr(value), _LONGEST_SHOWN)
     if isinstance(value, int):
-        return str(value) if abs(value) < 10**20 else "a number of many digits"
+        return str(value) if abs(value) < 10**20 else "a number with many digits"
     return "a list" if isinstance(value, list) else "an object"

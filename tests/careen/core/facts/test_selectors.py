@@ -69,5 +69,5 @@ def test_a_selector_matches_as_in_kubernetes(text: str, expected: bool) -> None:
     ],
 )
 def test_an_invalid_selector_is_refused_with_its_text(text: str) -> None:
-    with pytest.raises(SelectorError, match="is no label selector"):
+    with pytest.raises(SelectorError, match="is not a label selector"):
         Selector.parse(text)
