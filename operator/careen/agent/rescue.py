@@ -100,7 +100,7 @@ class Rescue:
             return ""
         held = rescue.hold_of(node)
         if held is not None and not _hint(lambda: _is_over(held, self._hands.api.clock.now()), False):
-            return f"held: {held}" if held.strip() else "held by a person, no reason given"
+            return f"held: {held}" if held.strip() else "the node is held by a person who gave no reason"
         if await self._is_paused():
             return "a person paused the lock"
         lasted = self._hands.api.clock.monotonic() - self._since

@@ -83,7 +83,7 @@ def test_status_shows_the_pod_and_the_remedy_if_every_forecast_refuses(desk: Des
         in said
     )
     assert (
-        "Add capacity, edit the named budget, or accept this with --forecast-pending-allowed or --forecast=warn."
+        "Add capacity, edit the named budget, or accept the result with --forecast-pending-allowed or --forecast=warn."
         in said
     )
 
@@ -106,7 +106,7 @@ def test_status_shows_the_reason_of_a_pause_and_the_command_that_ends_it(desk: D
     assert (
         headline(desk)
         == "No reboot will start: a person paused the lock (storage upgrade), and n1 waits until the pause ends. What "
-        "would change it: `careen lock resume`."
+        "would change it: Run `careen lock resume`."
     )
 
 
@@ -114,8 +114,8 @@ def test_status_says_that_an_unreadable_lock_stops_every_node(desk: Desk) -> Non
     waits(desk, "n1")
     desk.lock("what?")
     assert headline(desk).startswith(
-        "No reboot will start: the lock cannot be understood (its text is not JSON). What would change it: Look at "
-        "`careen lock show`, then correct or remove"
+        "No reboot will start: the lock cannot be understood (the text of the lock is not JSON). What would "
+        "change it: Run `careen lock show`, then correct or remove the lock's annotation"
     )
 
 
@@ -128,7 +128,7 @@ def test_status_shows_the_failed_node_that_halts_the_roll_out(desk: Desk) -> Non
     said = headline(desk)
     assert said.startswith(
         "No reboot will start: n5 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and "
-        "`careen retry n5`"
+        "run `careen retry n5`"
     )
     assert said.endswith("This has lasted for 2h.")
 
@@ -153,11 +153,13 @@ def test_status_outside_the_maintenance_window_shows_when_the_window_opens(desk:
         }
     )
     for name in ("n1", "n2"):
-        waits(desk, name, refusal("maintenance-window", "outside-window", "outside the maintenance window every day"))
+        waits(
+            desk, name, refusal("maintenance-window", "outside-window", "the maintenance window is closed: every day")
+        )
     desk.lock(LockContent())
     said = headline(desk)
     told = f"which opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
-    assert f"No reboot will start: outside the maintenance window every day, {told}" in said
+    assert f"No reboot will start: the maintenance window is closed: every day, {told}" in said
     assert "(all 2 waiting nodes)" in said
     assert "annotate the Node with careen.dev/reboot-now" in said
 
@@ -174,7 +176,7 @@ def test_status_shows_which_of_several_maintenance_windows_opens_first(desk: Des
         }
     )
     for name in ("n1", "n2"):
-        waits(desk, name, refusal("maintenance-window", "outside-window", f"outside the maintenance window of {name}"))
+        waits(desk, name, refusal("maintenance-window", "outside-window", f"the maintenance window is closed: {name}"))
     desk.lock(LockContent())
     told = f"the first of which opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
     assert f"No reboot will start: each node is outside its own maintenance windows, {told}" in headline(desk)
@@ -189,10 +191,10 @@ def test_status_reports_a_maintenance_window_that_never_opens(desk: Desk) -> Non
             "data": {"config.yaml": "reboot-days: []\n"},
         }
     )
-    waits(desk, "n1", refusal("maintenance-window", "outside-window", "outside the maintenance window never"))
+    waits(desk, "n1", refusal("maintenance-window", "outside-window", "the maintenance window is closed: never"))
     desk.lock(LockContent())
     assert headline(desk).startswith(
-        "No reboot will start: outside the maintenance window never, which never opens (n1). This has lasted for 3h"
+        "No reboot will start: the maintenance window is closed: never, which never opens (n1). This has lasted for 3h"
     )
 
 
@@ -206,7 +208,7 @@ def test_status_reports_several_maintenance_windows_that_never_open(desk: Desk) 
         }
     )
     for name in ("n1", "n2"):
-        waits(desk, name, refusal("maintenance-window", "outside-window", f"outside the maintenance window of {name}"))
+        waits(desk, name, refusal("maintenance-window", "outside-window", f"the maintenance window is closed: {name}"))
     desk.lock(LockContent())
     told = "each node is outside its own maintenance windows, none of which ever opens (all 2 waiting nodes)"
     assert headline(desk).startswith(f"No reboot will start: {told}.")
@@ -216,7 +218,7 @@ def test_status_says_that_the_next_maintenance_window_is_unknown_if_settings_are
     waits(
         desk,
         "n1",
-        refusal("maintenance-window", "outside-window", "outside the maintenance window mon 01:00–02:00 UTC"),
+        refusal("maintenance-window", "outside-window", "the maintenance window is closed: mon 01:00–02:00 UTC"),
     )
     assert "and the time at which it opens could not be read" in headline(desk)
 
@@ -235,13 +237,13 @@ def test_status_shows_the_phase_of_the_node_that_holds_the_lock(desk: Desk) -> N
 
 def test_status_orders_the_reasons_by_the_number_of_waiting_nodes(desk: Desk) -> None:
     for name in ("n1", "n2", "n3"):
-        waits(desk, name, refusal("alerts", "alert", "active: DiskFull"))
+        waits(desk, name, refusal("alerts", "alert", "these alerts are active: DiskFull"))
     waits(desk, "n4", refusal("blocking-pods", "blocking-pod", "shop/job runs here", hours=9))
     desk.lock(LockContent())
     said = headline(desk)
     assert said.startswith(
-        "No reboot will start: active: DiskFull (n1, n2, n3 of 4 waiting nodes, gate alerts); shop/job runs "
-        "here (n4 of 4 waiting nodes, gate blocking-pods)."
+        "No reboot will start: these alerts are active: DiskFull (n1, n2, n3 of 4 waiting nodes, gate alerts); "
+        "shop/job runs here (n4 of 4 waiting nodes, gate blocking-pods)."
     )
     assert "This has lasted for 3h" in said, "the last of the four nodes was refused 3 hours ago"
     assert said.index("Resolve the named alert") < said.index("Wait until the named pod is done")
@@ -284,12 +286,12 @@ def test_status_reports_the_claim_of_a_missing_node_as_a_stray_claim(desk: Desk)
 
 
 def test_status_as_json_contains_the_headline(desk: Desk) -> None:
-    row = refusal("alerts", "alert", "active: DiskFull")
+    row = refusal("alerts", "alert", "these alerts are active: DiskFull")
     waits(desk, "n1", row)
     desk.lock(LockContent())
     assert desk.json("status")["headline"] == {
         "code": "alert",
-        "why": "No reboot will start: active: DiskFull (n1, gate alerts)",
+        "why": "No reboot will start: these alerts are active: DiskFull (n1, gate alerts)",
         "since": row["since"],
         "waysOut": ["Resolve the named alert, or ignore it with --alert-filter-regexp."],
     }

@@ -24,11 +24,11 @@ def waiting(name: str, *rows: tuple[str, str, str, str]) -> NodeView:
 
 def test_the_headline_says_since_when_every_waiting_node_has_been_refused() -> None:
     nodes = [
-        waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T09:00:00Z")),
+        waiting("n1", ("alerts", "alert", "these alerts are active: A", "2026-03-04T09:00:00Z")),
         waiting(
             "n2",
             ("hold", "held", "held: x", "2026-03-04T08:00:00Z"),
-            ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"),
+            ("alerts", "alert", "these alerts are active: A", "2026-03-04T11:00:00Z"),
         ),
     ]
     found = headline(nodes, LockContent(), NOW)
@@ -38,9 +38,11 @@ def test_the_headline_says_since_when_every_waiting_node_has_been_refused() -> N
 
 
 def test_the_headline_shows_refusals_even_if_the_lock_could_not_be_read() -> None:
-    found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], Unknown("403"), NOW)
+    found = headline(
+        [waiting("n1", ("alerts", "alert", "these alerts are active: A", "2026-03-04T11:00:00Z"))], Unknown("403"), NOW
+    )
     assert found is not None
-    assert found.why == "No reboot will start: active: A (n1, gate alerts)"
+    assert found.why == "No reboot will start: these alerts are active: A (n1, gate alerts)"
 
 
 def test_the_headline_shows_three_reasons_and_counts_the_remaining_reasons() -> None:
@@ -64,10 +66,12 @@ def test_the_headline_ignores_an_unreadable_annotation_with_refusals() -> None:
 
 
 def test_the_headline_says_how_long_the_wait_has_lasted_and_fits_the_terminal() -> None:
-    found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], LockContent(), NOW)
+    found = headline(
+        [waiting("n1", ("alerts", "alert", "these alerts are active: A", "2026-03-04T11:00:00Z"))], LockContent(), NOW
+    )
     assert found is not None
     assert headline_text(found, NOW).splitlines() == [
-        "No reboot will start: active: A (n1, gate alerts). This has lasted for 1h.",
+        "No reboot will start: these alerts are active: A (n1, gate alerts). This has lasted for 1h.",
         "What would change it:",
         "  Resolve the named alert, or ignore it with --alert-filter-regexp.",
     ]

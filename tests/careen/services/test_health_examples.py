@@ -166,4 +166,6 @@ async def test_an_invalid_prometheus_answer_is_unknown(
     answer: str, timestamps: str | None, started: list[Answers]
 ) -> None:
     started.append(Answers(answer, timestamps=timestamps if timestamps is not None else ""))
-    assert (await verdict(str(CEPH), started[0]) or "").startswith("cannot tell whether a health query holds: ceph")
+    assert (await verdict(str(CEPH), started[0]) or "").startswith(
+        "careen cannot tell whether a health query holds: ceph"
+    )

@@ -59,8 +59,8 @@ MUTANTS = (
     Mutant(
         "The gate bound-pods permits the drain when it cannot read the owners of the pods",
         _GATES + "bound_pods.py:ask",
-        'return _no(Code.OWNERS_UNKNOWN, f"cannot tell',
-        'return None and _no(Code.OWNERS_UNKNOWN, f"cannot tell',
+        'return _no(Code.OWNERS_UNKNOWN, f"careen cannot tell',
+        'return None and _no(Code.OWNERS_UNKNOWN, f"careen cannot tell',
     ),
     Mutant(
         "A workload that binds its pods to another node blocks this node's drain",
@@ -71,8 +71,8 @@ MUTANTS = (
     Mutant(
         "If the Nodes cannot be listed, the other nodes count as up",
         _GATES + "budgets.py:ask",
-        'return _no(Code.FLEET_UNKNOWN, f"cannot tell which',
-        'return None and _no(Code.FLEET_UNKNOWN, f"cannot tell which',
+        'return _no(Code.FLEET_UNKNOWN, f"careen cannot tell which',
+        'return None and _no(Code.FLEET_UNKNOWN, f"careen cannot tell which',
     ),
     Mutant(
         "One node more than the concurrency may be down",
@@ -113,8 +113,8 @@ MUTANTS = (
     Mutant(
         "A holder that is missing from the list of Nodes does not count as down",
         _GATES + "budgets.py:others_down",
-        'down.update(dict.fromkeys(content.holders, "holds a claim"))',
-        'down.update({each.name: "holds a claim" for each in fleet.nodes if each.name in content.holders})',
+        'down.update({name: f"{name} holds a claim" for name in content.holders})',
+        "down.update({name: name for name in content.holders if any(name == each.name for each in fleet.nodes)})",
     ),
     Mutant(
         "A node counts itself as down",
@@ -209,7 +209,7 @@ MUTANTS = (
     Mutant(
         "The gate dry-run permits the drain when no eviction could be tried",
         _GATES + "dry_run.py:ask",
-        'return _no(Code.EVICTIONS_UNKNOWN, "evictions that could not be tried: " + _list(refused))',
+        'return _no(Code.EVICTIONS_UNKNOWN, "these dry-run evictions could not be made: " + _list(refused))',
         "return None",
     ),
     Mutant(
@@ -227,8 +227,8 @@ MUTANTS = (
     Mutant(
         "The gate foreign-coordinator permits the reboot when it cannot search the cluster",
         _GATES + "foreign_coordinator.py:ask",
-        'return _no(f"cannot tell',
-        'return None and _no(f"cannot tell',
+        'return _no(f"careen cannot tell',
+        'return None and _no(f"careen cannot tell',
     ),
     Mutant(
         "careen's own cordon counts as a foreign cordon and stops the reboot",

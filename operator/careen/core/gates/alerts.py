@@ -29,12 +29,12 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if isinstance(active, (Unknown, NotAsked)):
         return _no(
             Code.ALERTS_UNKNOWN,
-            f"the alerts are not known: {active.why}",
+            f"careen cannot tell which alerts are active: {active.why}",
         )
     names = sorted({alert.name for alert in active if blocks(alert, policy)})
     if not names:
         return None
-    return _no(Code.ALERT, f"active: {first_few(names)}")
+    return _no(Code.ALERT, f"these alerts are active: {first_few(names)}")
 
 
 def blocks(alert: Alert, policy: AlertPolicy) -> bool:

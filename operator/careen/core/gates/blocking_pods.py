@@ -36,11 +36,12 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if not blocking:
         return None
     blocking.sort(key=lambda pair: (pair[0].title, pair[1].selector.text, pair[1].name))
-    titles = {pod.uid: pod.title for pod, _ in blocking}
+    pods_by_uid = {pod.uid: pod.title for pod, _ in blocking}
+    pod_names, selector = first_few(list(pods_by_uid.values()), 1), described(blocking[0][1])
     return Refusal(
         gate=GATE.name,
         code=Code.BLOCKING_POD,
-        sentence=f"{first_few(list(titles.values()), 1)} matches {described(blocking[0][1])}",
+        sentence=f"{pod_names} matches {selector}",
         longest_seconds=shortest(rule for _, rule in blocking),
     )
 

@@ -53,12 +53,13 @@ def _refusal(rule: BlockingPods, pods: tuple[PlacedPod, ...], situation: Situati
         pods = tuple(pod for pod in pods if pod.node in members)
     if not pods:
         return None
-    titles = [f"{pod.title}{f' on {pod.node}' if pod.node else ''}" for pod in sorted(pods, key=_by_name)]
-    where = f"; it forbids the reboot of every node {_of_group(rule, situation) if is_group else 'of the cluster'}"
+    titles = [f"{pod.title} on {pod.node}" if pod.node else pod.title for pod in sorted(pods, key=_by_name)]
+    pod_names, selector = first_few(titles, 1), described(rule)
+    of_these_nodes = _of_group(rule, situation) if is_group else "of the cluster"
     return Refusal(
         gate=GATE.name,
         code=Code.BLOCKING_POD,
-        sentence=f"{first_few(titles, 1)} matches {described(rule)}{where}",
+        sentence=f"{pod_names} matches {selector}; such a pod forbids the reboot of every node {of_these_nodes}",
         is_of_cluster=not is_group,
         longest_seconds=shortest([rule]),
     )
@@ -76,7 +77,7 @@ def _members(rule: BlockingPods, situation: Situation) -> frozenset[str] | Refus
     if value is None:
         return frozenset({own.name})
     if not isinstance(fleet, Fleet):
-        sentence = f"the group of this node by {rule.group} is not known: {fleet.why}"
+        sentence = f"careen cannot tell which nodes have the same label {rule.group} as this node: {fleet.why}"
         return Refusal(gate=GATE.name, code=Code.FLEET_UNKNOWN, sentence=sentence)
     return frozenset({own.name, *(node.name for node in fleet.nodes if node.labels.get(rule.group) == value)})
 

@@ -36,7 +36,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if not suspects:
         return None
     if not isinstance(owners, tuple):
-        return _no(Code.OWNERS_UNKNOWN, f"cannot tell whether owners bind their pods to this node: {owners.why}")
+        return _no(Code.OWNERS_UNKNOWN, f"careen cannot tell whether owners bind their pods to this node: {owners.why}")
     binding = {owner.uid: owner.title for owner in owners if owner.bound_to == situation.node.name}
     bound = [pod for pod in suspects if pod.owner_uid in binding]
     return _no(Code.BOUND_POD, _sentence(bound, binding)) if bound else None
@@ -45,9 +45,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 def _sentence(bound: list[PodView], binding: dict[str, str]) -> str:
     pods = sorted(f"{pod.title} ({binding[pod.owner_uid]})" for pod in bound)
     return (
-        "spec.nodeName binds pods to this node, where they come back whenever they are evicted: "
-        f"{first_few(pods)}; "
-        f"--pods-bound-to-node=stay leaves them here"
+        f"spec.nodeName binds these pods to this node, so they return after each eviction: {first_few(pods)}; "
+        "--pods-bound-to-node=stay leaves such pods on the node"
     )
 
 

@@ -37,18 +37,17 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if not isinstance(content, LockContent):
         return None  # the gate `hold` refuses such a lock
     if not isinstance(fleet, Fleet):
-        return _no(Code.FLEET_UNKNOWN, f"cannot tell which nodes are down: {fleet.why}")
+        return _no(Code.FLEET_UNKNOWN, f"careen cannot tell which nodes are down: {fleet.why}")
     down = others_down(situation.node.name, content, fleet, count_cordoned=situation.policy.count_cordoned)
     most = limit(content, situation.policy.concurrency)
     if len(down) + 1 > most:
         holders = [name for name in content.holders if name != situation.node.name]
         if len(holders) >= most:
-            return _no(
-                Code.LIMIT_REACHED,
-                f"{_list(holders)} hold{'s' if len(holders) == 1 else ''} a claim; the limit is {most}",
-            )
+            verb = "holds" if len(holders) == 1 else "hold"
+            return _no(Code.LIMIT_REACHED, f"{_list(holders)} {verb} a claim; the limit of claims is {most}")
         return _no(
-            Code.NODES_DOWN, f"{_reasons(down)}; with this node {len(down) + 1} would be down; the limit is {most}"
+            Code.NODES_DOWN,
+            f"{_list(down.values())}; with this node {len(down) + 1} nodes would be down; the limit is {most}",
         )
     return (
         _group_refusal(situation, content, fleet, down)
@@ -58,18 +57,19 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned: bool = True) -> dict[str, str]:
-    """Return the names of the other nodes that are down or about to go down, each with the reason."""
+    """Return the names of the other nodes that are down or about to go down, each with a sentence that says why."""
     down: dict[str, str] = {}
     for node in fleet.nodes:
         if works(node):
-            down[node.name] = "was taken down by careen"
+            down[node.name] = f"{node.name} was taken down by careen"
         elif not node.ready:
-            down[node.name] = "is not ready"
+            down[node.name] = f"{node.name} is not ready"
         elif node.unschedulable and not cordons.is_foreign(node):
-            down[node.name] = "is still cordoned by careen"
+            down[node.name] = f"{node.name} is still cordoned by careen"
         elif node.unschedulable and count_cordoned:
-            down[node.name] = f"is cordoned by {cordons.foreign_author(node)}, not by careen"
-    down.update(dict.fromkeys(content.holders, "holds a claim"))
+            not_careen = cordons.foreign_author(node)
+            down[node.name] = f"{node.name} is cordoned by {not_careen}, not by careen"
+    down.update({name: f"{name} holds a claim" for name in content.holders})
     down.pop(own, None)
     return dict(sorted(down.items()))
 
@@ -96,10 +96,10 @@ def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, dow
     labelled = {node.name: set(groups(node, situation.policy)) for node in fleet.nodes}
     for entry in content.entries:
         labelled.setdefault(entry.node, set()).update(entry.groups)
-    for group, (most, told) in sorted(_limits(situation, fleet).items()):
-        members = {name: why for name, why in down.items() if group in labelled.get(name, ()) or name in nameless}
+    for group, (most, allowed) in sorted(_limits(situation, fleet).items()):
+        members = [why for name, why in down.items() if group in labelled.get(name, ()) or name in nameless]
         if len(members) + 1 > most:
-            return _no(Code.BUDGET_SPENT, f"{_reasons(members)}; the budget {group} allows {told}")
+            return _no(Code.BUDGET_SPENT, f"{_list(members)}; the budget {group} allows {allowed}")
     return None
 
 
@@ -159,12 +159,8 @@ def _quorum_refusal(situation: Situation, content: LockContent, fleet: Fleet) ->
     )
 
 
-def _reasons(down: dict[str, str]) -> str:
-    return _list([f"{name} {why}" for name, why in down.items()])
-
-
-def _list(names: Iterable[str]) -> str:
-    return first_few(list(names))
+def _list(texts: Iterable[str]) -> str:
+    return first_few(list(texts))
 
 
 def _no(code: Code, sentence: str) -> Refusal:

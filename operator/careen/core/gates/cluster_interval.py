@@ -31,9 +31,9 @@ def ask(situation: Situation, when: When) -> Refusal | None:
     if not isinstance(content, LockContent):
         return None  # the gate `hold` refuses such a lock
     interval = span(situation.policy.cluster_interval_seconds)
-    if before := _before_us(situation, content, when):
-        # Whether it reboots is not known: a person may keep it down.
-        return _no(f"{before} holds a claim and goes first; if that node reboots, {interval} must pass afterwards")
+    if holder := _before_us(situation, content, when):
+        # Whether the holder reboots is not known: a person may keep that node down.
+        return _no(f"{holder} holds a claim and goes first; if that node reboots, {interval} must pass afterwards")
     again = ends(content, situation.policy, situation.server_now)
     if again is None or situation.server_now >= again:
         return None

@@ -28,7 +28,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
         return None
     failing = situation.seen.readyz
     if isinstance(failing, (Unknown, NotAsked)):
-        return _no(Code.READYZ_UNKNOWN, f"cannot tell whether the API server and etcd are ready: {failing.why}")
+        return _no(Code.READYZ_UNKNOWN, f"careen cannot tell whether the API server and etcd are ready: {failing.why}")
     if not failing:
         return None
     return _no(Code.CONTROL_PLANE_NOT_READY, f"the API server is not ready: {', '.join(failing)}")

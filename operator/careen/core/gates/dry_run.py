@@ -38,7 +38,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if isinstance(answers, (Unknown, NotAsked)):
         return _no(
             Code.EVICTIONS_UNKNOWN,
-            f"the evictions could not be tried: {answers.why}",
+            f"the dry-run evictions could not be made: {answers.why}",
         )
     policy = situation.policy.drain
     refused = [
@@ -48,8 +48,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
         return None
     told = [each for each in refused if each[1].answer is not Evictable.UNKNOWN]
     if not told:
-        return _no(Code.EVICTIONS_UNKNOWN, "evictions that could not be tried: " + _list(refused))
-    return _no(Code.EVICTION_REFUSED, "evictions refused in a dry run: " + _list(told))
+        return _no(Code.EVICTIONS_UNKNOWN, "these dry-run evictions could not be made: " + _list(refused))
+    return _no(Code.EVICTION_REFUSED, "these dry-run evictions were refused: " + _list(told))
 
 
 ALLOWED = DryRunAnswer(answer=Evictable.ALLOWED)

@@ -23,7 +23,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     foreign = situation.seen.foreign
     if isinstance(foreign, (Unknown, NotAsked)):
         why = foreign.why if isinstance(foreign, Unknown) else "no agent has searched for other coordinators"
-        return _no(f"cannot tell whether another reboot coordinator works here: {why}")
+        return _no(f"careen cannot tell whether another reboot coordinator works in this cluster: {why}")
     return _no("; ".join(foreign)) if foreign else None
 
 

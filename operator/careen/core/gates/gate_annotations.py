@@ -32,13 +32,16 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 def refusal_of(node: NodeView, of_cluster: Mapping[str, str]) -> Refusal | None:
     """Return the refusal for the gate annotations of the Node and of the DaemonSet (`of_cluster`). Return None if there
     are none."""
-    gates = [*_described(gates_among(node.annotations), ""), *_described(of_cluster, " for the whole cluster")]
+    gates = [
+        *((f"gate {name}", reason) for name, reason in _described(gates_among(node.annotations))),
+        *((f"gate {name} for the whole cluster", reason) for name, reason in _described(of_cluster)),
+    ]
     if not gates:
         return None
-    names = [name for name, _ in gates[_MOST_REASONS:]]
-    more = f"; and {', '.join(names)}" if names else ""
-    sentence = f"{'; '.join(f'{name}{reason}' for name, reason in gates[:_MOST_REASONS])}{more}"
-    return Refusal(gate=GATE.name, code=Code.GATE_ANNOTATION, sentence=sentence)
+    clauses = [f"{gate}: {reason}" if reason else f"{gate} gives no reason" for gate, reason in gates[:_MOST_REASONS]]
+    if further_gates := ", ".join(gate for gate, _ in gates[_MOST_REASONS:]):
+        clauses.append(f"and {further_gates}")
+    return Refusal(gate=GATE.name, code=Code.GATE_ANNOTATION, sentence="; ".join(clauses))
 
 
 def gates_among(annotations: Mapping[str, str]) -> dict[str, str]:
@@ -46,13 +49,11 @@ def gates_among(annotations: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in annotations.items() if key.startswith(keys.GATE_PREFIX)}
 
 
-def _described(gates: Mapping[str, str], where: str) -> list[tuple[str, str]]:
-    """Return the name and the reason of each gate annotation, sorted by name."""
+def _described(gates: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the name and the reason of each gate annotation, sorted by name. The reason is empty if the annotation
+    gives none."""
     return [
-        (
-            f"gate {short(key.removeprefix(keys.GATE_PREFIX), _LONGEST_REASON)}{where}",
-            f": {short(value.strip(), _LONGEST_REASON)}" if value.strip() else ", no reason given",
-        )
+        (short(key.removeprefix(keys.GATE_PREFIX), _LONGEST_REASON), short(value.strip(), _LONGEST_REASON))
         for key, value in sorted(gates.items())
     ]
 

@@ -29,13 +29,12 @@ def halted_because(content: LockContent, *, besides: str = "") -> str:
     failed = [entry for entry in content.failed if entry.node != besides]
     if not failed:
         return ""
-    told = first_few([f"{entry.node} failed ({entry.failed})" for entry in failed])
+    failures = first_few([f"{entry.node} failed ({entry.failed})" for entry in failed])
     name = failed[0].node
-    keeps = "keeps its claim" if len(failed) == 1 else "keep their claims"
-    return (
-        f"{told} and {keeps}, so the roll-out halts: repair the node and `careen retry {name}`, "
-        f"or `careen lock release {name}`"
-    )
+    remedy = f"repair the node and run `careen retry {name}`, or run `careen lock release {name}`"
+    if len(failed) == 1:
+        return f"{failures} and keeps its claim, so the roll-out halts: {remedy}"
+    return f"{failures} and keep their claims, so the roll-out halts: {remedy}"
 
 
 GATE = Gate(

@@ -49,7 +49,8 @@ def _refusal(query: HealthQuery, answer: Sequence[Sample] | Unknown | None, now:
         return _unknown(f"{query.name}: {(answer or NOT_ASKED).why}")
     matching = [sample for sample in answer if all(matcher.holds(sample.labels) for matcher in query.matchers)]
     if not matching:
-        return _unknown(f"{query.name}: no sample{' matches the labels' if answer else ''}")
+        why = "no sample matches the labels of the query" if answer else "the query returned no sample"
+        return _unknown(f"{query.name}: {why}")
     for sample in matching:
         if why := _why_unusable(sample, query, now):
             return _unknown(f"{query.name}{_labels(sample)}: {why}")
@@ -60,7 +61,7 @@ def _refusal(query: HealthQuery, answer: Sequence[Sample] | Unknown | None, now:
     return Refusal(
         gate=GATE.name,
         code=Code.HEALTH_QUERY,
-        sentence=f"{query.name}{_labels(bad[0])} is {values}; it must be {query.condition}",
+        sentence=f"{query.name}{_labels(bad[0])} is {values}; the value must be {query.condition}",
     )
 
 
@@ -83,7 +84,7 @@ def _labels(sample: Sample) -> str:
 
 def _unknown(why: str) -> Refusal:
     return Refusal(
-        gate=GATE.name, code=Code.HEALTH_UNKNOWN, sentence=f"cannot tell whether a health query holds: {why}"
+        gate=GATE.name, code=Code.HEALTH_UNKNOWN, sentence=f"careen cannot tell whether a health query holds: {why}"
     )
 
 

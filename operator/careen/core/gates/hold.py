@@ -46,7 +46,7 @@ def held_because(node: NodeView, now: datetime) -> str:
     until = until_of(text)
     if until is not None and until <= now:
         return ""
-    return f"held: {short(text.strip())}" if text.strip() else "held by a person, no reason given"
+    return f"held: {short(text.strip())}" if text.strip() else "the node is held by a person who gave no reason"
 
 
 def until_of(text: str) -> datetime | None:

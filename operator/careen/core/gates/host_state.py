@@ -16,12 +16,13 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     too."""
     seen = situation.seen
     if seen.need.answer is NeedAnswer.UNKNOWN:
-        return _no(Code.NEED_UNKNOWN, f"cannot tell whether the host asks for a reboot: {seen.need.detail}")
+        return _no(Code.NEED_UNKNOWN, f"careen cannot tell whether the host asks for a reboot: {seen.need.detail}")
     if isinstance(seen.boot_id, Unknown):
         return _no(Code.BOOT_ID_UNKNOWN, f"the boot id cannot be read: {seen.boot_id.why}")
     if isinstance(seen.clock_skew_seconds, Unknown):
         return _no(
-            Code.CLOCK_SKEW, f"the clock cannot be compared with the API server's: {seen.clock_skew_seconds.why}"
+            Code.CLOCK_SKEW,
+            f"the host's clock cannot be compared with the API server's clock: {seen.clock_skew_seconds.why}",
         )
     if abs(seen.clock_skew_seconds) > situation.policy.clock_skew_limit_seconds:
         direction = "ahead of" if seen.clock_skew_seconds > 0 else "behind"

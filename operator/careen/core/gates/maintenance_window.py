@@ -37,12 +37,10 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
             gate=GATE.name,
             code=Code.NO_WINDOW,
             sentence="no window of --windows selects this node, and --reboot-days, --start-time and --end-time "
-            "set none",
+            "set no window",
         )
     # The sentence has no time of day: the agent would patch the Node with each change.
-    return Refusal(
-        gate=GATE.name, code=Code.OUTSIDE_WINDOW, sentence=f"outside the maintenance window{_described(windows)}"
-    )
+    return Refusal(gate=GATE.name, code=Code.OUTSIDE_WINDOW, sentence=_are_closed(windows))
 
 
 def _own_labels(situation: Situation) -> dict[str, str]:
@@ -63,9 +61,11 @@ def is_waived(node: NodeView, now: datetime) -> bool:
     return request is not None and request.is_now and standing(request, now=now, boot=node.boot_id) is Standing.STANDS
 
 
-def _described(windows: Sequence[NamedWindow]) -> str:
-    told = first_few([describe(each) for each in windows], _MOST_TOLD, separator="; ")
-    return f"{'s' if len(windows) > 1 else ''} {told}"
+def _are_closed(windows: Sequence[NamedWindow]) -> str:
+    described = first_few([describe(each) for each in windows], _MOST_TOLD, separator="; ")
+    if len(windows) == 1:
+        return f"the maintenance window is closed: {described}"
+    return f"the maintenance windows are closed: {described}"
 
 
 def describe(window: NamedWindow) -> str:
@@ -74,7 +74,8 @@ def describe(window: NamedWindow) -> str:
     named = f"{window.name} ({opens})" if window.name else opens
     if not window.excluded:
         return named
-    return f"{named} except on {first_few([_dates(each) for each in window.excluded], _MOST_TOLD)}"
+    excluded_dates = first_few([_dates(each) for each in window.excluded], _MOST_TOLD)
+    return f"{named} except on {excluded_dates}"
 
 
 def _daily(window: Window) -> str:

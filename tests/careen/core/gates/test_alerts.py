@@ -56,4 +56,4 @@ def test_the_refusal_lists_each_alert_once() -> None:
     active = tuple(Alert(name=name) for name in ("D", "A", "B", "A", "C"))
     refused = alerts.ask(a_situation(policy=a_policy(alerts=AlertPolicy()), alerts=active), When.READY)
     assert refused is not None
-    assert refused.sentence == "active: A, B, C and 1 more"
+    assert refused.sentence == "these alerts are active: A, B, C and 1 more"

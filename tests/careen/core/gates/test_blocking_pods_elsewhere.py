@@ -48,19 +48,19 @@ def refused(*rules: BlockingPods, node: Any = None, when: When = When.READY, **c
         pytest.param(
             (pod("n3", "backup"),),
             "n1",
-            "shop/p on n3 matches app=backup (backup); it forbids the reboot of every node of the cluster",
+            "shop/p on n3 matches app=backup (backup); such a pod forbids the reboot of every node of the cluster",
             id="a pod on any node blocks the whole cluster",
         ),
         pytest.param(
             (pod("", "backup"),),
             "n1",
-            "shop/p matches app=backup (backup); it forbids the reboot of every node of the cluster",
+            "shop/p matches app=backup (backup); such a pod forbids the reboot of every node of the cluster",
             id="a pod that is not scheduled yet blocks the whole cluster",
         ),
         pytest.param(
             (pod("n2", "db", "b"), pod("n1", "db", "a"), pod("n3", "db")),
             "n1",
-            f"shop/a on n1 and 1 more matches app=db (db); it forbids the reboot of every node with {POOL}=a",
+            f"shop/a on n1 and 1 more matches app=db (db); such a pod forbids the reboot of every node with {POOL}=a",
             id="a pod on another node of the same group",
         ),
         pytest.param(
@@ -75,7 +75,7 @@ def refused(*rules: BlockingPods, node: Any = None, when: When = When.READY, **c
         pytest.param(
             (pod("n4", "db"),),
             "n4",
-            f"shop/p on n4 matches app=db (db); it forbids the reboot of every node without {POOL}",
+            f"shop/p on n4 matches app=db (db); such a pod forbids the reboot of every node without {POOL}",
             id="this node and the pod's node both lack the group's label",
         ),
     ],

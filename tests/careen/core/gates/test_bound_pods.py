@@ -65,10 +65,10 @@ def test_the_refusal_lists_the_pods_with_owners_and_the_setting() -> None:
     )
     assert refused is not None
     assert refused.sentence == (
-        "spec.nodeName binds pods to this node, where they come back whenever they are evicted: shop/web-0 "
+        "spec.nodeName binds these pods to this node, so they return after each eviction: shop/web-0 "
         "(ReplicaSet shop/web), "
         "shop/web-1 (ReplicaSet shop/web), shop/web-2 (ReplicaSet shop/web) and 2 more; "
-        "--pods-bound-to-node=stay leaves them here"
+        "--pods-bound-to-node=stay leaves such pods on the node"
     )
 
 

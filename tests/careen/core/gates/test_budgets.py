@@ -255,8 +255,8 @@ def test_the_refusal_explains_why_each_node_is_down() -> None:
     assert refused is not None
     assert (
         refused.sentence
-        == "n2 is not ready, n3 is cordoned by somebody, not by careen; with this node 3 would be down; the limit "
-        "is 1"
+        == "n2 is not ready, n3 is cordoned by somebody, not by careen; with this node 3 nodes would be down; the "
+        "limit is 1"
     )
 
 

@@ -21,12 +21,12 @@ from tests.careen.core.builders import a_node, a_situation
         (
             Unknown("it did not answer"),
             Code.READYZ_UNKNOWN,
-            "cannot tell whether the API server and etcd are ready: it did not answer",
+            "careen cannot tell whether the API server and etcd are ready: it did not answer",
         ),
         (
             NOT_ASKED,
             Code.READYZ_UNKNOWN,
-            "cannot tell whether the API server and etcd are ready: not read in this round of the agent's loop",
+            "careen cannot tell whether the API server and etcd are ready: not read in this round of the agent's loop",
         ),
     ],
 )

@@ -60,10 +60,13 @@ def test_a_refused_dry_run_outweighs_a_dry_run_without_an_answer() -> None:
     }
     refused = dry_run.ask(a_situation(pods=(a_pod("a"), a_pod("b")), evictability=given), When.CLAIMED)
     assert refused is not None
-    assert (refused.code, refused.sentence) == (Code.EVICTION_REFUSED, "evictions refused in a dry run: shop/b (words)")
+    assert (refused.code, refused.sentence) == (
+        Code.EVICTION_REFUSED,
+        "these dry-run evictions were refused: shop/b (words)",
+    )
 
 
 def test_the_refusal_of_the_dry_run_quotes_the_servers_message() -> None:
     refused = dry_run.ask(a_situation(pods=PODS, evictability=answers(Evictable.BUDGET)), When.CLAIMED)
     assert refused is not None
-    assert refused.sentence == "evictions refused in a dry run: shop/a (words)"
+    assert refused.sentence == "these dry-run evictions were refused: shop/a (words)"

@@ -105,7 +105,7 @@ OURS = a_marked_node(a_progress(Phase.FAILED, claim="", boot_left="", is_cordone
 )
 def test_a_setting_decides_whether_a_foreign_cordon_counts_as_down(other: NodeView, counts: bool, word: str) -> None:
     down = budgets.others_down("n1", LockContent(), a_fleet(a_node("n1"), other), count_cordoned=counts)
-    assert down == ({"n2": word} if word else {})
+    assert down == ({"n2": f"n2 {word}"} if word else {})
 
 
 def test_the_refusal_says_why_the_node_counts_as_down() -> None:

@@ -30,7 +30,7 @@ def sentence(node: dict[str, str], cluster: dict[str, str] | None = None) -> str
         ({}, {}, None),
         ({keys.HOLD: "x", "careen.dev/gates.x": "x", "example.com/gate.x": "x"}, {}, None),
         ({BACKUP: "nightly dump"}, {}, "gate backup: nightly dump"),
-        ({BACKUP: " "}, {}, "gate backup, no reason given"),
+        ({BACKUP: " "}, {}, "gate backup gives no reason"),
         ({}, {DB: "failover"}, "gate db for the whole cluster: failover"),
         ({DB: "b", BACKUP: "a"}, {BACKUP: "c"}, "gate backup: a; gate db: b; gate backup for the whole cluster: c"),
         ({"careen.dev/gate.": "x"}, {}, "gate : x"),

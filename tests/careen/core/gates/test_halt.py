@@ -35,23 +35,23 @@ def test_the_failure_of_another_node_refuses_the_reboot(content: LockContent | s
         (
             ("n3",),
             (
-                "n3 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and `careen "
-                "retry n3`, or `careen lock release n3`"
+                "n3 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and run "
+                "`careen retry n3`, or run `careen lock release n3`"
             ),
         ),
         (
             ("n3", "n4"),
             (
                 "n3 failed (never-ready), n4 failed (never-ready) and keep their claims, so the roll-out halts: "
-                "repair the node and `careen retry n3`, or `careen lock release n3`"
+                "repair the node and run `careen retry n3`, or run `careen lock release n3`"
             ),
         ),
         (
             ("n3", "n4", "n5", "n6"),
             (
                 "n3 failed (never-ready), n4 failed (never-ready), n5 failed (never-ready) and 1 more and keep "
-                "their claims, so the roll-out halts: repair the node and `careen retry n3`, or `careen lock "
-                "release n3`"
+                "their claims, so the roll-out halts: repair the node and run `careen retry n3`, or run "
+                "`careen lock release n3`"
             ),
         ),
     ],

@@ -39,13 +39,13 @@ Answers = Mapping[str, tuple[Sample, ...] | Unknown]
         pytest.param(
             (CEPH,),
             {"ceph": (a_sample(1, job="ceph"),)},
-            "ceph (job=ceph) is 1; it must be == 0",
+            "ceph (job=ceph) is 1; the value must be == 0",
             id="the sample does not meet the condition",
         ),
         pytest.param(
             (CEPH,),
             {"ceph": (a_sample(), a_sample(2, node="b"), a_sample(1))},
-            "ceph (node=b) is 2 and 1 more; it must be == 0",
+            "ceph (node=b) is 2 and 1 more; the value must be == 0",
             id="two of three samples do not meet the condition",
         ),
         pytest.param(
@@ -54,7 +54,7 @@ Answers = Mapping[str, tuple[Sample, ...] | Unknown]
             "load is 0.95",
             id="two queries fail, and the message shows the first",
         ),
-        pytest.param((CEPH,), {"ceph": ()}, "ceph: no sample", id="the query returns no sample"),
+        pytest.param((CEPH,), {"ceph": ()}, "ceph: the query returned no sample", id="the query returns no sample"),
         pytest.param((CEPH,), {}, "ceph: not read in this round of the agent's loop", id="the query has no result"),
         pytest.param((CEPH,), {"ceph": Unknown("it is down")}, "ceph: it is down", id="Prometheus reports an error"),
         pytest.param((CEPH,), Unknown("no server"), "no server", id="no Prometheus is configured"),

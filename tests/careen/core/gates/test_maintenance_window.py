@@ -74,7 +74,7 @@ def test_a_label_changed_for_the_drain_does_not_change_the_nodes_window() -> Non
 def test_the_refusal_shows_the_window_without_the_current_time() -> None:
     refused = maintenance_window.ask(a_situation(policy=a_policy(window=FRIDAY_NIGHT), now=at(6, "21:00")), When.READY)
     assert refused is not None
-    assert refused.sentence == "outside the maintenance window fri 22:00–04:00 UTC"
+    assert refused.sentence == "the maintenance window is closed: fri 22:00–04:00 UTC"
 
 
 BATCH = NamedWindow(name="batch", opens=FRIDAY_NIGHT, nodes=Selector.parse("pool=batch"))
@@ -89,7 +89,7 @@ LUNCH = NamedWindow(name="lunch", opens=Window(start=time(12), end=time(13)), no
             {"pool": "batch"},
             Window(),
             at(6, "21:00"),
-            "outside the maintenance window batch (fri 22:00–04:00 UTC)",
+            "the maintenance window is closed: batch (fri 22:00–04:00 UTC)",
             id="its own window is closed, the flags' window is open",
         ),
         pytest.param({"pool": "batch", "tier": "a"}, Window(), at(4, "12:30"), None, id="one of two windows is open"),
@@ -97,14 +97,14 @@ LUNCH = NamedWindow(name="lunch", opens=Window(start=time(12), end=time(13)), no
             {"pool": "batch", "tier": "a"},
             OFFICE,
             at(4, "13:30"),
-            "outside the maintenance windows batch (fri 22:00–04:00 UTC); lunch (every day 12:00–13:00 UTC)",
+            "the maintenance windows are closed: batch (fri 22:00–04:00 UTC); lunch (every day 12:00–13:00 UTC)",
             id="two windows select the node, and both are closed",
         ),
         pytest.param(
             {},
             Window(),
             at(6, "22:00"),
-            "no window of --windows selects this node, and --reboot-days, --start-time and --end-time set none",
+            "no window of --windows selects this node, and --reboot-days, --start-time and --end-time set no window",
             id="no window selects the node",
         ),
         pytest.param({}, OFFICE, at(6, "12:00"), None, id="no window selects the node, the flags' window is open"),
@@ -112,7 +112,7 @@ LUNCH = NamedWindow(name="lunch", opens=Window(start=time(12), end=time(13)), no
             {},
             OFFICE,
             at(6, "22:00"),
-            "outside the maintenance window mon,tue,wed,thu,fri 09:00–17:00 UTC",
+            "the maintenance window is closed: mon,tue,wed,thu,fri 09:00–17:00 UTC",
             id="no window selects the node, the flags' window is closed",
         ),
     ],
@@ -143,4 +143,4 @@ def test_the_refusal_shows_cron_windows_and_excluded_dates_briefly() -> None:
     assert refused is not None
     dates = "2026-03-01..2026-03-02, 2026-03-02, 2026-03-03..2026-03-04 and 3 more"
     word = f"(cron 0 2 * * SUN for 1h30m UTC) except on {dates}"
-    assert refused.sentence == (f"outside the maintenance windows w0 {word}; w1 {word}; w2 {word} and 2 more")
+    assert refused.sentence == (f"the maintenance windows are closed: w0 {word}; w1 {word}; w2 {word} and 2 more")
