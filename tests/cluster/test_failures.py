@@ -105,7 +105,7 @@ def test_waiting_nodes_report_the_rebooting_node_and_when_its_reboot_began(story
     story.wait_for("the host was asked to reboot", lambda: stuck.failed_requests() > 0)
     story.need_reboot(others)
     story.wait_for("every other node waits", lambda: all(story.phase(host) == "Waiting" for host in others))
-    sentence = f"{stuck.name}, which was asked to reboot at"
+    sentence = f"{stuck.name} was asked to reboot at"
     story.wait_for(
         "every waiting node names the rebooting node",
         lambda: all(sentence in story.reason(host) for host in others),

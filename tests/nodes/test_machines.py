@@ -68,7 +68,7 @@ def test_a_machine_that_does_not_come_back_halts_the_roll_out(story: Story) -> N
     stops(story, machine)
     machine.power_off()
     story.wait_for(f"{machine.name} is not Ready", lambda: not story.node(machine).ready)
-    overdue = f"waits for {machine.name}, which was asked to reboot"
+    overdue = f"waits for overdue nodes: {machine.name} was asked to reboot"
     story.wait_for(
         "the waiting node reports that the other node is overdue",
         lambda: overdue in story.node(other).annotations.get("careen.dev/reason", ""),

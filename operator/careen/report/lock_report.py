@@ -29,7 +29,7 @@ def lock_sentence(state: LockState, now: datetime) -> str:
     parts = [_held(state, now)]
     if state.is_paused:
         parts.insert(0, f"PAUSED by a person{f': {state.pause_reason}' if state.pause_reason else ''}")
-    if late := overdue.clauses(overdue.holders_overdue(state)):
+    if late := overdue.sentences(overdue.holders_overdue(state)):
         parts.insert(0, f"OVERDUE: {late}")
     if halted := halted_because(state):
         parts.insert(0, f"HALTED: {halted}")

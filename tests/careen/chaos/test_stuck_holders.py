@@ -61,7 +61,9 @@ async def a_reboot_that_never_happens(shape: Shape) -> World:
         # A third of the deadline, a pause of the first in line, and a look of the others.
         took = await until(
             world,
-            lambda: all(f"waits for {stuck}, which was asked to reboot at" in reason(world, name) for name in others),
+            lambda: all(
+                f"waits for overdue nodes: {stuck} was asked to reboot at" in reason(world, name) for name in others
+            ),
             120.0,
         )
         assert took >= 30.0

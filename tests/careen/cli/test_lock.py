@@ -194,7 +194,7 @@ def test_lock_release_with_an_unreadable_lock_asks_no_question(desk: Desk) -> No
     desk.node("n3", "Draining")
     desk.lock("what?")
     result = desk.run("lock", "release", "n3", stdin="y\n")
-    assert "the lock cannot be understood (its text is not JSON), so no reboot may start;" in result.output
+    assert "the lock cannot be understood (the text of the lock is not JSON), so no reboot may start;" in result.output
     assert "Free the claim anyway?" not in result.output
 
 
@@ -204,7 +204,7 @@ def test_lock_commands_do_not_overwrite_an_unreadable_lock(desk: Desk, command: 
     desk.lock("what?")
     result = desk.run("lock", *command)
     assert result.exit_code == 1
-    assert "the lock cannot be understood (its text is not JSON), so no reboot may start;" in result.output
+    assert "the lock cannot be understood (the text of the lock is not JSON), so no reboot may start;" in result.output
     assert desk.lock_text() == "what?"
 
 

@@ -128,11 +128,12 @@ def test_status_finds_the_lock_on_kureds_daemonset(desk: Desk) -> None:
 def test_status_says_that_no_node_may_start_with_an_unreadable_lock(desk: Desk) -> None:
     desk.lock("what?")
     assert desk.ok("status").startswith(
-        "Lock: cannot be understood (its text is not JSON), so no reboot may start; `careen lock show` prints the lock."
+        "Lock: cannot be understood (the text of the lock is not JSON), so no reboot may start; `careen lock show` "
+        "prints the lock."
     )
     lock = desk.json("status")["lock"]
     assert {key for key in lock if lock[key] is not None} == {"state", "why", "raw"}
-    assert (lock["state"], lock["why"], lock["raw"]) == ("garbage", "its text is not JSON", "what?")
+    assert (lock["state"], lock["why"], lock["raw"]) == ("garbage", "the text of the lock is not JSON", "what?")
 
 
 def test_status_shows_the_hold_of_an_idle_node(desk: Desk) -> None:

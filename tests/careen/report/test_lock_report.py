@@ -29,7 +29,7 @@ KUREDS = Entry(node="n9")
             LockContent(entries=(replace(N3, failed="never-ready"),), max_owners=3),
             (
                 "HALTED: n3 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and "
-                "`careen retry n3`, or `careen lock release n3`; 1 of 3 claims held by n3 (4m12s)"
+                "run `careen retry n3`, or run `careen lock release n3`; 1 of 3 claims held by n3 (4m12s)"
             ),
         ),
         (
@@ -37,7 +37,7 @@ KUREDS = Entry(node="n9")
                 entries=(replace(N3, overdue=Overdue(phase="Rebooting", since="2026-03-04T12:00:10Z")),), max_owners=1
             ),
             (
-                "OVERDUE: n3, which was asked to reboot at 2026-03-04 12:00 UTC and has not come back; 1 of 1 "
+                "OVERDUE: n3 was asked to reboot at 2026-03-04 12:00 UTC and has not come back; 1 of 1 "
                 "claims held by n3 (4m12s)"
             ),
         ),
@@ -47,8 +47,11 @@ KUREDS = Entry(node="n9")
             "PAUSED by a person: freeze; 1 of 1 claims held by n3 (4m12s)",
         ),
         (
-            Garbage("its text is not JSON"),
-            "cannot be understood (its text is not JSON), so no reboot may start; `careen lock show` prints the lock",
+            Garbage("the text of the lock is not JSON"),
+            (
+                "cannot be understood (the text of the lock is not JSON), so no reboot may start; `careen lock show` "
+                "prints the lock"
+            ),
         ),
         (Unknown("403"), "could not be read: 403"),
     ],

@@ -49,11 +49,11 @@ def test_why_says_which_gates_are_asked_only_when_the_node_holds_a_claim() -> No
 
 
 def test_why_shows_an_unreadable_lock_before_the_agent_reports_it() -> None:
-    first = gate_answers(story(Phase.WAITING, Garbage("its text is not JSON")))[0]
+    first = gate_answers(story(Phase.WAITING, Garbage("the text of the lock is not JSON")))[0]
     assert (first.answer, first.code, first.sentence) == (
         Answer.WILL_REFUSE,
         Code.LOCK_GARBAGE,
-        "the lock's content cannot be understood: its text is not JSON",
+        "the lock's content cannot be understood: the text of the lock is not JSON",
     )
 
 
@@ -155,7 +155,7 @@ def test_why_marks_a_node_that_an_autoscaler_removes() -> None:
         taints=(Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule"),),
     )
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=Unknown("403"), now=NOW))
-    assert text.startswith("n1 is Idle: the cluster autoscaler is removing this node, so careen leaves it alone")
+    assert text.startswith("n1 is Idle: the cluster autoscaler is removing this node, so careen leaves the node alone")
 
 
 @pytest.mark.parametrize(

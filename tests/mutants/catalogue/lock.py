@@ -146,13 +146,13 @@ MUTANTS = (
     Mutant(
         "Text that is not JSON is parsed as an empty lock",
         _CONTENT + "parse",
-        'return Garbage("its text is not JSON")',
+        'return Garbage("the text of the lock is not JSON")',
         "return LockContent()",
     ),
     Mutant(
         "A JSON object without `nodeID` and `locks` is parsed as an empty lock",
         _CONTENT + "parse",
-        'return Garbage("its JSON has neither nodeID nor locks")',
+        'return Garbage("the lock has neither nodeID nor locks")',
         "return LockContent()",
     ),
     Mutant(

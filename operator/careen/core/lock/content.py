@@ -142,11 +142,11 @@ def parse(content: str | None) -> LockContent | Garbage:
         return LockContent()
     record = json_of(content)
     if record is None and content.strip() != "null":
-        return Garbage("its text is not JSON")
+        return Garbage("the text of the lock is not JSON")
     if not isinstance(record, dict):
-        return Garbage("its text is not a JSON object")
+        return Garbage("the text of the lock is not a JSON object")
     if "nodeID" not in record and "locks" not in record:
-        return Garbage("its JSON has neither nodeID nor locks")
+        return Garbage("the lock has neither nodeID nor locks")
     head, unreadable = fields_of(record, _Head)
     return _content(record, head) if not unreadable else Garbage(_why(unreadable[0], record))
 
@@ -356,7 +356,7 @@ _OF_THE_LOCK = frozenset({*_Head.__struct_encode_fields__, "releasedAt"} - {"nod
 
 def _why(key: str, record: dict[str, Any]) -> str:
     is_list = key in ("next", "passed") and isinstance(record[key], list)
-    return f"{key} is not a list of names" if is_list else f"the value of {key} is {shown(record[key])}"
+    return f"{key} in the lock is not a list of names" if is_list else f"{key} in the lock is {shown(record[key])}"
 
 
 def _content(record: dict[str, Any], head: _Head) -> LockContent:

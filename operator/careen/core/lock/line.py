@@ -12,8 +12,8 @@ from dataclasses import replace
 from scheduler_core.values import Value
 
 _MOST_NAMES = 256
-"""The most names of waiting nodes in the line, and the most names of nodes passed over: 256 of the longest names take
-64 KiB."""
+"""The greatest number of names in the line of waiting nodes, and of names of nodes that were passed over: 256 of the
+longest names take 64 KiB."""
 
 
 class Line(Value, kw_only=True):

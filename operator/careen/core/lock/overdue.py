@@ -90,31 +90,31 @@ def holders_overdue(content: LockContent, *, besides: str = "") -> tuple[Entry, 
     return tuple(entry for entry in content.entries if entry.overdue is not None and entry.node != besides)
 
 
-def clauses(entries: Collection[Entry]) -> str:
-    """Return a text about the nodes with these overdue claims, such as `n3, which was asked to reboot at 2026-01-05
-    12:03 UTC and has not come back`. The text about a node does not change while the mark on its claim stays the same.
+def sentences(entries: Collection[Entry]) -> str:
+    """Return a text about the nodes with these overdue claims, such as `n3 was asked to reboot at 2026-01-05 12:03
+    UTC and has not come back`. The text about a node does not change while the mark on its claim stays the same.
     """
-    found = [f"{entry.node}, {_clause(entry.overdue)}" for entry in entries if entry.overdue is not None]
+    found = [_sentence(entry.node, entry.overdue) for entry in entries if entry.overdue is not None]
     return first_few(found, separator="; ")
 
 
-def _clause(mark: Overdue) -> str:
+def _sentence(node: str, mark: Overdue) -> str:
     at = from_rfc3339(mark.since)
     since = at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC") if at is not None else mark.since
     match mark.phase:
         case "":
-            return f"whose Node has been missing or replaced since {since}"
+            return f"the Node {node} has been missing or replaced since {since}"
         case Phase.REBOOTING:
-            return f"which was asked to reboot at {since} and has not come back"
+            return f"{node} was asked to reboot at {since} and has not come back"
         case Phase.DRAINING:
-            return f"which has been draining since {since}"
+            return f"{node} has been draining since {since}"
         case Phase.VERIFYING:
-            return f"which has rebooted and has been verifying since {since}"
+            return f"{node} has rebooted and has been verifying its reboot since {since}"
         case Phase.SETTLING:
-            return f"whose displaced workloads have been settling since {since}"
+            return f"the displaced workloads of {node} have been settling since {since}"
         case Phase.CLAIMING:
-            return f"which has been taking its claim since {since}"
+            return f"{node} has been taking its claim since {since}"
         case Phase.WAITING | Phase.FAILED:
-            return f"which has been releasing its claim since {since}"
+            return f"{node} has been releasing its claim since {since}"
         case _:
-            return f"which has held its claim without progress since {since}"
+            return f"{node} has held its claim without progress since {since}"

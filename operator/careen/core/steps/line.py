@@ -198,12 +198,12 @@ def _claim(situation: Situation) -> Decision:
             holders=others_holding(situation, content) if isinstance(content, LockContent) else (),
         ),
     )
+    unready_pods = baseline.said(baseline.taken(situation, ()))
     return move(
         situation.with_memory(memory),
         Status(
             Code.TAKING_CLAIM,
-            "this node is next in line: its agent takes a claim and asks all gates again"
-            f"{baseline.said(baseline.taken(situation, ()))}",
+            f"this node is next in line: its agent takes a claim and asks all gates again{unready_pods}",
         ),
         Transition(
             Phase.CLAIMING,
@@ -350,13 +350,13 @@ def _waits(situation: Situation) -> str:
     # Compare with the limit, not with free slots: those change with each claim, and every Node would get a patch.
     if not isinstance(content, LockContent) or len(late) < lock.limit(content, situation.policy.concurrency):
         return with_overdue(situation, _WAITS)
-    return f"the gates pass; the node waits for {overdue.clauses(late)}"
+    return f"the gates pass; the node waits for overdue nodes: {overdue.sentences(late)}"
 
 
 def with_overdue(situation: Situation, sentence: str) -> str:
     """Return the sentence, extended by the other nodes whose claims are marked as overdue, if there are such nodes."""
     late = _overdue_holders(situation)
-    return f"{sentence}; overdue: {overdue.clauses(late)}" if late else sentence
+    return f"{sentence}; overdue: {overdue.sentences(late)}" if late else sentence
 
 
 def _overdue_holders(situation: Situation) -> tuple[Entry, ...]:

@@ -193,7 +193,7 @@ def test_the_first_node_in_line_marks_an_overdue_reboot_and_posts_an_event() -> 
     assert the_lock(decision).line.names == LINE.line.names
     event = next(action for action in decision.actions if isinstance(action, PostEvent))
     assert (event.code, event.is_warning) == (Code.HOLDER_OVERDUE, True)
-    assert event.sentence == "overdue: n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
+    assert event.sentence == "overdue: n9 was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
 
 
 def test_the_roll_out_is_reported_as_halted_when_all_claims_are_overdue() -> None:
@@ -206,7 +206,7 @@ def test_the_roll_out_is_reported_as_halted_when_all_claims_are_overdue() -> Non
         )
         return [(each.occasion, each.sentence) for each in decision.actions if isinstance(each, Notify)]
 
-    sentence = f"the roll-out waits for {CLAUSE}"
+    sentence = f"the roll-out waits for overdue nodes: {SENTENCE}"
     assert told(LINE) == [(Occasion.HALTED, sentence)]
     assert told(MARKED) == [], "the mark exists already"
     two = replace(LINE, max_owners=2, entries=(replace(ENTRY, limit=2), an_entry("n8", "c8", limit=2)))
@@ -222,12 +222,12 @@ MARKED = held(
     replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(480))), line=Line(names=("n2", "n1"), at=at(600))
 )
 QUIET = remembering(holder_check__at=UPTIME + 30)
-CLAUSE = "n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
+SENTENCE = "n9 was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
 
 
 def test_each_waiting_node_shows_which_node_is_overdue_and_since_when() -> None:
     decision = waiting(MARKED, memory=QUIET, waiters=())
-    assert decision.reason.sentence == f"the gates pass; the node waits for {CLAUSE}"
+    assert decision.reason.sentence == f"the gates pass; the node waits for overdue nodes: {SENTENCE}"
     assert the_patch(decision).annotations[keys.REASON] == decision.reason.sentence
 
 
@@ -253,7 +253,7 @@ def test_a_node_refused_by_another_gate_also_shows_the_overdue_node(changes: dic
         MARKED, entries=(replace(MARKED.entries[0], limit=2),), line=replace(MARKED.line, names=("n2", "n3", "n1"))
     )
     decision = waiting(content, **{"memory": QUIET, "waiters": (), **changes})
-    assert decision.reason.sentence.endswith(f"; overdue: {CLAUSE}")
+    assert decision.reason.sentence.endswith(f"; overdue: {SENTENCE}")
 
 
 def test_a_node_outside_its_window_also_checks_for_overdue_nodes() -> None:

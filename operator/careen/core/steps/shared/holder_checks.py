@@ -89,17 +89,17 @@ def _age_seconds(situation: Situation, entry: Entry) -> float:
 
 
 def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...]) -> Decision:
-    names = ", ".join(sorted({entry.node for entry in proven}))
+    nodes = ", ".join(sorted({entry.node for entry in proven}))
     return stay(
         situation,
         Status(
             Code.GHOST_FREED,
-            f"the agent removed the claim of {names} from the lock, because provably no node uses the claim",
+            f"the agent removed the claim of {nodes} from the lock, because provably no node uses the claim",
             refusals=stored_refusals(situation.node),
             label=_label(situation),
         ),
         Stay(
-            look=0.0, actions=(write_lock(situation, f"free the claim of {names}", lock.remove_all(content, proven)),)
+            look=0.0, actions=(write_lock(situation, f"free the claim of {nodes}", lock.remove_all(content, proven)),)
         ),
     )
 
@@ -116,15 +116,15 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
     new = [entry for entry in overdue.holders_overdue(marked) if entry not in content.entries]
     nothing_new = Code.NO_NEED if situation.phase is Phase.IDLE else Code.WAITING_FOR_TURN
     code = Code.HOLDER_OVERDUE if new else nothing_new
-    sentence = f"overdue: {overdue.clauses(new)}" if new else "no holder is overdue any more"
-    names = ", ".join(sorted(entry.node for entry in marked.entries if entry not in content.entries))
+    sentence = f"overdue: {overdue.sentences(new)}" if new else "no holder is overdue any more"
+    nodes = ", ".join(sorted(entry.node for entry in marked.entries if entry not in content.entries))
     return stay(
         situation,
         Status(code, sentence, is_silent=True),
         Stay(
             look=0.0,
             actions=(
-                write_lock(situation, f"update the overdue mark of {names}", marked),
+                write_lock(situation, f"update the overdue mark of {nodes}", marked),
                 *_standstill(situation, marked, new),
             ),
         ),
@@ -137,7 +137,7 @@ def _standstill(situation: Situation, marked: LockContent, new: list[Entry]) -> 
     late = overdue.holders_overdue(marked)
     if not new or len(late) < lock.limit(marked, situation.policy.concurrency):
         return ()
-    sentence = f"the roll-out waits for {overdue.clauses(late)}"
+    sentence = f"the roll-out waits for overdue nodes: {overdue.sentences(late)}"
     return (Notify(occasion=Occasion.HALTED, sentence=sentence, reason=sentence),)
 
 
