@@ -71,5 +71,5 @@ def removed_by(node: NodeView) -> str:
 def left_alone(node: NodeView) -> str:
     """Return a sentence that says which autoscaler is removing this node, so that careen does not reboot it. Return an
     empty text if no autoscaler is removing the node."""
-    who = removed_by(node)
-    return f"{who} is removing this node, so careen leaves it alone" if who else ""
+    autoscaler = removed_by(node)
+    return f"{autoscaler} is removing this node, so careen leaves the node alone" if autoscaler else ""

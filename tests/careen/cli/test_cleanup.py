@@ -163,8 +163,8 @@ def test_cleanup_refuses_while_a_node_reboots(desk: Desk) -> None:
     result = desk.run("cleanup", "--yes")
     assert (result.exit_code, desk.writes()) == (1, 0)
     assert (
-        "Nothing was changed: n2: the agent recorded that a reboot follows, and the node has not come back. Wait"
-        in result.output
+        "Nothing was changed: n2: the agent recorded that the reboot is next, and the Node has not reported a new "
+        "boot. Wait" in result.output
     )
     assert desk.run("cleanup", "--yes", "--output", "json").exit_code == 1
     assert "--yes would refuse because of this node" in desk.ok("cleanup")
@@ -234,7 +234,7 @@ def test_cleanup_skips_a_node_whose_agent_announces_the_reboot_during_the_cleanu
     desk.server.api.plan = plan
     result = desk.run("cleanup", "--yes")
     assert result.exit_code == 1
-    assert "n2 was not changed: the agent recorded that a reboot follows" in result.output
+    assert "n2 was not changed: the agent recorded that the reboot is next" in result.output
     assert desk.annotations("n2")[keys.PHASE] == "Rebooting"
     assert desk.lock_content().holders == ("n2",)
     assert interrupted
@@ -262,7 +262,7 @@ def test_cleanup_keeps_and_reports_an_unreadable_lock(desk: Desk) -> None:
     before = seed_node(desk, "n1", taints=[SOFT])
     result = desk.run("cleanup", "--yes")
     assert result.exit_code == 1
-    assert "the lock cannot be understood (its text is not JSON)" in result.output
+    assert "the lock cannot be understood (the text of the lock is not JSON)" in result.output
     assert (desk.lock_text(), the_node(desk, "n1")) == ("what?", as_before(before))
 
 

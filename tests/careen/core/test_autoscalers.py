@@ -203,7 +203,7 @@ OURS = Taint(key=keys.DEFAULT_TAINT_KEY, effect=keys.TAINT_EFFECT)
 def test_the_taint_identifies_the_autoscaler_that_removes_the_node(taint: Taint, who: str) -> None:
     assert removed_by(a_node(taints=(CANDIDATE, taint))) == who
     assert left_alone(a_node(taints=(taint,))) == (
-        f"{who} is removing this node, so careen leaves it alone" if who else ""
+        f"{who} is removing this node, so careen leaves the node alone" if who else ""
     )
 
 
@@ -247,7 +247,9 @@ def test_an_idle_node_that_an_autoscaler_removes_leaves_the_line() -> None:
 def test_claim_and_drain_of_a_node_that_an_autoscaler_removes_are_undone(phase: Phase) -> None:
     made = decided(a_progress(phase), node={"taints": (TO_BE_DELETED,)}, pods=(a_pod(),))
     assert (made.phase, made.reason.code) == (Phase.WAITING, Code.BEING_REMOVED)
-    assert made.reason.sentence.startswith("the cluster autoscaler is removing this node, so careen leaves it alone")
+    assert made.reason.sentence.startswith(
+        "the cluster autoscaler is removing this node, so careen leaves the node alone"
+    )
     assert the_patch(made).unschedulable is (False if phase is Phase.DRAINING else None)
     assert evicted(made) == []
 

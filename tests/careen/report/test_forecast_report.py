@@ -185,5 +185,6 @@ def test_a_pod_whose_controller_sets_the_node_name_prevents_the_drain(policy: Po
     assert refusal == (
         None
         if "would drain" in words
-        else "comes back here after each eviction (--pods-bound-to-node): shop/pinned (comes again)"
+        else "these pods are bound to this node and return after each eviction: shop/pinned (comes again); "
+        "--pods-bound-to-node=stay leaves such pods on the node"
     )

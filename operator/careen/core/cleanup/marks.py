@@ -18,7 +18,7 @@ RECORDS = (*keys.OF_A_NEED, keys.LAST_REBOOT, keys.HISTORY)
 """Keys of annotations that only the agent of a node writes on its Node."""
 
 WORDS = (keys.HOLD, keys.REBOOT_NOW, keys.REQUEST, keys.RETRY)
-"""Keys of annotations that a person sets on a Node, with careen's commands or without."""
+"""Keys of annotations that a person sets on a Node, with or without careen's commands."""
 
 KUREDS = (keys.KURED_IN_PROGRESS, keys.KURED_MOST_RECENT)
 """Keys of annotations that kured writes on a Node. careen writes them too with --annotate-nodes."""
@@ -58,7 +58,8 @@ class Extent(Value, kw_only=True):
     the other fields from the cluster."""
 
     with_kureds: bool = False
-    """Whether the cleanup also removes kured's leftovers: annotations, claims, and the cordons of these claims."""
+    """Whether the cleanup also removes kured's leftovers: annotations, claims, and the cordons of nodes with such
+    claims."""
     with_unknown: bool = False
     """Whether the cleanup also removes unreadable claims, and keys of careen's domain that this release does not
     write."""

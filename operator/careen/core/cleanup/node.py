@@ -36,9 +36,10 @@ class NodeLeftovers(Value, kw_only=True):
     stays: tuple[CleanupMark, ...] = ()
     rebooting: str = ""
     labels: Mapping[str, str | None] = field(default_factory=dict)
-    """The new values of the labels that change."""
+    """The new values of the labels that the cleanup changes; None removes a label."""
     annotations: Mapping[str, str | None] = field(default_factory=dict)
-    """The annotations that get their earlier values back. The patch removes all other annotations that `goes` lists."""
+    """The earlier values of annotations to which the cleanup gives these values back. The cleanup removes all other
+    annotations in `goes`."""
 
     @property
     def patch(self) -> PatchNode | None:
@@ -98,7 +99,9 @@ def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Ent
         boot = entry.boot if entry else ""
     is_back = bool(boot and node.boot_id and node.boot_id != boot_id_of(boot))
     return (
-        "the agent recorded that a reboot follows, and the node has not come back" if is_asked and not is_back else ""
+        "the agent recorded that the reboot is next, and the Node has not reported a new boot"
+        if is_asked and not is_back
+        else ""
     )
 
 
@@ -209,7 +212,8 @@ def _of_labels(signed: SignedNode, wanted: Mapping[str, str | None], extent: Ext
     for key in sorted({*now, *wanted}):
         mark = CleanupMark(kind=Kind.LABEL, name=key, now=now.get(key, ""))
         if key in wanted:
-            yield _going(mark, _REMOVED if wanted[key] is None else f"set back to {wanted[key]}")
+            earlier_value = wanted[key]
+            yield _going(mark, _REMOVED if earlier_value is None else f"set back to {earlier_value}")
         elif key in configured and configured[key] == now[key]:
             yield _staying(
                 mark, f"a setting names this label, but another program may have set it; --key {key} removes it"
@@ -225,8 +229,8 @@ def _annotations(signed: SignedNode, extent: Extent) -> Iterator[CleanupMark]:
     back = taken_back(signed.node.annotations)
     for key, value in sorted(signed.node.annotations.items()):
         mark = CleanupMark(kind=Kind.ANNOTATION, name=key, now=value)
-        if back.get(key) is not None:
-            yield _going(mark, f"set back to {back[key]}")
+        if (earlier_value := back.get(key)) is not None:
+            yield _going(mark, f"set back to {earlier_value}")
         elif key in extent.also or key in RECORDS or key in back:
             yield _going(mark)
         elif key in WORDS:

@@ -41,10 +41,10 @@ def taken(situation: Situation, leaving: Iterable[PodView]) -> tuple[OwnerHealth
 def said(rows: Iterable[OwnerHealth]) -> str:
     """Return a clause that names the DaemonSets whose pods on this node are not ready now, and says that the node will
     not wait for these pods after the reboot. Return an empty text if all DaemonSet pods are ready."""
-    ailing = [row.title for row in rows if row.kind == "DaemonSet" and not row.ready]
+    not_ready = [row.title for row in rows if row.kind == "DaemonSet" and not row.ready]
     return (
-        f"; the node will not wait after its reboot for pods that are not ready now: {first_few(ailing)}"
-        if ailing
+        f"; the node will not wait after its reboot for pods that are not ready now: {first_few(not_ready)}"
+        if not_ready
         else ""
     )
 

@@ -51,9 +51,9 @@ class DrainPlan(Value, kw_only=True):
 def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
     """Return why a drain does not evict the pod; empty if the drain evicts it."""
     if pod.is_mirror or pod.owner_kind == "Node":
-        return "a static pod: the kubelet runs it from a file"
+        return "the pod is static: the kubelet runs the pod from a file"
     if pod.owner_kind == "DaemonSet":
-        return "a DaemonSet's pod: it belongs on this node"
+        return "the pod's DaemonSet would create the pod again on this node"
     if pod.phase in _FINISHED:
         return "the pod has finished"
     if policy.selector is not None and not policy.selector.matches(pod.labels):
@@ -273,8 +273,8 @@ def describe_returning(plan: DrainPlan) -> str:
 def _describe(pod: PodView, memory: Memory) -> str:
     if pod.is_terminating:
         return f"{pod.title} (terminating)"
-    asked = memory.drain.evictions.get(pod.uid)
-    if asked is None or asked.answer in ENDS_EVICTION:
+    eviction = memory.drain.evictions.get(pod.uid)
+    if eviction is None or eviction.answer in ENDS_EVICTION:
         return pod.title
-    requests = "1 eviction request" if asked.attempts == 1 else f"{asked.attempts} eviction requests"
-    return f"{pod.title} ({asked.detail or asked.answer.value}; {requests})"
+    requests = "1 eviction request" if eviction.attempts == 1 else f"{eviction.attempts} eviction requests"
+    return f"{pod.title} ({eviction.detail or eviction.answer.value}; {requests})"

@@ -14,7 +14,9 @@ def objection_to(forecast: Forecast, policy: Policy) -> str:
     parts: list[str] = []
     is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
     if forecast.never and not is_forced:
-        parts.append(f"can never be evicted: {_name(forecast.never)}")
+        parts.append(
+            f"{len(forecast.never)} of {len(forecast.pods)} pods can never be evicted: {_name(forecast.never)}"
+        )
     pending = forecast.with_outcome(Outcome.PENDING)
     if len(pending) > policy.forecast_pending_allowed:
         parts.append(f"{len(pending)} of {len(forecast.pods)} pods would not find room: {_name(pending)}")
@@ -36,7 +38,12 @@ def objection_to_bound(forecast: Forecast, policy: Policy) -> str:
     """Return the objection to a drain with this forecast because of pods that are bound to the node by their owners, as
     a sentence. Return an empty text if there are no such pods."""
     bound = bound_in(forecast, policy)
-    return f"comes back here after each eviction (--pods-bound-to-node): {_name(bound)}" if bound else ""
+    if not bound:
+        return ""
+    return (
+        f"these pods are bound to this node and return after each eviction: {_name(bound)}; "
+        "--pods-bound-to-node=stay leaves such pods on the node"
+    )
 
 
 def _name(pods: tuple[PodForecast, ...]) -> str:

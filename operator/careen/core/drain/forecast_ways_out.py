@@ -14,9 +14,12 @@ def ways_out(forecast: Forecast, policy: Policy) -> str:
     with one more node like n2 (zone b), …`. Return an empty text if no single change helps."""
     pending = forecast.with_outcome(Outcome.PENDING)
     pods = (*forecast.never, *(pending if len(pending) > policy.forecast_pending_allowed else ()))
-    told = [f"{pod.title} {_would(pod)} with {' or '.join(pod.remedies)}" for pod in pods if pod.remedies]
+    told = [_way_out(pod) for pod in pods if pod.remedies]
     return "; ".join(told[:_SHOWN_PODS])
 
 
-def _would(pod: PodForecast) -> str:
-    return "could be evicted" if pod.outcome is Outcome.BLOCKED else "would find a place"
+def _way_out(pod: PodForecast) -> str:
+    remedies = " or ".join(pod.remedies)
+    if pod.outcome is Outcome.BLOCKED:
+        return f"{pod.title} could be evicted with {remedies}"
+    return f"{pod.title} would find a place with {remedies}"
