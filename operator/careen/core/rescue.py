@@ -112,12 +112,13 @@ def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
         return None
     record = _record(node)
     is_lifted = _is_cordoned(node) and _is_cordon_ours(node, record)
+    what_happens = "the node is uncordoned, and the claim is released" if is_lifted else "the claim is released"
     annotations: dict[str, str | None] = {
         keys.PHASE: Phase.FAILED.value,
         keys.SINCE: given.now,
         keys.REFUSALS: None,
         keys.PROGRESS: _given_back(record, given),
-        keys.REASON: f"{_as_one_clause(given.because)}: {'uncordoned, and ' if is_lifted else ''}the claim is released",
+        keys.REASON: f"{_as_one_clause(given.because)}: {what_happens}",
         **autoscalers.taken_back(_annotations(node)),
     }
     labels = {keys.REBOOT_LABEL: "failed", **_prior_labels(node, record, given.labels)}

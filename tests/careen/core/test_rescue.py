@@ -106,7 +106,7 @@ def test_the_rescue_patch_uncordons_a_draining_node_and_marks_its_claim_for_rele
         2,
         DRAINING.need_since,
     )
-    assert "6 turns broke (KeyError): uncordoned" in patch["metadata"]["annotations"][keys.REASON]
+    assert "6 turns broke (KeyError): the node is uncordoned" in patch["metadata"]["annotations"][keys.REASON]
 
 
 def test_a_node_that_was_rescued_tries_again_after_a_back_off() -> None:

@@ -27,8 +27,8 @@ MUTANTS = (
     Mutant(
         "The drain goes on although an autoscaler is removing the node",
         _LATE + "called_off",
-        "leaving := autoscalers.left_alone(situation.node)",
-        'leaving := ""',
+        "why_left_alone := autoscalers.left_alone(situation.node)",
+        'why_left_alone := ""',
     ),
     Mutant(
         "careen's annotations for autoscalers stay on the Node after the reboot",
@@ -307,7 +307,7 @@ MUTANTS = (
     Mutant(
         "The agent announces its reboot again although pods came back to the node",
         _REBOOTING + "_not_asked",
-        "if left:",
+        "if why_not_drained:",
         "if False:",
     ),
     Mutant(
@@ -318,8 +318,8 @@ MUTANTS = (
     ),
     Mutant(
         "The agent announces its reboot again although it cannot list the node's pods",
-        _REBOOTING + "_left",
-        'return f"the pods of this node could not be listed ({pods.why})"',
+        _REBOOTING + "_why_not_drained",
+        'return f"the pods of this node cannot be listed: {pods.why}"',
         'return ""',
     ),
     Mutant(
@@ -337,14 +337,14 @@ MUTANTS = (
     Mutant(
         "The agent repeats another process's announcement although an autoscaler is removing the node",
         _REBOOTING + "_another_process_announced",
-        "or is_left_alone or left",
-        "or left",
+        "or is_left_alone or why_not_drained",
+        "or why_not_drained",
     ),
     Mutant(
         "The agent repeats another process's announcement although a person uncordoned the node",
         _REBOOTING + "_another_process_announced",
-        "or left or not situation.node.unschedulable",
-        "or left",
+        "or why_not_drained or not situation.node.unschedulable",
+        "or why_not_drained",
     ),
     Mutant(
         "A new announcement by another process does not restart the wait for that process",

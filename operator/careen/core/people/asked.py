@@ -101,8 +101,8 @@ def _is_asked_in(phase: str, request: PersonRequest) -> bool:
 
 def sentence(request: PersonRequest) -> str:
     """Return a sentence about the request, such as `a person asked for maintenance: disk swap`."""
-    what = {Wish.REBOOT: "a reboot", Wish.DRAIN: "a drain", Wish.MAINTENANCE: "maintenance"}[request.wish]
-    return f"a person asked for {what}{f': {request.reason}' if request.reason else ''}"
+    wish = {Wish.REBOOT: "a reboot", Wish.DRAIN: "a drain", Wish.MAINTENANCE: "maintenance"}[request.wish]
+    return f"a person asked for {wish}: {request.reason}" if request.reason else f"a person asked for {wish}"
 
 
 def kept(situation: Situation) -> PersonRequest | None:

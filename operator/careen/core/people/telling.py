@@ -71,14 +71,20 @@ def _line(counts: Mapping[str, int], moving: Mapping[str, tuple[str, ...]]) -> s
     """Return a sentence such as `3 pods move (shop/web-1 to n2, shop/web-2 to n2 or n3 and 1 more), 1 stays
     pending`."""
     moves = counts.get(Outcome.MOVES.value, 0)
-    shown = [f"{title} to {_places(nodes)}" for title, nodes in list(moving.items())[:_SHOWN_PODS] if nodes]
-    more = f" and {moves - len(shown)} more" if shown and moves > len(shown) else ""
-    where = f" ({', '.join(shown)}{more})" if shown else ""
+    shown = [f"{pod} to {_places(nodes)}" for pod, nodes in list(moving.items())[:_SHOWN_PODS] if nodes]
+    pods = ", ".join(shown)
+    if shown and moves > len(shown):
+        pods = f"{pods} and {moves - len(shown)} more"
+    where = f" ({pods})" if shown else ""
+    clauses = [f"1 pod moves{where}" if moves == 1 else f"{moves} pods move{where}"]
     pending = counts.get(Outcome.PENDING.value, 0)
-    found = f"{moves} {'pod moves' if moves == 1 else 'pods move'}{where}"
-    found += f", {pending} {'stays' if pending == 1 else 'stay'} pending"
+    clauses.append("1 pod stays pending" if pending == 1 else f"{pending} pods stay pending")
     unknown = counts.get(Outcome.UNKNOWN.value, 0) + counts.get(Outcome.BLOCKED.value, 0)
-    return short(found + (f", {unknown} blocked or not predictable" if unknown else ""))
+    if unknown:
+        clauses.append(
+            "1 pod is blocked or not predictable" if unknown == 1 else f"{unknown} pods are blocked or not predictable"
+        )
+    return short(", ".join(clauses))
 
 
 def _places(nodes: tuple[str, ...]) -> str:

@@ -65,8 +65,8 @@ def decide(situation: Situation) -> Decision:
     """Return the decision to add the claim to the lock, to cordon the node, or to go back to the phase Waiting."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _back(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
-    if leaving := autoscalers.left_alone(situation.node):
-        return _back(situation, Code.BEING_REMOVED, leaving)
+    if why_left_alone := autoscalers.left_alone(situation.node):
+        return _back(situation, Code.BEING_REMOVED, why_left_alone)
     cheap = asked(When.CLAIMED, Cost.CHEAP)
     if lacking := missing(situation, cheap):
         return want(situation, *lacking)
@@ -101,7 +101,8 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
         content, situation.new_entry(situation.progress.claim), situation.policy.concurrency, in_one_zone=is_by_zone
     )
     if added is None:
-        return _back(situation, Code.LIMIT_REACHED, f"{', '.join(content.holders)} took the free claims first")
+        other_nodes = ", ".join(content.holders)
+        return _back(situation, Code.LIMIT_REACHED, f"{other_nodes} took the free claims first")
     is_line_whole = _is_line_whole(situation, content)
     if not is_line_whole and situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
@@ -119,7 +120,7 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
         )
     return stay(
         situation,
-        Status(Code.TAKING_CLAIM, "add the claim to the lock", is_silent=True),
+        Status(Code.TAKING_CLAIM, "the agent adds the claim to the lock", is_silent=True),
         Stay(look=0.0, actions=(write_lock(situation, "take a claim", added),)),
     )
 
@@ -173,7 +174,7 @@ def _ask_everything(situation: Situation) -> Decision:
         unknown = Refusal(
             gate="owners",
             code=Code.OWNERS_UNKNOWN,
-            sentence=f"cannot tell how healthy the workloads of this node are: {situation.seen.owners.why}",
+            sentence=f"careen cannot tell how healthy the workloads of this node are: {situation.seen.owners.why}",
         )
         return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
     fleet = situation.seen.fleet
@@ -210,17 +211,16 @@ def _others_first(situation: Situation) -> Decision | None:
     assert isinstance(content, LockContent)
     if not isinstance(peers, tuple):
         unknown = Refusal(
-            gate="peers", code=Code.FLEET_UNKNOWN, sentence=f"cannot tell which other nodes hold claims: {peers.why}"
+            gate="peers",
+            code=Code.FLEET_UNKNOWN,
+            sentence=f"careen cannot tell which other nodes hold claims: {peers.why}",
         )
         return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
     others = [node for node in peers if node.name != situation.node.name and node.name not in content.holders]
     working = sorted(node.name for node in others if budgets.works(node))
     if len(content.holders) + len(working) > lock.limit(content, situation.policy.concurrency):
-        return _back(
-            situation,
-            Code.SURPLUS,
-            f"with {', '.join(working) or ', '.join(content.holders)}, more nodes hold claims than the limit allows",
-        )
+        other_nodes = ", ".join(working or content.holders)
+        return _back(situation, Code.SURPLUS, f"with {other_nodes}, more nodes hold claims than the limit allows")
     claiming = [node for node in others if not budgets.works(node) and _claims(node)]
     return _wait_for(situation, claiming) if claiming else None
 
@@ -235,7 +235,7 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
     another lock object, go back to the phase Waiting, because that node may be about to cordon. Otherwise wait until
     that node's agent notices that its claim is missing and takes the node back to Waiting. Return None if this takes
     too long."""
-    names = ", ".join(sorted(node.name for node in claiming))
+    other_nodes = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock
     for node in claiming:
         progress = node.record
@@ -252,7 +252,7 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
         return None
     return stay(
         situation.with_memory(replace(situation.memory, claiming=replace(situation.memory.claiming, claimers=seen))),
-        Status(Code.TAKING_CLAIM, f"the node waits until {names} gives up its claim", is_silent=True),
+        Status(Code.TAKING_CLAIM, f"the node waits until {other_nodes} gives up its claim", is_silent=True),
         Stay(look=1.0),
     )
 

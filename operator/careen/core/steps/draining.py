@@ -77,7 +77,7 @@ def _drain(situation: Situation) -> Decision:
         return _go_on(
             situation,
             Code.REBOOT_ANNOUNCED,
-            f"drained{drain_plan.describe_returning(plan)}, and no gate refuses: the node reboots",
+            f"the node is drained{drain_plan.describe_returning(plan)}, and no gate refuses: the node reboots",
         )
     elapsed = (situation.elapsed(situation.progress.drain_started) or 0.0) - situation.policy.balancer_settle_seconds
     if elapsed < 0:
@@ -138,23 +138,20 @@ def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
     """Return the decision for a node that is empty, or that reboots with pods on it because of --force-reboot. The
     agent waits for --reboot-delay, evaluates the gates again, and then goes on to the reboot."""
     delay = situation.policy.reboot_delay_seconds
+    waits = f"the node is drained and waits {span(round(delay))} before its reboot (--reboot-delay)"
     if delay > 0:
         waited = situation.elapsed(situation.progress.drained)
         if waited is None:
             progress = replace(situation.progress, drained=situation.mark())
             return move(
                 situation,
-                Status(
-                    Code.DRAINED, f"drained; the node waits {span(round(delay))} before its reboot (--reboot-delay)"
-                ),
+                Status(Code.DRAINED, waits),
                 Transition(Phase.DRAINING, progress, look=min(delay, LOOK_SECONDS)),
             )
         if waited < delay:
             return stay(
                 situation,
-                Status(
-                    Code.DRAINED, f"drained; the node waits {span(round(delay))} before its reboot (--reboot-delay)"
-                ),
+                Status(Code.DRAINED, waits),
                 Stay(look=min(delay - waited, LOOK_SECONDS)),
             )
     return late_gates.decide(situation) or rebooting.announce(situation, code, sentence)

@@ -167,7 +167,7 @@ def _released(situation: Situation) -> Decision:
         return stay(situation, Status(code, _sentence(situation)), Stay(look=min(left, failing.LOOK_SECONDS)))
     return move(
         situation,
-        Status(Code.RETRY, f"the agent tries again after the failure {code.value}"),
+        Status(Code.RETRY, f"the agent tries the reboot again after the failure {code.value}"),
         Transition(Phase.WAITING, replace(progress, failed="", failed_at=None)),
     )
 

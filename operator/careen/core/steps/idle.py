@@ -60,7 +60,7 @@ def decide(situation: Situation) -> Decision:
     if need.answer is NeedAnswer.UNKNOWN:
         return stay(
             situation,
-            Status(Code.NEED_UNKNOWN, f"cannot tell whether the host asks for a reboot: {need.detail}"),
+            Status(Code.NEED_UNKNOWN, f"careen cannot tell whether the host asks for a reboot: {need.detail}"),
             Stay(look=LOOK_SECONDS),
         )
     return stay(situation, Status(Code.NO_NEED, "the host does not ask for a reboot"), Stay(look=LOOK_SECONDS))

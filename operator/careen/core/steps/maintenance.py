@@ -86,10 +86,12 @@ def after_boot(situation: Situation) -> Decision | None:
 def kept_sentence(situation: Situation, request: PersonRequest) -> str:
     """Return the sentence that people see while a person keeps the node down. The sentence changes only if the person's
     request changes."""
-    word = "drain" if request.wish is Wish.DRAIN else "maintenance"
-    why = f": {request.reason}" if request.reason else ""
-    end = f"until {rfc3339(request.until)}, or " if request.until else ""
-    return f"drained and kept down{why}; {end}until `careen {word} {situation.node.name} --end`"
+    subcommand = "drain" if request.wish is Wish.DRAIN else "maintenance"
+    command = f"`careen {subcommand} {situation.node.name} --end`"
+    reason = f": {request.reason}" if request.reason else ""
+    if not request.until:
+        return f"the node is drained and stays down until {command}{reason}"
+    return f"the node is drained and stays down until {rfc3339(request.until)} or until {command}{reason}"
 
 
 def _wait_until_ready(situation: Situation) -> Decision:

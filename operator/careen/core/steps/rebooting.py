@@ -175,12 +175,12 @@ def _not_asked(situation: Situation) -> Decision:
             Code.UNCORDONED_BY_HAND,
             "another client uncordoned the node before the reboot: the node stays in service",
         )
-    if (left := _left(situation)) is None:
+    if (why_not_drained := _why_not_drained(situation)) is None:
         return want(situation, Evidence.PODS)
-    if left:
+    if why_not_drained:
         return undo(
             situation,
-            Status(Code.LATE_REFUSAL, f"the drain is undone before the host is asked to reboot: {left}"),
+            Status(Code.LATE_REFUSAL, f"the drain is undone before the host is asked to reboot: {why_not_drained}"),
             Transition(Phase.WAITING, situation.progress),
         )
     return late_gates.decide(situation) or announce(
@@ -188,7 +188,7 @@ def _not_asked(situation: Situation) -> Decision:
     )
 
 
-def _left(situation: Situation) -> str | None:
+def _why_not_drained(situation: Situation) -> str | None:
     """Return why the node no longer counts as drained, for example because of new pods. Return an empty text if the
     node is still drained, and None if the agent has not listed the node's pods in this round of its loop."""
     pods, policy = situation.seen.pods, situation.policy.drain
@@ -197,7 +197,7 @@ def _left(situation: Situation) -> str | None:
     if isinstance(pods, NotAsked):
         return None
     if not isinstance(pods, tuple):
-        return f"the pods of this node could not be listed ({pods.why})"
+        return f"the pods of this node cannot be listed: {pods.why}"
     plan = drain_plan.plan(
         pods,
         policy,
@@ -219,10 +219,10 @@ def _another_process_announced(situation: Situation) -> Decision:
     if left_seconds > 0:
         sentence = "another process of this node's agent began the reboot and may have asked the host"
         return stay(situation, Status(Code.REBOOT_ASKED, sentence), Stay(look=min(LOOK_SECONDS, left_seconds)))
-    if (left := _left(situation)) is None:
+    if (why_not_drained := _why_not_drained(situation)) is None:
         return want(situation, Evidence.PODS)
     is_left_alone = bool(autoscalers.left_alone(situation.node))
-    if _is_called_off(situation) or is_left_alone or left or not situation.node.unschedulable:
+    if _is_called_off(situation) or is_left_alone or why_not_drained or not situation.node.unschedulable:
         return stay(situation, Status(Code.REBOOT_ASKED, _CANNOT), Stay(look=LOOK_SECONDS))
     again = late_gates.decide(situation)
     if again is None:

@@ -307,13 +307,14 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
         need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
     )
     uncordon = False if _is_cordon_ours(situation, entry) else None
-    request, end = kept(situation), "the agent undoes everything and releases the claim"
+    request, what_happens = kept(situation), "the agent undoes its changes and releases the claim"
     if request is not None:
-        uncordon, end = None, f"the claim and the cordon stay, because {sentence(request)}"
+        person_asked = sentence(request)
+        uncordon, what_happens = None, f"the claim and the cordon stay, because {person_asked}"
     phase = Phase.FAILED if situation.phase is Phase.FAILED else Phase.WAITING
     return move(
         situation,
-        Status(Code.ENTRY_ADOPTED, f"the Node had no record of its claim in the lock: {end}"),
+        Status(Code.ENTRY_ADOPTED, f"the Node had no record of its claim in the lock: {what_happens}"),
         Transition(
             phase,
             progress,

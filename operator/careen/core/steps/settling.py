@@ -120,8 +120,8 @@ def what_ails(situation: Situation) -> str:
     ailing = [
         (before, now[before.uid]) for before in recorded if before.uid in now and _is_worse(before, now[before.uid])
     ]
-    described = [f"{before.title} ({after.ready} of {before.ready} ready)" for before, after in ailing]
-    return f"not yet as healthy as before the drain: {first_few(described)}" if ailing else ""
+    described = [f"{before.title} ({after.ready} of {before.ready} pods ready)" for before, after in ailing]
+    return f"these workloads are not yet as healthy as before the drain: {first_few(described)}" if ailing else ""
 
 
 def _is_worse(before: OwnerHealth, after: OwnerHealth) -> bool:
@@ -187,7 +187,7 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
         situation = situation.with_memory(_with_later_read(situation))
         return go_home(
             situation,
-            Status(Code.RELEASED, f"{_what_it_was(situation)}; the claim is released"),
+            Status(Code.RELEASED, f"{_how_the_claim_ended(situation)}; the claim is released"),
             first=first,
             then=then,
             annotations=measured,
@@ -204,16 +204,16 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
         situation,
         Status(
             Code.RELEASED,
-            f"{_what_it_was(situation)}, but the host asks for another reboot, or the agent cannot tell whether it "
-            "does",
+            f"{_how_the_claim_ended(situation)}, but the host asks for another reboot, or the agent cannot tell "
+            "whether the host does",
         ),
         Transition(Phase.WAITING, progress, change=NodeChange(taints=taints, annotations=measured), first=first),
     )
 
 
-def _what_it_was(situation: Situation) -> str:
-    """Return words that say how the claim ended: with a reboot, or without a reboot after maintenance."""
-    return "rebooted" if situation.progress.verify_started else "back in service after maintenance"
+def _how_the_claim_ended(situation: Situation) -> str:
+    """Return a clause that says how the claim ended: with a reboot, or without a reboot after maintenance."""
+    return "the node rebooted" if situation.progress.verify_started else "the node is back in service after maintenance"
 
 
 def _with_later_read(situation: Situation) -> Memory:

@@ -93,7 +93,8 @@ def what_ails(situation: Situation) -> str:
     if not node.ready:
         return "the node is not ready"
     if missing := [key for key in node.readiness_taints if key not in situation.progress.prior_readiness]:
-        return f"a NodeReadinessRule has not removed {', '.join(missing[:3])}"
+        taints = ", ".join(missing[:3])
+        return f"a NodeReadinessRule has not removed {taints}"
     if not isinstance(pods, tuple):
         return "the pods of this node cannot be listed"
     return _not_ready(situation, pods, were_ready=True)
@@ -113,7 +114,7 @@ def _not_ready(situation: Situation, pods: tuple[PodView, ...], *, were_ready: b
         for pod in pods
         if baseline.must_run(situation, pod) and not pod.is_ready and baseline.was_ready(situation, pod) is were_ready
     )
-    return f"DaemonSet pods not ready: {first_few(ailing)}" if ailing else ""
+    return f"these DaemonSet pods are not ready: {first_few(ailing)}" if ailing else ""
 
 
 def _give_back(situation: Situation) -> Decision:
@@ -161,10 +162,9 @@ def _give_back(situation: Situation) -> Decision:
 
 
 def _given_back(situation: Situation) -> str:
-    left = _new_pods_not_ready(situation)
-    return "rebooted, verified and back in service" + (
-        f"; {left} (none of these pods ran here before the drain)" if left else ""
-    )
+    unready_pods = _new_pods_not_ready(situation)
+    back = "the node rebooted, is ready and is back in service"
+    return f"{back}; {unready_pods} (none of these pods ran on this node before the drain)" if unready_pods else back
 
 
 def _report(situation: Situation) -> str:

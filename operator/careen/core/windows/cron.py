@@ -22,16 +22,20 @@ def refusal(expression: str) -> str:
     """Return why this cron expression cannot define a maintenance window. Return an empty text if the
     expression can."""
     if len(expression) > 200 or not expression.isascii():
-        return "it is longer than 200 characters, or has characters that no cron expression has"
+        return "the expression is longer than 200 characters, or has characters that no cron expression has"
     if len(expression.split()) != 5:
-        return "it needs five fields: minute, hour, day of the month, month, weekday"
+        return "the expression needs five fields: minute, hour, day of the month, month, weekday"
     from cronsim import CronSim, CronSimError
 
     try:
         first = next(CronSim(expression, datetime(2024, 1, 1, tzinfo=UTC)), None)
     except (CronSimError, ValueError, TypeError, AssertionError) as error:
-        return f"cronsim says: {error}" if isinstance(error, CronSimError) else "a field cannot be read"
-    return "" if first else "no date of the next 50 years matches"
+        return (
+            f"cronsim says: {error}"
+            if isinstance(error, CronSimError)
+            else "cronsim cannot read a field of the expression"
+        )
+    return "" if first else "no date of the next 50 years matches the expression"
 
 
 def is_open(window: Cron, now: datetime, named: NamedWindow) -> bool:

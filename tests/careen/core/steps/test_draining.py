@@ -107,8 +107,8 @@ def test_a_pod_bound_to_the_node_is_evicted_once_and_the_drain_continues() -> No
     again = draining(pods=(a_pod("pinned-2", came_bound=True, created_at=NOW),), memory=first.memory)
     assert (again.phase, evicted(again)) == (Phase.REBOOTING, [])
     assert again.reason.sentence.startswith(
-        "drained (these pods stay on the node, because each eviction brings them back: shop/pinned-2), and no gate "
-        "refuses"
+        "the node is drained (these pods stay on the node, because each eviction brings them back: shop/pinned-2), "
+        "and no gate refuses"
     )
 
 

@@ -70,7 +70,7 @@ def test_a_drained_node_is_kept_in_maintenance_without_a_reboot(wish: Wish, word
     assert (decision.phase, decision.reason.code) == (Phase.MAINTENANCE, Code.MAINTENANCE)
     assert kinds(decision) == [PatchNode]
     assert (the_patch(decision).unschedulable, the_record(decision).is_cordoned_by_us) == (None, True)
-    assert decision.reason.sentence == f"drained and kept down: disk swap; until `careen {word} n1 --end`"
+    assert decision.reason.sentence == f"the node is drained and stays down until `careen {word} n1 --end`: disk swap"
 
 
 def test_a_host_that_needs_a_reboot_stays_in_maintenance_without_a_reboot() -> None:
@@ -329,7 +329,7 @@ def test_after_a_maintenance_without_a_reboot_the_message_mentions_no_reboot() -
     decision = decided(record, node=asking(None), need=NO)
     assert (decision.phase, decision.reason.sentence) == (
         Phase.IDLE,
-        "back in service after maintenance; the claim is released",
+        "the node is back in service after maintenance; the claim is released",
     )
 
 

@@ -170,7 +170,10 @@ def test_settling_does_not_wait_for_jobs(now: dict[str, int]) -> None:
 def test_a_job_does_not_hide_an_unhealthy_workload() -> None:
     job = an_owner("nightly", kind="Job", replicas=1, ready=1)
     decision = settling(replace(RECORD, owners=(job, an_owner())), owners=(replace(job, ready=0), an_owner(ready=2)))
-    assert decision.reason.sentence == "not yet as healthy as before the drain: ReplicaSet shop/web (2 of 3 ready)"
+    assert (
+        decision.reason.sentence
+        == "these workloads are not yet as healthy as before the drain: ReplicaSet shop/web (2 of 3 pods ready)"
+    )
 
 
 def test_a_node_without_displaced_workloads_ignores_unreadable_health() -> None:
@@ -181,7 +184,7 @@ def test_a_node_without_displaced_workloads_ignores_unreadable_health() -> None:
 def test_the_message_lists_the_unhealthy_workloads() -> None:
     assert (
         settling(owners=(an_owner(ready=2),)).reason.sentence
-        == "not yet as healthy as before the drain: ReplicaSet shop/web (2 of 3 ready)"
+        == "these workloads are not yet as healthy as before the drain: ReplicaSet shop/web (2 of 3 pods ready)"
     )
 
 

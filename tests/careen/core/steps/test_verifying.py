@@ -113,7 +113,7 @@ def test_a_persons_cordon_from_before_the_claim_stays() -> None:
         pytest.param(
             {},
             (a_daemon_pod("a", is_ready=False), a_daemon_pod("b")),
-            "DaemonSet pods not ready: kube-system/a",
+            "these DaemonSet pods are not ready: kube-system/a",
             id="a DaemonSet's pod is not ready",
         ),
     ],
@@ -259,14 +259,14 @@ def test_the_message_lists_only_pods_that_were_ready_before_the_drain() -> None:
     )
     rows = (daemon_row(ready=0), daemon_row(name="cni", uid="ds-cni", generation=0))
     decision = decided(replace(RECORD, owners=rows), need=NO, pods=pods)
-    assert decision.reason.sentence == "DaemonSet pods not ready: kube-system/good"
+    assert decision.reason.sentence == "these DaemonSet pods are not ready: kube-system/good"
 
 
 def test_a_node_that_stops_waiting_for_pods_lists_the_unready_pods() -> None:
     decision = decided(replace(RECORD, verify_started=ago(901)), need=NO, pods=(a_daemon_pod(is_ready=False),))
     assert decision.reason.sentence == (
-        "rebooted, verified and back in service; DaemonSet pods not ready: kube-system/proxy-1 (none of "
-        "these pods ran here before the drain)"
+        "the node rebooted, is ready and is back in service; these DaemonSet pods are not ready: kube-system/proxy-1 "
+        "(none of these pods ran on this node before the drain)"
     )
 
 

@@ -51,10 +51,10 @@ def called_off(situation: Situation) -> Decision | None:
             Status(Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"),
             Transition(Phase.WAITING, situation.progress),
         )
-    if leaving := autoscalers.left_alone(situation.node):
+    if why_left_alone := autoscalers.left_alone(situation.node):
         return undo(
             situation,
-            Status(Code.BEING_REMOVED, f"{leaving}; the drain is undone"),
+            Status(Code.BEING_REMOVED, f"{why_left_alone}; the drain is undone"),
             Transition(Phase.WAITING, situation.progress),
         )
     return None
@@ -81,7 +81,11 @@ def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
     if situation.seen.uptime - patience.began(situation) > situation.policy.unknown_patience_seconds:
         return undo(
             situation,
-            Status(refused.code, f"{refused.sentence}; this lasted too long: the drain is undone", refusals=(refused,)),
+            Status(
+                refused.code,
+                f"{refused.sentence}; the refusal lasted too long: the drain is undone",
+                refusals=(refused,),
+            ),
             Transition(Phase.WAITING, situation.progress),
         )
     memory = patience.met(situation, refused.gate)

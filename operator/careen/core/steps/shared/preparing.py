@@ -107,7 +107,7 @@ def annotation(situation: Situation) -> dict[str, str | None]:
     if why:
         return {keys.PREPARED: f"the forecast and the dry runs were thrown away: {why}"}
     age = span(round(situation.seen.uptime - prepared.at))
-    return {keys.PREPARED: f"the forecast and the dry runs from {age} before were used"}
+    return {keys.PREPARED: f"the forecast and the dry runs that were made {age} earlier were used"}
 
 
 def why_not(situation: Situation) -> str | None:
@@ -187,7 +187,8 @@ def _refused(situation: Situation) -> str:
     nothing speaks against the drain. A preparation with a reason against the drain is never valid."""
     unknown = [kind for kind in _RESTS_ON if not situation.seen.knows(kind)]
     if unknown:
-        return f"the {unknown[0]} could not be read"
+        unknown_fact = unknown[0]
+        return f"the {unknown_fact} could not be read"
     for gate in (drain_forecast.GATE, dry_run.GATE):
         if refused := gate.ask(situation, When.CLAIMED):
             return refused.sentence
@@ -200,10 +201,11 @@ def _why_old(situation: Situation, prepared: Prepared) -> str:
 
 
 def _why_others(before: tuple[str, ...], now: tuple[str, ...]) -> str:
-    if came := sorted({*now} - {*before}):
-        return f"{came[0]} holds a claim"
-    gone = sorted({*before} - {*now})
-    return f"{gone[0]} holds no claim any more" if gone else ""
+    if new_holder := min({*now} - {*before}, default=""):
+        return f"{new_holder} holds a claim"
+    if former_holder := min({*before} - {*now}, default=""):
+        return f"{former_holder} holds no claim any more"
+    return ""
 
 
 def _why_nodes(situation: Situation, prepared: Prepared) -> str:
@@ -235,7 +237,9 @@ def _change(before: Mapping[str, object], now: Mapping[str, object], what: str) 
     if not changed:
         return ""
     name = changed[0]
-    return f"{what} {name} {'is new' if name not in before else 'is gone' if name not in now else 'has changed'}"
+    if name not in before:
+        return f"{what} {name} is new"
+    return f"{what} {name} is gone" if name not in now else f"{what} {name} has changed"
 
 
 def _marks(nodes: Collection[NodeView]) -> dict[str, str]:

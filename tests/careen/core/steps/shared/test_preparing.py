@@ -216,7 +216,10 @@ def test_a_valid_prepared_forecast_is_used_and_recorded_on_the_node() -> None:
     before = replace(prepared(), at=UPTIME - 4)
     decision = our_turn(before)
     assert decision.phase is Phase.CLAIMING
-    assert the_patch(decision).annotations[keys.PREPARED] == "the forecast and the dry runs from 4s before were used"
+    assert (
+        the_patch(decision).annotations[keys.PREPARED]
+        == "the forecast and the dry runs that were made 4s earlier were used"
+    )
     assert decision.memory.claiming.forecast is None, "after the claim the agent checks the inputs again"
     assert decision.memory.prepared == before
     cordoned = claimed(before)
