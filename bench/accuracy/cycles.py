@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from math import log
 from pathlib import Path
+from statistics import fmean
 
 from bench.accuracy.__main__ import share
 from bench.accuracy.bindings import bindings
@@ -132,7 +133,8 @@ def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> 
     ahead, nodes = fit(fitted)
     yield f"Best fit of the first half: in {ahead:.0%} of the cycles one worker is {nodes} nodes ahead of another one."
     share_in_use, nodes_in_use = deviations.AHEAD, deviations.NODES_AHEAD
-    yield f"scheduler_core uses {share_in_use:.0%} and {nodes_in_use} nodes. Mean log-likelihood of a search's start:\n"
+    yield f"scheduler_core uses {share_in_use:.0%} of the cycles and {nodes_in_use} nodes."
+    yield "The mean log-likelihood of a search's start:\n"
     yield "| half of the clusters | fitted parameters | parameters in use | one probability for all cycles |"
     yield "|---|---|---|---|"
     sampled = [each.is_start_right for each in fitted if each.refused is not None]
@@ -179,19 +181,20 @@ def table(cycles: Sequence[ObservedCycle]) -> Iterator[str]:
     yield _row("every node processed", [each for each in cycles if each.refused is None])
     for low, high in pairwise(_BOUNDS):
         mine = [each for each in cycles if each.refused is not None and low <= each.refused < high]
-        yield _row(f"refused {low:.0%} to {min(high, 1.0):.0%}", mine)
+        yield _row(f"refused by {low:.0%} to {min(high, 1.0):.0%} of the nodes", mine)
     yield _row("all", cycles)
 
 
 def _row(name: str, cycles: Sequence[ObservedCycle]) -> str:
     number, starts = len(cycles), sum(each.is_start_right for each in cycles)
-    rule = [
-        0.0 if each.refused is None else moved(each.refused, deviations.AHEAD, deviations.NODES_AHEAD)
+    chances_of_computed_start = [
+        1.0 if each.refused is None else 1.0 - moved(each.refused, deviations.AHEAD, deviations.NODES_AHEAD)
         for each in cycles
     ]
+    predicted = f"{100 * fmean(chances_of_computed_start):.1f} %" if cycles else "-"
     nodes, best = sum(each.is_node_right for each in cycles), sum(each.is_best for each in cycles)
     far = sum(abs(each.start_off) > max(deviations.STEPS) for each in cycles)
-    cells = (share(starts, number), f"{100 * (1.0 - sum(rule) / number):.1f} %" if number else "-", str(far))
+    cells = (share(starts, number), predicted, str(far))
     taken = (share(nodes, number), share(best - nodes, number), share(number - best, number))
     return f"| {name} | {number} | {' | '.join((*cells, *taken))} |"
 

@@ -167,7 +167,7 @@ def start(server: RunningServer, folder: Path, times: int = 5) -> None:
                 time.sleep(0.005)
             seconds.append(processor_seconds(process.pid))
     print(
-        f"processor time until ready, s           {min(seconds):.2f} / {statistics.median(seconds):.2f} / "
+        f"agent's processor time until ready, s   {min(seconds):.2f} / {statistics.median(seconds):.2f} / "
         f"{max(seconds):.2f}   (least / median / greatest of {times})"
     )
 

@@ -210,7 +210,8 @@ def _memory() -> tuple[int, int]:
 
 
 def _in_words(memory: tuple[int, int]) -> str:
-    return f"{memory[0]} MiB resident, {memory[1]} MiB private"
+    resident, private = memory
+    return f"{resident} MiB resident, {private} MiB private"
 
 
 if __name__ == "__main__":

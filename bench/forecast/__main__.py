@@ -88,7 +88,7 @@ def main() -> None:
                 cost(arguments, environment)  # writes the bytecode and reads the files once
                 rows.append(_row(nodes, source, [cost(arguments, environment) for _ in range(given.runs)]))
                 for line in (*told, left_behind(arguments)):
-                    print(f"{nodes:,} nodes, {source}: {line}", flush=True)
+                    print(f"{nodes:,} nodes, read from {source}: {line}", flush=True)
     print("", table(HEADER, rows), sep="\n")
 
 

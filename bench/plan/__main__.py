@@ -128,9 +128,9 @@ def cost(command: Sequence[str]) -> float:
 def page(found: Sequence[Measured], concurrency: int) -> str:
     """Returns the content of results.md."""
     rows = "\n".join(
-        f"| {each.nodes:,} | {each.pods:,} | {row[0]} | {row[1]} | {row[2]} | {row[4]} | {row[5]} |"
+        f"| {each.nodes:,} | {each.pods:,} | {order} | {seconds} | {processor_seconds} | {moves} | {double_moves} |"
         for each in found
-        for row in each.rows
+        for order, seconds, processor_seconds, _reboots, moves, double_moves, _pending in each.rows
     )
     others = "\n".join(
         f"| {each.nodes:,} | {each.read:.1f} | {each.forecast:.1f} | {each.resident:,} MiB |" for each in found

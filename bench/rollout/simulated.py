@@ -117,15 +117,15 @@ def repeat_moves(snapshot: Snapshot, asking: Sequence[str], rules: Rules, *, tai
 def row(title: str, lots: Sequence[Lot]) -> str:
     """Returns a row of the table: the mean of each kind of roll-out, and the differences between them with 95 %
     confidence intervals."""
-    means = [
+    plain, tainted, ordered = (
         fmean(column)
         for column in ([lot.plain for lot in lots], [lot.tainted for lot in lots], [lot.ordered for lot in lots])
-    ]
+    )
     by_taint, by_order = (
         difference([lot.tainted - lot.plain for lot in lots]),
         difference([lot.ordered - lot.tainted for lot in lots]),
     )
-    return f"| {title} | {means[0]:.1f} | {means[1]:.1f} | {by_taint} | {means[2]:.1f} | {by_order} |"
+    return f"| {title} | {plain:.1f} | {tainted:.1f} | {by_taint} | {ordered:.1f} | {by_order} |"
 
 
 def difference(differences: Sequence[int]) -> str:

@@ -104,10 +104,11 @@ def _growth(
         real, again = _again(theirs), _again(ours)
         for name, value in zip(growth, (real, again), strict=True):
             growth[name].append((size, value))
+        cold = ours[0]["seconds"][0] * 1000
         same = "all equal" if not differing else f"{differing} of {len(ours)} decisions differ from kube-scheduler's"
         say(
             f"| {size:,} | {size * cluster.PODS_PER_NODE:,} | {real:.2f} | {again:.2f} | {real / again:.0f} | "
-            f"{_new(ours[len(cluster.KINDS) :]):.2f} | {placed:.2f} | {ours[0]['seconds'][0] * 1000:.0f} | {same} |"
+            f"{_new(ours[len(cluster.KINDS) :]):.2f} | {placed:.2f} | {cold:.0f} | {same} |"
         )
         if size == options.size:
             by_kind = [(kind, _only(theirs, kind), _only(ours, kind)) for kind in cluster.KINDS]

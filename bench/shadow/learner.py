@@ -58,26 +58,26 @@ def row(snapshot: Snapshot, bindings: int = BINDINGS) -> list[str]:
     scheduler = Scheduler()
     seen = list(_bindings(snapshot, scheduler, bindings + _MEASURED_LAST))
     first = estimate = SearchEstimate.unknown(snapshot, scheduler)
-    followed, times, plain = [], [], []
+    followed, learning_seconds, decision_seconds = [], [], []
     for before, pod, node in seen[:bindings]:
         followed.append(len(estimate.followed))
         began = time.process_time()
         estimate = estimate.after_binding(estimate.expect(before, scheduler, pod), node)
         between = time.process_time()
         scheduler.schedule(before, pod)
-        times.append(between - began)
-        plain.append(time.process_time() - between)
-    kept, peaks = zip(*(_memory(each, scheduler, seen[-1]) for each in (first, estimate)), strict=True)
+        learning_seconds.append(between - began)
+        decision_seconds.append(time.process_time() - between)
+    kept, peak_bytes = zip(*(_memory(each, scheduler, seen[-1]) for each in (first, estimate)), strict=True)
     return [
         f"{len(snapshot.nodes):,}",
         str(followed[0]),
         f"{mean(followed[EARLY:]):.0f}",
-        f"{1000 * times[0]:.1f}",
-        f"{1000 * mean(times[1:EARLY]):.1f}",
-        f"{1000 * mean(times[EARLY:]):.1f}",
-        f"{1000 * mean(plain[EARLY:]):.1f}",
-        *(f"{each / 1024:.0f}" for each in kept),
-        f"{max(peaks) / 2**20:.1f}",
+        f"{1000 * learning_seconds[0]:.1f}",
+        f"{1000 * mean(learning_seconds[1:EARLY]):.1f}",
+        f"{1000 * mean(learning_seconds[EARLY:]):.1f}",
+        f"{1000 * mean(decision_seconds[EARLY:]):.1f}",
+        *(f"{kept_bytes / 1024:.0f}" for kept_bytes in kept),
+        f"{max(peak_bytes) / 2**20:.1f}",
     ]
 
 
