@@ -39,7 +39,7 @@ class EvictAnswer(StrEnum):
 
 JUDGED = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.BUDGET, EvictAnswer.DENIED})
 """The API server's responses to an eviction request which prove that the server decided about the eviction. Only these
-count towards --force-reboot, because a request without a response may never have reached the server."""
+responses count towards --force-reboot, because a request without a response may never have reached the server."""
 
 ENDS_EVICTION = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.GONE})
 """The API server's responses to an eviction request after which the pod needs no further eviction: the pod terminates,

@@ -314,7 +314,7 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.SURPLUS: ReasonText(
         "Other nodes are rebooting, and their claims are not in this lock.",
-        "Wait until those nodes are done.",
+        "Wait until the other nodes have rebooted.",
         is_warning=True,
     ),
     Code.NODE_UNKNOWN: ReasonText(
@@ -374,8 +374,8 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.HOLDER_OVERDUE: ReasonText(
         "A node holds its claim for longer than its phase usually takes; other nodes wait for it.",
-        "Look at the host that the message names, and at its agent; `careen lock show` shows its phase. If its "
-        "agent runs, the node fails at its own deadline and says why.",
+        "Look at the host that the message names, and at its agent; `careen lock show` shows the node's phase. If "
+        "the agent runs, the node fails at its own deadline and says why.",
         is_warning=True,
     ),
     Code.CORDON_LIFTED: ReasonText(
