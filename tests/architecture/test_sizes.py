@@ -96,7 +96,7 @@ def test_only_one_module_contains_the_text_for_facts_that_the_agent_did_not_read
         module.where
         for module in all_modules()
         for text in module.strings()
-        if text.startswith("not read in this round of the agent's loop")
+        if text.startswith("the agent has not read this fact in this round of its loop")
     }
     assert found == {"operator/careen/core/facts/observation.py"}
 

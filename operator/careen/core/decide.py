@@ -192,10 +192,7 @@ def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: s
     """Decide for a Node whose record cannot be read: change nothing that the record may describe, and write on the Node
     what a person can do. If the host needs no reboot, also remove a soft taint (effect PreferNoSchedule) whose key
     proves that careen set it."""
-    sentence = (
-        f"{why}; careen does nothing until a person removes the annotation: "
-        f"kubectl annotate node {node.name} {keys.PROGRESS}-"
-    )
+    sentence = f"{why}; careen does nothing until a person runs `kubectl annotate node {node.name} {keys.PROGRESS}-`"
     decision = _powerless(observation, Code.PROGRESS_UNREADABLE, sentence)
     ours = own_taint.by_name(node, policy) if observation.need.answer is NeedAnswer.NO else frozenset()
     taints = own_taint.without(node, ours)

@@ -178,8 +178,8 @@ def test_the_reason_shows_once_which_annotation_a_person_must_remove() -> None:
     decision = wiped(need=YES, node=GARBAGE)
     said = the_patch(decision).annotations[keys.REASON]
     assert said == (
-        "the annotation careen.dev/progress is not JSON that careen wrote; careen does nothing until a person removes "
-        "the annotation: kubectl annotate node n1 careen.dev/progress-"
+        "the annotation careen.dev/progress is not JSON that careen wrote; careen does nothing until a person runs "
+        "`kubectl annotate node n1 careen.dev/progress-`"
     )
     told = {"annotations": {**GARBAGE["annotations"], keys.REASON: said}, "taints": ()}
     assert wiped(need=NO, node=told, memory=decision.memory).actions == ()

@@ -40,7 +40,7 @@ class NotAsked(Value):
     @property
     def why(self) -> str:
         """The sentence for people that says why the fact is not known."""
-        return "not read in this round of the agent's loop"
+        return "the agent has not read this fact in this round of its loop"
 
 
 class Gone(Value):

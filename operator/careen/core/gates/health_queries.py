@@ -46,7 +46,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 def _refusal(query: HealthQuery, answer: Sequence[Sample] | Unknown | None, now: float) -> Refusal | None:
     if answer is None or isinstance(answer, Unknown):
-        return _unknown(f"{query.name}: {(answer or NOT_ASKED).why}")
+        why = (answer or NOT_ASKED).why
+        return _unknown(f"{query.name}: {why}")
     matching = [sample for sample in answer if all(matcher.holds(sample.labels) for matcher in query.matchers)]
     if not matching:
         why = "no sample matches the labels of the query" if answer else "the query returned no sample"

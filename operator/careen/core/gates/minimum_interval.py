@@ -25,7 +25,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     return Refusal(
         gate=GATE.name,
         code=Code.MINIMUM_INTERVAL,
-        sentence=f"the last reboot was at {rfc3339(last)}; the next reboot may begin at {rfc3339(again)}",
+        sentence=f"the last reboot of this node was at {rfc3339(last)}; its next reboot may begin at {rfc3339(again)}",
     )
 
 

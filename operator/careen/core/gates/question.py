@@ -19,9 +19,9 @@ from scheduler_core.values import Value
 class When(StrEnum):
     """The three points on the way to a reboot at which a node's agent evaluates gates."""
 
-    READY = "to become ready"
-    CLAIMED = "after the claim"
-    BEFORE_REBOOT = "before the reboot"
+    READY = "before the node becomes ready"
+    CLAIMED = "after the node takes its claim"
+    BEFORE_REBOOT = "before the host reboots"
 
 
 class Cost(StrEnum):

@@ -26,7 +26,10 @@ from tests.careen.core.builders import a_node, a_situation
         (
             NOT_ASKED,
             Code.READYZ_UNKNOWN,
-            "careen cannot tell whether the API server and etcd are ready: not read in this round of the agent's loop",
+            (
+                "careen cannot tell whether the API server and etcd are ready: the agent has not read this fact in "
+                "this round of its loop"
+            ),
         ),
     ],
 )
