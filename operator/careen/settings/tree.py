@@ -118,7 +118,7 @@ class Settings:
     reboot_sentinel: tuple[str, ...] = _kured(
         ("/var/run/reboot-required",),
         kinds.PATHS,
-        "File whose existence means that the host needs a reboot; repeatable (in kured: a single file). Checked every "
+        "File whose existence means that the host needs a reboot; repeatable (kured has one such file). Checked every "
         "2 s. If the file cannot be read, it is unknown whether the host needs a reboot.",
         live=False,
     )

@@ -42,7 +42,7 @@ def _beside_the_probes(settings: Settings) -> list[str]:
         found.append("--reboot-max-uptime and the probe uptime of --reboot-probes belong together: give both")
     if settings.reboot_packages and not (SENTINEL in settings.reboot_probes and settings.reboot_sentinel):
         found.append(
-            "--reboot-packages needs the files of --reboot-sentinel: only beside such a file is a list of packages"
+            "--reboot-packages needs the files of --reboot-sentinel: a list of packages exists only beside such a file"
         )
     return found
 
