@@ -102,5 +102,5 @@ def _explained(plain: Compared, whole: CycleResult, node: str) -> Compared:
     best, scores = whole.highest_total, whole.scores.get(node)
     if scores is None or best is None:
         return replace_value(plain, why=whole.sentence)
-    words = f"its score is {scores.total}; the highest is {best}, of {whole.best[0]}"
+    words = f"{node} has the score {scores.total}; the highest score is {best}, that of {whole.best[0]}"
     return replace_value(plain, why=words, is_best_of_all=node in whole.best)

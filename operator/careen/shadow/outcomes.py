@@ -47,23 +47,27 @@ _DISAGREED: Final = frozenset(
 )
 
 MEANINGS: Final = {
-    AgreementReason.FIRST: "bound to the most likely node",
-    AgreementReason.IN_SET: "bound to another node of the expected set, which covers 95 of 100 cases",
+    AgreementReason.FIRST: "the scheduler bound the pod to the node that scheduler_core found most likely",
+    AgreementReason.IN_SET: "the scheduler bound the pod to another node of the set that scheduler_core expected; the "
+    "set covers 95 of 100 cases",
     AgreementReason.BOTH_PENDING: "the scheduler and scheduler_core found no node",
-    AgreementReason.OTHER_NODE: "bound to a node that fits by scheduler_core's rules, but is not in the expected set",
-    AgreementReason.REFUSED_NODE: "bound to a node that a plugin of scheduler_core refuses",
-    AgreementReason.NO_NODE_SAID: "bound, but scheduler_core found no node",
+    AgreementReason.OTHER_NODE: "the scheduler bound the pod to a node that fits by scheduler_core's rules, but is not "
+    "in the set that scheduler_core expected",
+    AgreementReason.REFUSED_NODE: "the scheduler bound the pod to a node that a plugin of scheduler_core refuses",
+    AgreementReason.NO_NODE_SAID: "the scheduler bound the pod, but scheduler_core found no node",
     AgreementReason.NODE_SAID: "the scheduler found no node, but scheduler_core found a node",
-    AgreementReason.FIRST_SEEN_BOUND: "the pod had a node when it was first seen",
-    AgreementReason.AFTER_A_GAP: "the watch was interrupted, and the order of events is lost",
-    AgreementReason.ORDER: "pods were not bound in the order of their creation, and the result depends on the order",
-    AgreementReason.CHANGED_MEANWHILE: "the cluster changed shortly before, and the result depends on the change",
-    AgreementReason.BEHIND: "too many bindings waited for their comparison",
+    AgreementReason.FIRST_SEEN_BOUND: "the pod already had a node when careen first saw the pod",
+    AgreementReason.AFTER_A_GAP: "careen's watch was interrupted, and the order of events is lost",
+    AgreementReason.ORDER: "pods were not bound in the order of their creation, and the node that scheduler_core finds "
+    "depends on the order",
+    AgreementReason.CHANGED_MEANWHILE: "the cluster changed shortly before the binding, and the node that "
+    "scheduler_core finds depends on whether the scheduler had seen the change",
+    AgreementReason.BEHIND: "too many bindings waited to be compared",
     AgreementReason.NOT_REPRODUCED: "scheduler_core does not reproduce what this pod requests",
-    AgreementReason.EXTENDERS: "an extender takes part, and only the scheduler calls it",
-    AgreementReason.NOMINATED: "a pod that preempted others has a nominated node",
-    AgreementReason.UNKNOWN_NODE: "bound to a node that careen had not yet seen in its watch",
-    AgreementReason.OTHER_SCHEDULER: "the configuration has no profile of this schedulerName",
+    AgreementReason.EXTENDERS: "the scheduler calls an extender, and scheduler_core does not call extenders",
+    AgreementReason.NOMINATED: "a pod that preempted other pods has a nominated node",
+    AgreementReason.UNKNOWN_NODE: "the scheduler bound the pod to a node that careen had not yet seen in its watch",
+    AgreementReason.OTHER_SCHEDULER: "the configuration has no profile of the pod's schedulerName",
 }
 
 
@@ -87,11 +91,11 @@ class Compared(Value, kw_only=True):
     why: str = ""
     """Why scheduler_core did not expect the node that the scheduler took, as a sentence."""
     plugin: str = ""
-    """The plugin of scheduler_core that refuses the node that the scheduler took; empty if none refuses it."""
+    """The plugin of scheduler_core that refuses the node that the scheduler took; empty if no plugin does."""
     is_sampled: bool = False
     is_best_of_all: bool = False
-    """Whether `node` has the highest score of all nodes that fit. A scheduler that examines every node takes such a
-    node."""
+    """Whether `node` has the highest score of all nodes that fit. A scheduler that examines every node takes a node
+    with the highest score."""
     nodes: int = 0
 
     @property

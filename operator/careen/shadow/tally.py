@@ -10,10 +10,11 @@ from careen.shadow.outcomes import Agreement, AgreementReason, Compared, outcome
 
 MOST_KEPT: Final = 1000
 ENOUGH: Final = 30
-"""With fewer comparisons, a low agreement may be chance."""
+"""The fewest comparisons that are enough to judge the agreement. With fewer, a low agreement may be chance."""
 LEAST_AGREEMENT: Final = 0.8
 """With a lower agreement, the scheduler probably has another configuration than the one given to careen. With the same
-configuration the two agree far more often: the expected sets cover 95 of 100 cases, and unclear cases do not count."""
+configuration, the scheduler and scheduler_core agree far more often: the expected sets cover 95 of 100 cases, and
+unclear cases do not count."""
 
 
 class RunCounts:
@@ -106,8 +107,8 @@ def _causes(disagreements: Iterable[Compared]) -> Iterable[str]:
     refusals = Counter(each.plugin for each in last if each.plugin)
     for plugin, number in refusals.most_common(3):
         yield (
-            f"the plugin {plugin} refuses {number} of the {len(last)} nodes that the scheduler took: in the scheduler "
-            "it is probably disabled, or has other arguments"
+            f"the plugin {plugin} refuses {number} of the {len(last)} nodes that the scheduler took: the scheduler "
+            "probably does not use this plugin, or uses other arguments for it"
         )
     fitting = [each for each in last if each.reason is AgreementReason.OTHER_NODE]
     if not fitting:
@@ -117,19 +118,19 @@ def _causes(disagreements: Iterable[Compared]) -> Iterable[str]:
     large = sum(each.nodes >= _SAMPLES_FROM for each in fitting)
     if sampled * 2 > len(fitting) and best * 2 > len(fitting):
         yield (
-            f"{best} of {len(fitting)} pods went to the best of all nodes: the scheduler probably examines more "
-            "nodes than its configuration in careen says (percentageOfNodesToScore)"
+            f"{best} of {len(fitting)} pods went to the node with the highest score: the scheduler probably examines "
+            "more nodes than the configuration given to careen says (percentageOfNodesToScore)"
         )
     elif large * 2 > len(fitting) and sampled * 2 < len(fitting):
         yield (
-            f"{len(fitting)} pods went to nodes that fit and are not the best: the scheduler probably examines only a "
-            "part of the nodes (percentageOfNodesToScore), or scores with other plugins or weights"
+            f"{len(fitting)} pods went to nodes that fit, but do not have the highest score: the scheduler probably "
+            "examines only a part of the nodes (percentageOfNodesToScore), or scores with other plugins or weights"
         )
     else:
         yield (
-            f"{len(fitting)} pods went to nodes that fit and have a lower score: the scheduler probably has other "
-            "score plugins, weights or arguments (a scoringStrategy, defaultConstraints) than its configuration in "
-            "careen says"
+            f"{len(fitting)} pods went to nodes that fit, but do not have the highest score: the scheduler probably "
+            "has other score plugins, weights or arguments (a scoringStrategy, defaultConstraints) than the "
+            "configuration given to careen says"
         )
 
 

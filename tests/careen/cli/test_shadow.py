@@ -120,11 +120,11 @@ def test_shadow_explains_why_a_scheduler_with_other_rules_decides_differently(to
     assert said["otherConfiguration"]
     assert said["agreement"] < 0.8
     (cause,) = said["likelyCauses"]
-    assert "have a lower score: the scheduler probably has other score plugins" in cause
+    assert "do not have the highest score: the scheduler probably has other score plugins" in cause
     assert len(said["disagreements"]) == 2
     last = said["disagreements"][-1]
     assert last["reason"] == "other-node"
-    assert last["why"].startswith("its score is ")
+    assert last["why"].startswith("n1 has the score ")
     assert last["node"] not in {each["node"] for each in last["said"]}
 
 
@@ -136,7 +136,8 @@ def test_the_table_and_the_json_of_shadow_have_the_same_findings(town: Desk) -> 
     assert re.search(r"default-scheduler +disagreed +other-node +\d", done.stdout)
     assert "The last " in done.stdout
     assert re.search(
-        r"shop/web-\d+: scheduler_core expected n\d.*, kube-scheduler chose n\d: its score is \d+; the highest is",
+        r"shop/web-\d+: scheduler_core expected n\d.*, kube-scheduler chose n\d: n\d has the score \d+; the highest score "
+        r"is",
         done.stderr,
     )
 

@@ -102,8 +102,8 @@ def test_a_binding_to_another_node_is_recorded_as_a_disagreement() -> None:
     assert town.said() == {"default-scheduler other-node": 1}
     (kept,) = town.shadow.tally.disagreements
     assert (kept.pod, kept.node, kept.said) == ("default/web", "n1", (("n2", 1.0),))
-    assert kept.why.startswith("its score is ")
-    assert kept.why.endswith(", of n2")
+    assert kept.why.startswith("n1 has the score ")
+    assert kept.why.endswith(", that of n2")
 
 
 def test_the_shadow_reports_the_plugin_that_refuses_the_node_of_a_binding() -> None:
@@ -353,7 +353,7 @@ def test_the_shadow_counts_disagreements_and_returns_each_disagreement_once() ->
     missed = tally.number(Agreement.DISAGREED)
     assert missed >= 30
     assert tally.is_too_low
-    assert any("lower score" in cause for cause in tally.causes())
+    assert any("do not have the highest score" in cause for cause in tally.causes())
     assert len(tally.new_disagreements()) == missed
     assert tally.new_disagreements() == []
 

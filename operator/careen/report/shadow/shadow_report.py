@@ -60,13 +60,16 @@ def _headline(tally: RunCounts, followed: Followed) -> str:
     if not tally.compared:
         return f"{seen}; no bound pod could be compared{_besides(unsaid)}."
     share = f"{100 * (tally.agreement or 0.0):.1f} %"
-    sets = f", with sets of {tally.mean_set:.1f} nodes on average" if tally.mean_set else ""
-    words = f"{seen}: scheduler_core agrees on {agreed} of {count_of(tally.compared, 'pod')} ({share}){sets}"
-    bound = (
-        f" This is less than {100 * LEAST_AGREEMENT:.0f} %: the scheduler probably has a configuration other than "
-        "the one that careen was given."
+    sets = f", and its expected sets have {tally.mean_set:.1f} nodes on average" if tally.mean_set else ""
+    result = (
+        f"{seen}: scheduler_core agrees with the scheduler on {agreed} of {count_of(tally.compared, 'pod')} "
+        f"({share}){sets}"
     )
-    return f"{words}{_besides(unsaid)}.{bound if tally.is_too_low else ''}"
+    warning = (
+        f" An agreement below {100 * LEAST_AGREEMENT:.0f} % means that the scheduler probably has another "
+        "configuration than the one given to careen."
+    )
+    return f"{result}{_besides(unsaid)}.{warning if tally.is_too_low else ''}"
 
 
 def _besides(unsaid: int) -> str:

@@ -29,14 +29,14 @@ def tally(*each: Compared) -> RunCounts:
 def many(agreed: int, disagreed: int, **more: object) -> RunCounts:
     said = {"said": (("n1", 0.7), ("n2", 0.2), ("n3", 0.05), ("n4", 0.05))}
     agreeing = [one(AgreementReason.FIRST, **said)] * agreed
-    return tally(*agreeing, *[one(AgreementReason.OTHER_NODE, why="its score is 1", **said, **more)] * disagreed)
+    return tally(*agreeing, *[one(AgreementReason.OTHER_NODE, why="n1 has the score 1", **said, **more)] * disagreed)
 
 
 def test_the_first_sentence_says_how_often_careen_shadow_and_kube_scheduler_agree() -> None:
     text = shadow_text(many(19, 1), FOLLOWED, last=10)
     assert text.startswith(
-        "20 nodes and 300 pods were followed for 61 s (1234 events): scheduler_core agrees on 19 of 20 pods (95.0 %), "
-        "with sets of 4.0 nodes on average."
+        "20 nodes and 300 pods were followed for 61 s (1234 events): scheduler_core agrees with the "
+        "scheduler on 19 of 20 pods (95.0 %), and its expected sets have 4.0 nodes on average."
     )
     assert "Note: a note." in text
     assert "n1, n2, n3 and 1 more" in text
@@ -66,10 +66,10 @@ def test_the_exit_code_says_whether_careen_shadow_and_kube_scheduler_agree(made:
 
 def test_the_report_lists_likely_causes_if_few_decisions_agree() -> None:
     text = shadow_text(many(6, 40, nodes=200, is_sampled=True, is_best_of_all=True), FOLLOWED, last=2)
-    assert "This is less than 80 %" in text
+    assert "An agreement below 80 % means" in text
     assert (
-        "the scheduler probably examines more nodes than its configuration in careen says (percentageOfNodesToScore)"
-        in text
+        "the scheduler probably examines more nodes than the configuration given to careen says "
+        "(percentageOfNodesToScore)" in text
     )
     assert "The last 2 disagreements:" in text
 
