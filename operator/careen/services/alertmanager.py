@@ -52,7 +52,7 @@ class Alertmanager:
     def _what_was_shown(self) -> str:
         file = self._access.token_file
         return (
-            f"careen sent the token in {file}" if file else "no credentials were sent; give --alertmanager-token-file"
+            f"careen sent the token in {file}" if file else "careen sent no credentials; give --alertmanager-token-file"
         )
 
 

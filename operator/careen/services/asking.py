@@ -65,7 +65,7 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
     except CannotAsk as error:
         return Unknown(f"{shown} was not queried: {error}")
     except CredentialsRejected as error:
-        return Unknown(f"{shown} refuses these credentials ({error})")
+        return Unknown(f"{shown} refuses the credentials of careen ({error})")
     except UnusableAnswer as error:
         return Unknown(f"{shown} gave no usable answer: {str(error)[:_LONGEST_WHY]}")
     except Exception as error:

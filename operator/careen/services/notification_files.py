@@ -18,9 +18,9 @@ class FoundTargets(Value, kw_only=True):
 
     targets: tuple[Target, ...] = ()
     refused: tuple[str, ...] = ()
-    """Errors for lines that are not a receiver's URL, each with file and line number."""
+    """An error for each line that is not the URL of a receiver, with the file and the number of the line."""
     unread: tuple[str, ...] = ()
-    """Files that cannot be read. This is no error in the settings, because a Secret may be created later."""
+    """Files that cannot be read. A missing file is no error in the settings, because a Secret may be created later."""
 
 
 def read(paths: Sequence[str]) -> FoundTargets:

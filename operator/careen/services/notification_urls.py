@@ -37,8 +37,8 @@ class Target:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     method: str = "POST"
     is_native: bool = False
-    """Whether the URL has apprise's own form. It is then passed on unchanged, and only apprise can say whether it is
-    complete."""
+    """Whether the URL has apprise's own form. careen passes such a URL to apprise unchanged, and only apprise can say
+    whether the URL is complete."""
     remark: str = ""  # a warning about this receiver, without secrets
 
 
@@ -90,7 +90,7 @@ class _Parts:
             self.host = unquote(found.hostname or "")
             self.raw_host = unquote(found.netloc.rpartition("@")[2].partition(":")[0])  # tokens keep their case
         except ValueError:
-            raise ValueError(f"{service}: expected a host, and a port that is a number") from None
+            raise ValueError(f"{service}: expected a host name, and a number as the port") from None
         self.service = service
         self.user, self.password = unquote(found.username or ""), unquote(found.password or "")
         self.path = [unquote(part) for part in found.path.split("/") if part]
@@ -136,7 +136,7 @@ class _Parts:
         if any(key.lower() not in _DRESS for key in self._query):
             # A secret with an unquoted `&` ends in a parameter's name, so no name of the URL is shown.
             known = ", ".join(sorted(self._known)) or "none"
-            raise ValueError(f"{self.service}: leave out the parameter that careen does not know (known: {known})")
+            raise ValueError(f"{self.service}: leave out each parameter that careen does not know; it knows {known}")
 
 
 def parse(text: str) -> Target:

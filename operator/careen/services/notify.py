@@ -39,7 +39,7 @@ async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple
     try:
         missing = await _ask(json.dumps(order).encode(), answers, seconds)
     except OSError as error:
-        missing = f"the sending process could not be started: {error.strerror}"
+        missing = f"the process that sends messages could not be started: {error.strerror}"
     return tuple(
         Delivery(service=target.service, why=answers.get(number, missing)) for number, target in enumerate(wanted)
     )
@@ -80,11 +80,11 @@ async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
             await _converse(process, order, answers)
             await process.wait()
     except TimeoutError:
-        return f"no answer within {seconds:g} s"
+        return f"the process that sends messages did not answer within {seconds:g} s"
     finally:
         if process.returncode is None:
             await kill_group(process)
-    return f"the sending process ended with exit code {process.returncode}"
+    return f"the process that sends messages ended with exit code {process.returncode}"
 
 
 async def _converse(process: asyncio.subprocess.Process, order: bytes, answers: dict[int, str]) -> None:

@@ -111,7 +111,9 @@ class Prometheus:
                     raise UnusableAnswer(f"status {status}{_explained(answers[-1].content)}") from error
                 raise
         if not isinstance(rows, list):
-            raise UnusableAnswer("the result is not a list")  # an empty object is not an empty list of alerts
+            raise UnusableAnswer(
+                "the result of the query is not a list"
+            )  # an empty object is not an empty list of alerts
         return rows
 
     def _credentials(self) -> tuple[dict[str, str] | None, tuple[str, str] | None]:
@@ -127,7 +129,7 @@ class Prometheus:
             return f"careen sent the token in {access.token_file}"
         if access.username:
             return f"careen sent the user name {access.username} with the password in {access.password_file}"
-        return "no credentials were sent; give --prometheus-token-file or --prometheus-username"
+        return "careen sent no credentials; give --prometheus-token-file or --prometheus-username"
 
 
 def _alert(row: Mapping[str, Any]) -> Alert:

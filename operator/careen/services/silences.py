@@ -82,7 +82,7 @@ class Silences:
         content, _ = self._ask("POST", _PATH, silence)
         answer = msgspec.json.decode(content)
         if not isinstance(answer, dict) or not isinstance(answer.get("silenceID"), str) or not answer["silenceID"]:
-            raise UnusableAnswer("the answer has no silence id")
+            raise UnusableAnswer("the answer does not contain the id of the new silence")
 
     def _end(self) -> str:
         standing, _ = self._standing()

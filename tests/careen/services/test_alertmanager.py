@@ -113,10 +113,11 @@ async def test_the_message_about_refused_credentials_shows_their_source(
     (tmp_path / "token").write_text("s3cret")
     url = serve(b"", status=status)
     assert await ask(url, Access(token_file=f"{tmp_path}/token")) == Unknown(
-        f"Alertmanager at {url} refuses these credentials (status {status}: careen sent the token in {tmp_path}/token)"
+        f"Alertmanager at {url} refuses the credentials of careen (status {status}: careen sent the token in "
+        f"{tmp_path}/token)"
     )
     assert await ask(url) == Unknown(
-        f"Alertmanager at {url} refuses these credentials (status {status}: no credentials were sent; give "
+        f"Alertmanager at {url} refuses the credentials of careen (status {status}: careen sent no credentials; give "
         "--alertmanager-token-file)"
     )
 

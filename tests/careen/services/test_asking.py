@@ -48,7 +48,10 @@ async def test_the_answer_of_the_server_is_returned() -> None:
     ("error", "why"),
     [
         (CannotAsk("no token"), f"{SHOWN} was not queried: no token"),
-        (CredentialsRejected("status 401: a token"), f"{SHOWN} refuses these credentials (status 401: a token)"),
+        (
+            CredentialsRejected("status 401: a token"),
+            f"{SHOWN} refuses the credentials of careen (status 401: a token)",
+        ),
         (UnusableAnswer("status 503"), f"{SHOWN} gave no usable answer: status 503"),
         (KeyError("data"), f"{SHOWN} gave no usable answer: the answer does not have the expected structure"),
         (ValueError(f"GET {URL}/x"), f"{SHOWN} gave no usable answer: the answer does not have the expected structure"),

@@ -199,19 +199,22 @@ REFUSED = [
     ("slack://T/B/SECRETWORD/more", "slack: expected"),
     (
         "slack://T00000000/B00000000/SECRETWORD?thread_ts=12",
-        "slack: leave out the parameter that careen does not know (known: botname, username)",
+        "slack: leave out each parameter that careen does not know; it knows botname, username",
     ),
     (
         "telegram://1:TOKEN@telegram?chats=1&SECRETWORD",
-        "telegram: leave out the parameter that careen does not know (known: channels, chats)",
+        "telegram: leave out each parameter that careen does not know; it knows channels, chats",
     ),
     (
         "mattermost://host/TOKEN&?user=a&SECRETWORD=",
-        "mattermost: leave out the parameter that careen does not know (known: disabletls)",
+        "mattermost: leave out each parameter that careen does not know; it knows disabletls",
     ),
-    ("pushbullet://TOKEN?SECRETWORD=1", "pushbullet: leave out the parameter that careen does not know (known: none)"),
+    (
+        "pushbullet://TOKEN?SECRETWORD=1",
+        "pushbullet: leave out each parameter that careen does not know; it knows none",
+    ),
     ("discord://SECRETWORD", "discord: expected discord://TOKEN@WEBHOOK-ID"),
-    ("smtp://SECRETWORD@host:port/?from=a&to=b", "expected a host, and a port that is a number"),
+    ("smtp://SECRETWORD@host:port/?from=a&to=b", "expected a host name, and a number as the port"),
     (
         "smtp://user:SECRETWORD@host/?to=b@example.com",
         "smtp: expected smtp://USER:PASSWORD@HOST:PORT/?from=ADDRESS&to=ADDRESS",

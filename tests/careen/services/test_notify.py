@@ -64,7 +64,7 @@ async def test_a_hanging_target_fails_in_time_and_does_not_delay_other_targets()
             if quick.got and slow.got and outcomes[1] == Delivery(service="generic"):
                 break
     assert outcomes == (
-        Delivery(service="generic", why=f"no answer within {seconds:.0f} s"),
+        Delivery(service="generic", why=f"the process that sends messages did not answer within {seconds:.0f} s"),
         Delivery(service="generic"),
     )
 
@@ -84,13 +84,13 @@ async def test_without_targets_no_child_process_is_started(monkeypatch: pytest.M
 async def test_a_child_process_that_cannot_start_is_reported_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     (outcome,) = await send("x", [parse("generic://h")], seconds=LONG_SECONDS)
-    assert outcome.why == "the sending process could not be started: No such file or directory"
+    assert outcome.why == "the process that sends messages could not be started: No such file or directory"
 
 
 async def test_a_child_process_that_dies_is_reported_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     (outcome,) = await send("x", [parse("generic://h")], seconds=LONG_SECONDS)
-    assert outcome.why == "the sending process ended with exit code 1"
+    assert outcome.why == "the process that sends messages ended with exit code 1"
 
 
 async def test_the_child_process_gets_no_secret_by_command_line_or_environment(monkeypatch: pytest.MonkeyPatch) -> None:

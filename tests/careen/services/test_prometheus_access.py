@@ -119,7 +119,7 @@ async def test_a_request_with_a_rejected_token_is_not_repeated(tmp_path: Path, s
     with running_server(wants="Bearer other", status=status) as server:
         assert (
             await why(server, token_file=str(tmp_path / "token"))
-            == f"refuses these credentials (status {status}: careen sent the token in {tmp_path}/token)"
+            == f"refuses the credentials of careen (status {status}: careen sent the token in {tmp_path}/token)"
         )
         assert len(server.shown) == 1
 
@@ -130,7 +130,7 @@ async def test_a_request_contains_the_basic_authentication(tmp_path: Path) -> No
         assert await ask(server, username="careen", password_file=str(tmp_path / "password")) == SLOW
         server.wants = "another"
         assert await why(server, username="careen", password_file=str(tmp_path / "password")) == (
-            "refuses these credentials (status 401: careen sent the user name careen with the password in "
+            "refuses the credentials of careen (status 401: careen sent the user name careen with the password in "
             f"{tmp_path}/password)"
         )
 
@@ -138,9 +138,8 @@ async def test_a_request_contains_the_basic_authentication(tmp_path: Path) -> No
 async def test_the_message_about_a_401_lists_the_flags_for_credentials() -> None:
     with running_server(wants="Bearer x") as server:
         assert (
-            await why(server)
-            == "refuses these credentials (status 401: no credentials were sent; give --prometheus-token-file or "
-            "--prometheus-username)"
+            await why(server) == "refuses the credentials of careen (status 401: careen sent no credentials; give "
+            "--prometheus-token-file or --prometheus-username)"
         )
 
 

@@ -228,8 +228,8 @@ async def test_the_message_says_that_the_alertmanager_refused_the_credentials(
 ) -> None:
     server.answers["GET"] = (status, b"")
     assert await of(server).begin(60, now=NOW) == Unknown(
-        f"Alertmanager at {server.url} refuses these credentials (status {status}; the agent needs write access "
-        "to create a silence)"
+        f"Alertmanager at {server.url} refuses the credentials of careen (status {status}; the agent needs write "
+        "access to create a silence)"
     )
 
 
