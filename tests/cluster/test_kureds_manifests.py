@@ -139,7 +139,7 @@ def test_a_roll_out_with_kureds_roles_and_arguments_finishes(kureds: InKuredsPla
         "the agent posts no Events in that namespace",
     ):
         assert words in said, words
-    starts = said.count("metrics, health and readiness on port")
+    starts = said.count("the agent serves metrics, health and readiness on port")
     assert said.count("the agent lacks the right to list nodes.") == starts, (
         "each start of the agent reports the missing right once"
     )

@@ -201,7 +201,7 @@ class Applier:
 
     async def _patch_node(self, patch: PatchNode) -> Stop | None:
         if patch.send_before is not None and self._hands.host.uptime() >= patch.send_before:
-            return Stop(f"{patch.purpose}: not sent, because the agent read the facts for this patch too long ago")
+            return Stop(f"{patch.purpose}: the patch was not sent, because the agent read its facts too long ago")
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):
@@ -282,7 +282,7 @@ class Applier:
         hands = self._hands
         hands.metrics.evictions.labels(hands.node_name, result.answer.value).inc()
         _LOG.info(
-            "eviction of %s/%s: %s",
+            "the answer to the eviction of pod %s/%s is: %s",
             pod.namespace,
             pod.name,
             result.answer.value,

@@ -211,6 +211,6 @@ class Loop:
         except Exception as error:
             # The next turn reads the need again and reports an error; here the pause between turns must be kept.
             _LOG.warning(
-                "cannot check between two rounds of the agent's loop whether the host needs a reboot: %r", error
+                "the agent cannot check between two rounds of its loop whether the host needs a reboot: %r", error
             )
             return False

@@ -86,7 +86,7 @@ class Messenger:
     def _worded(self, message: Notify, found: Figures | None = None) -> str:
         """Returns the text of the message, and logs this text."""
         text = wording(message, self._settings(), self._node, found)
-        _LOG.info("message to people: %s", text, extra={"occasion": message.occasion.value})
+        _LOG.info("the agent tells people: %s", text, extra={"occasion": message.occasion.value})
         return text
 
     def _receivers(self) -> tuple[Target, ...]:
@@ -119,7 +119,7 @@ class Messenger:
             async with asyncio.timeout(seconds):
                 await self._is_quiet.wait()
         except TimeoutError:
-            _LOG.info("a message to people is still being sent; the agent does not wait for it")
+            _LOG.info("a message to people is still being sent; the agent ends without waiting for the receiver")
 
     async def _deliver(self, message: Notify, text: str, targets: Sequence[Target]) -> None:
         try:

@@ -260,7 +260,7 @@ class Observer:
         if not isinstance(content, LockContent):
             return {
                 "lock": seen.lock,
-                "holders": Unknown("the content of the lock is unknown, and therefore also which nodes hold it"),
+                "holders": Unknown("the content of the lock is unknown, so it is also unknown which nodes hold claims"),
             }
         return {"lock": seen.lock, "holders": await _known(self._read_holders(content.nodes))}
 
@@ -418,7 +418,7 @@ _EVICTABLE = {
 
 _NOT_TRIED = DryRunAnswer(
     answer=Evictable.UNKNOWN,
-    detail=f"this eviction was not tried, because the dry runs took longer than {DRY_RUNS_SECONDS:.0f} s",
+    detail=f"this eviction was not tried, because the dry runs of earlier evictions took {DRY_RUNS_SECONDS:.0f} s",
 )
 
 

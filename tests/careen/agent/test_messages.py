@@ -85,7 +85,7 @@ async def test_a_message_is_only_logged_if_no_url_is_configured(caplog: pytest.L
         world.messenger.tell(DRAIN)
     await world.messenger.finish(seconds=LONG_SECONDS)
     assert (world.sent, world.tasks) == ([], [])
-    assert "message to people: Draining node n1" in caplog.text
+    assert "the agent tells people: Draining node n1" in caplog.text
 
 
 async def test_each_message_is_sent_once_per_claim() -> None:
@@ -175,7 +175,7 @@ async def test_the_end_of_a_roll_out_is_reported_with_its_figures(
         await world.messenger.finish(seconds=LONG_SECONDS)
     assert [sent for sent, _ in world.sent] == [text]
     assert asked == [1]
-    assert f"message to people: {text}" in caplog.text
+    assert f"the agent tells people: {text}" in caplog.text
 
 
 async def test_the_figures_are_read_only_if_a_message_uses_them() -> None:

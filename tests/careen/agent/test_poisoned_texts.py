@@ -255,7 +255,7 @@ async def test_the_servers_refusal_of_an_eviction_is_made_safe_to_display(ears: 
         (Evict(pods=pods, parallel=1),)
     )
     assert applied.stop is None
-    assert "eviction of shop/web" in ears.log.getvalue()
+    assert "the eviction of pod shop/web" in ears.log.getvalue()
     assert ears.wrong() == []
 
 

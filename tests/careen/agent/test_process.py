@@ -304,7 +304,7 @@ def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: 
     flags = ("--forecast-memory=64Mi", "--forecast-patience=2s")
     for number in (1, 2):
         agent = node.start(*flags)
-        agent.says("the forecast has refused this reboot since")
+        agent.says("the forecast has refused the reboot of this node since")
         wait_until(lambda agent=agent: 'careen_forecast_overdue{node="n1"} 1.0' in agent.get("/metrics"))  # type: ignore[misc]
         wait_until(
             lambda number=number: (
@@ -322,7 +322,7 @@ def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: 
         agent.process.wait()
     (told,) = events(node, "ForecastOverdue")
     assert (told["involvedObject"]["name"], told["type"]) == ("n1", "Warning")
-    assert "the forecast has refused this reboot since" in told["message"]
+    assert "the forecast has refused the reboot of this node since" in told["message"]
 
 
 # ---- messages to people ----
@@ -337,8 +337,8 @@ def test_a_hanging_webhook_does_not_delay_messages_to_another_webhook(node: Node
         ask_for_a_reboot(node)
         wait_until((node.folder / "rebooted").exists)
         agent.says(
-            rf"the message to people through generic was not sent: no answer within {seconds} s(.|\n)*no answer "
-            rf"within {seconds} s"
+            r"the message to people through generic was not sent: the process that sends messages did not answer "
+            rf"within {seconds} s(.|\n)*the process that sends messages did not answer within {seconds} s"
         )
         assert hook.texts == ["n1 goes", "Rebooting node n1"]
         metrics = agent.get("/metrics")
@@ -376,7 +376,7 @@ def test_a_delayed_node_is_reported_once_to_the_current_receivers_in_the_file(no
     with running_webhook() as hook:
         (node.folder / "urls").write_text(f"generic+http://{hook.address}/SECRETWORD\n")
         seconds = 60
-        while "message to people" not in agent.log:
+        while "the agent tells people" not in agent.log:
             seconds += 60
             edit(node, f"period: {seconds}s")  # each edit makes a turn
             wait_until(lambda changes=seconds // 60 - 1: agent.log.count("period is now") == changes)
@@ -474,7 +474,7 @@ def test_an_idle_agent_stops_on_sigterm(node: Node, number: signal.Signals) -> N
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))
     agent.process.send_signal(number)
     assert agent.ends() == 0
-    assert "stopping on request" in agent.log
+    assert "the agent stops on request" in agent.log
     assert "Traceback" not in agent.log
 
 

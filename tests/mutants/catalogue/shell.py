@@ -211,7 +211,7 @@ MUTANTS = (
     Mutant(
         "A lock that cannot be parsed counts as a lock without holders",
         _OBSERVE + "Observer._holders",
-        'Unknown("the content of the lock is unknown, and therefore also which nodes hold it")',
+        'Unknown("the content of the lock is unknown, so it is also unknown which nodes hold claims")',
         "Holders(nodes=(), absent=frozenset())",
     ),
     Mutant(

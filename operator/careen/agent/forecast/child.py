@@ -252,7 +252,7 @@ def _configuration(order: ForecastRequest) -> Configuration:
     except yaml_text.BadYaml as error:
         raise _NoConfigurationError(str(error)) from None
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError):
-        raise _NoConfigurationError("the fields do not have the expected structure") from None
+        raise _NoConfigurationError("the fields of the configuration do not have the expected structure") from None
 
 
 def _run() -> NoReturn:

@@ -43,7 +43,8 @@ class ForecastPatience:
         if standing is None or self._since == self._told_since:
             return True, ""
         self._told_since = self._since
-        return True, f"the forecast has refused this reboot since {self._since:%Y-%m-%d %H:%M} UTC: {standing.sentence}"
+        since = f"{self._since:%Y-%m-%d %H:%M} UTC"
+        return True, f"the forecast has refused the reboot of this node since {since}: {standing.sentence}"
 
     @property
     def since(self) -> datetime | None:

@@ -59,7 +59,7 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
         return ""
     return (
         f"the admission policies will refuse keys that the settings name: on DaemonSet {daemonset}, "
-        f"{'; '.join(problems)}. Add the keys there, or change the settings"
+        f"{'; '.join(problems)}. Add the keys to these annotations, or change the settings"
     )
 
 
@@ -86,7 +86,9 @@ class AllowedKeys:
             except (Forbidden, NotFound):
                 return
             except ClusterError as error:
-                _LOG.debug("cannot tell yet whether the admission policies allow the keys in the settings: %s", error)
+                _LOG.debug(
+                    "the agent cannot tell yet whether the admission policies allow the keys in the settings: %s", error
+                )
                 await self._api.clock.sleep(_AGAIN_SECONDS)
                 continue
             await self._tell(unlisted(wanted, found.metadata.annotations or {}, self._place), found.metadata.uid)

@@ -57,12 +57,12 @@ async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPo
         return Judged()
     if pod and own and not is_given:
         return Judged(
-            refusal=f"this agent belongs to {own}, but --ds-namespace and --ds-name are not both given and "
-            f"would name {named}. With two locks, two nodes could reboot at once. Give {own.flags}"
+            refusal=f"this agent belongs to {own}, but would use the lock of {named}, because --ds-namespace and "
+            f"--ds-name are not both given. With two locks, two nodes could reboot at once. Give {own.flags}"
         )
     if pod and not own and not is_given:
         return Judged(
-            refusal=f"cannot tell which DaemonSet controls pod {pod.namespace}/{pod.name} of this agent. Give both "
+            refusal=f"the agent cannot tell which DaemonSet controls its own pod {pod.namespace}/{pod.name}. Give both "
             "--ds-namespace and --ds-name, or set POD_NAME"
         )
     if not await _is_there(api, named, annotation):

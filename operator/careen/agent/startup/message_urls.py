@@ -29,7 +29,7 @@ async def judge(resolved: Resolved) -> None:
         )
     for target in found.targets:
         if target.remark:
-            _LOG.warning("%s: in one of these files, %s", files, target.remark)
+            _LOG.warning("%s: a receiver in these files has a problem: %s", files, target.remark)
     problems = [f"{files}: {sentence}" for sentence in found.refused]
     for given, targets in ((where, settings.notify_url), (files, found.targets)):
         problems += [_sentence(given, outcome) for outcome in await refusals(targets, seconds=_JUDGE_SECONDS)]
@@ -43,7 +43,7 @@ async def tell(resolved: Resolved) -> None:
         await judge(resolved)
     except BadSettings as error:
         for problem in error.problems:
-            _LOG.error("messages cannot be sent to a configured receiver: %s", problem)
+            _LOG.error("the agent cannot send messages to a configured receiver: %s", problem)
 
 
 def _sentence(given: str, outcome: Delivery) -> str:

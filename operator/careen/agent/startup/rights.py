@@ -35,14 +35,14 @@ _DOES_WITHOUT: dict[OptionalRight, str] = {
     OptionalRight.COORDINATORS: "the agent looks for another coordinator only at kube-system/kured",
     OptionalRight.OWNERS: "after a reboot the agent does not wait until the pods' owners are healthy, and does not "
     "check whether these owners bind pods to the node",
-    OptionalRight.EVENTS: "the agent posts no Events in that namespace; its log has the same messages",
+    OptionalRight.EVENTS: "the agent posts no Events in that namespace; the agent's log has the same messages",
     OptionalRight.FORECAST: "the agent makes no forecasts; it still tries each eviction as a dry run before it moves "
     "a pod",
 }
 
 _PROTECTS_NOTHING = frozenset({OptionalRight.EVENTS, OptionalRight.FOLLOWING})
-"""Features that do not protect workloads. If a right for one of them is missing, the agent always switches the feature
-off. It switches off other features only if it runs with kured's roles."""
+"""Features that do not protect workloads. If a right for such a feature is missing, the agent always switches the
+feature off. The agent switches off other features only if it runs with kured's roles."""
 
 _BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRight.OWNERS, "budget": OptionalRight.NODES}
 """The optional feature that a setting requests, by the setting's field name."""
@@ -98,7 +98,7 @@ class Rights:
         try:
             self._missing = await self._ask()
         except ClusterError as error:
-            _LOG.info("cannot tell whether rights are missing: %s", error)
+            _LOG.info("the agent cannot tell whether rights are missing: %s", error)
             return
         self._switch_off()
 

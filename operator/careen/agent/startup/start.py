@@ -104,17 +104,19 @@ class Start:
         """
         named, began, tries = self._lock_place, self.clock.monotonic(), 0
         while True:
-            self.heartbeat.expect_within(120.0, f"checking whether {named} carries the agents' own lock")
+            self.heartbeat.expect_within(120.0, f"the agent checks whether {named} carries the agents' own lock")
             try:
                 judged = await self._judge_lock()
                 claim = await self._claim() if judged.refusal else None
             except ClusterError as error:
                 _LOG.warning(
-                    "cannot tell yet whether %s carries the agents' own lock, so the agent waits: %s", named, error
+                    "the agent cannot tell yet whether %s carries the agents' own lock, and waits: %s", named, error
                 )
                 claim = await self._claim_after_patience(began)
                 if claim is not None:
-                    self._do_without_lock(claim, f"cannot tell whether {named} carries the agents' own lock: {error}")
+                    self._do_without_lock(
+                        claim, f"the agent cannot tell whether {named} carries the agents' own lock: {error}"
+                    )
                     return
                 await self._review_rights_after(error)
                 tries += 1
@@ -154,7 +156,9 @@ class Start:
             try:
                 judged = await self._judge_lock()
             except ClusterError as error:
-                _LOG.info("still cannot tell whether %s carries the agents' own lock: %s", self._lock_place, error)
+                _LOG.info(
+                    "the agent still cannot tell whether %s carries the agents' own lock: %s", self._lock_place, error
+                )
                 continue
             if not judged.refusal:
                 self.lock_problem = ""
@@ -167,7 +171,7 @@ class Start:
         and gates in the ConfigMap must apply from the first round of the agent's loop on."""
         name, began, tries = self.config_map, self.clock.monotonic(), 0
         while True:
-            self.heartbeat.expect_within(120.0, f"reading ConfigMap {name}")
+            self.heartbeat.expect_within(120.0, f"the agent reads ConfigMap {name}")
             try:
                 live = await self._settings_or_last_good()
             except ClusterError as error:
@@ -188,7 +192,7 @@ class Start:
     async def review_rights(self) -> None:
         """Reviews the agent's rights before the agent uses the first of them. Missing rights of the forecast are
         reported later, when the settings show whether the agent uses the forecast."""
-        self.heartbeat.expect_within(120.0, "asking which rights the agent has")
+        self.heartbeat.expect_within(120.0, "the agent asks which rights it has")
         await self.rights.review()
         self.rights.tell(besides=(OptionalRight.FORECAST,))
 
@@ -228,13 +232,13 @@ class Start:
             if await self._claim() is None:
                 raise
             for problem in error.problems:
-                _LOG.error("messages cannot be sent to a configured receiver: %s", problem)
+                _LOG.error("the agent cannot send messages to a configured receiver: %s", problem)
 
     def _stand_in(self, claim: RecordedClaim, seen: SeenConfigMap | None, why: str) -> LiveSettings:
         """Returns the settings that were stored with the claim. The agent uses them until it has released the claim."""
         instead = last_good.restore(
             claim.settings,
-            f"{why[:_LONGEST_PROBLEM]}: the node finishes its claim with older settings and takes no new one",
+            f"{why[:_LONGEST_PROBLEM]}: the node finishes its claim with older settings and takes no new claim",
             flags=self.given.flags,
             environment=self.given.environment,
             name=self.config_map,

@@ -141,7 +141,7 @@ class Agent:
             await work
         if self._messages is not None:
             await self._messages.finish(seconds=MESSAGE_SECONDS)  # above all about the reboot that stops this agent
-        _LOG.info("stopping on request; the next agent continues from the Node's record and the lock")
+        _LOG.info("the agent stops on request; the next agent continues from the Node's record and the lock")
 
     async def _work(self) -> None:
         await self._start.make_sure_of_the_lock()
@@ -208,10 +208,13 @@ class Agent:
         except OSError as error:
             # kured exits here; a port in use is no reason to leave a node without its agent.
             _LOG.error(
-                "cannot serve metrics on %s:%s: %s", self._basics.metrics_host or "*", self._basics.metrics_port, error
+                "the agent cannot serve metrics on %s:%s: %s",
+                self._basics.metrics_host or "*",
+                self._basics.metrics_port,
+                error,
             )
             return None
-        _LOG.info("metrics, health and readiness on port %s", server.port)
+        _LOG.info("the agent serves metrics, health and readiness on port %s", server.port)
         return server
 
     async def _become_only_agent(self, settings: Settings) -> single_agent.Held | None:
@@ -219,7 +222,7 @@ class Agent:
         resourceVersions in the agents' writes protect against a second agent."""
         has_told = False
         while settings.host_lock_dir:
-            self._heartbeat.expect_within(60.0, "waiting for another agent of this node to end")
+            self._heartbeat.expect_within(60.0, "the agent waits until another agent of this node ends")
             match single_agent.take(Path(settings.host_root or "/"), settings.host_lock_dir, self._node):
                 case single_agent.Held() as held:
                     self._metrics.show_only_agent(1)

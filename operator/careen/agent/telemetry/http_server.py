@@ -50,7 +50,7 @@ class Heartbeat:
         late = self._monotonic() - self._due
         return (
             late <= 0,
-            f"{self._doing}: the next heartbeat is {span(round(late))} overdue" if late > 0 else self._doing,
+            f"{self._doing}: the agent's next heartbeat is {span(round(late))} overdue" if late > 0 else self._doing,
         )
 
     def readiness(self) -> tuple[bool, str]:

@@ -41,7 +41,9 @@ class Metrics:
             ["node"],
             registry=registry,
         )
-        self._phase = Gauge("careen_phase", "1 for the phase the node is in.", ["node", "phase"], registry=registry)
+        self._phase = Gauge(
+            "careen_phase", "1 for the present phase of the node.", ["node", "phase"], registry=registry
+        )
         self._phase_since = Gauge(
             "careen_phase_since_seconds",
             "Since when the node is in its phase (unix time): from the Node's annotation if it has one, otherwise "

@@ -28,7 +28,7 @@ def test_a_forecast_refusal_longer_than_the_patience_is_reported_once() -> None:
     late = SINCE + HOUR + timedelta(seconds=1)
     assert patience.look((refusal(),), late) == (
         True,
-        "the forecast has refused this reboot since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room",
+        "the forecast has refused the reboot of this node since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room",
     )
     assert patience.look((refusal(),), late + HOUR) == (True, "")
     assert patience.look((), late + HOUR + HOUR) == (False, "")
@@ -46,7 +46,7 @@ def test_a_refusal_that_returns_after_a_new_claim_counts_from_its_first_appearan
     assert told[60] == (False, "")
     assert told[61] == (
         True,
-        "the forecast has refused this reboot since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room",
+        "the forecast has refused the reboot of this node since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room",
     )
 
 

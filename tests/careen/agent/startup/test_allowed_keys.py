@@ -97,7 +97,7 @@ def test_keys_that_the_admission_policies_would_refuse_are_reported(
         assert sentence.startswith(
             "the admission policies will refuse keys that the settings name: on DaemonSet careen/careen"
         )
-        assert sentence.endswith("Add the keys there, or change the settings")
+        assert sentence.endswith("Add the keys to these annotations, or change the settings")
 
 
 def test_all_refused_keys_are_in_one_message() -> None:

@@ -76,8 +76,8 @@ async def test_an_agent_of_careens_daemonset_without_flags_refuses_kureds_lock(c
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     judged = await cluster.judge(KUREDS, is_given=False)
     assert judged.refusal == (
-        "this agent belongs to DaemonSet careen/careen, but --ds-namespace and --ds-name are not both given "
-        "and would name DaemonSet kube-system/kured. "
+        "this agent belongs to DaemonSet careen/careen, but would use the lock of DaemonSet kube-system/kured, because "
+        "--ds-namespace and --ds-name are not both given. "
         "With two locks, two nodes could reboot at once. Give --ds-namespace=careen --ds-name=careen"
     )
 
@@ -106,7 +106,7 @@ async def test_an_agent_whose_pod_has_no_controller_needs_both_daemonset_flags(
 ) -> None:
     cluster.server.seed(a_daemonset(KUREDS), *pods)
     assert (
-        "cannot tell which DaemonSet controls pod careen/careen-x7k2p"
+        "the agent cannot tell which DaemonSet controls its own pod careen/careen-x7k2p"
         in (await cluster.judge(KUREDS, is_given=False)).refusal
     )
     assert await cluster.judge(KUREDS, is_given=True) == Judged()

@@ -57,7 +57,7 @@ def test_the_health_probe_fails_when_the_loop_makes_no_progress(
     clock.seconds = 30
     assert get(server, "/healthz") == (200, "a turn\n")
     clock.seconds = 45
-    assert get(server, "/healthz") == (503, "a turn: the next heartbeat is 15s overdue\n")
+    assert get(server, "/healthz") == (503, "a turn: the agent's next heartbeat is 15s overdue\n")
     heartbeat.expect_within(5, "waiting")
     assert get(server, "/healthz") == (200, "waiting\n")
 
