@@ -89,7 +89,7 @@ def headline(plan: Plan) -> str:
     marked = f" (the agents use another order: --order={plan.agents_line})" if plan.line is not plan.agents_line else ""
     nodes = count_of(len(plan.timeline.nodes), "node")
     return (
-        f"Plan for {nodes} from {instant(plan, plan.timeline.begins)}, {plan.concurrency} at a time, order "
+        f"Plan for {nodes} from {instant(plan, plan.timeline.begins)}, {plan.concurrency} at a time, in the order "
         f"{plan.line}{marked}."
     )
 
@@ -98,25 +98,23 @@ def summary(plan: Plan) -> list[str]:
     """The plan's figures, one sentence each."""
     timeline = plan.timeline
     rebooted, total = len(timeline.reboots), len(timeline.nodes)
-    took = duration(timeline.ends - timeline.begins)
     sentences = [
-        f"{rebooted} of {count_of(total, 'node')} reboot"
-        + (f"; finished {instant(plan, timeline.ends)}, after {took}{_inside(plan)}." if rebooted == total > 0 else ".")
+        f"{rebooted} of {count_of(total, 'node')} reboot" + (f"; {_ending(plan)}." if rebooted == total > 0 else ".")
     ]
     sentences += [
-        f"The window ends at {instant(plan, closing.at)} with {count_of(closing.left, 'node')} left."
+        f"The window ends at {instant(plan, closing.at)} with {count_of(closing.left, 'node')} still to reboot."
         for closing in timeline.closings[:3]
     ]
     if len(timeline.closings) > 3:
         last = timeline.closings[-1]
         sentences.append(
-            f"{count_of(len(timeline.closings), 'window')} end with nodes left; when the last window ends at "
-            f"{instant(plan, last.at)}, {count_of(last.left, 'node')} {'is' if last.left == 1 else 'are'} left."
+            f"{count_of(len(timeline.closings), 'window')} end with nodes still to reboot; the last of these windows "
+            f"ends at {instant(plan, last.at)} with {count_of(last.left, 'node')} still to reboot."
         )
     pods = len(timeline.moves_by_pod)
     sentences.append(
-        f"{count_of(len(timeline.moves), 'move')} of {count_of(pods, 'pod')}, "
-        f"{count_of(timeline.double_moves, 'double move')} among them."
+        f"The plan has {count_of(len(timeline.moves), 'move')} of {count_of(pods, 'pod')}, including "
+        f"{count_of(timeline.double_moves, 'double move')}."
         if pods
         else "No pod moves."
     )
@@ -124,19 +122,19 @@ def summary(plan: Plan) -> list[str]:
         sentences.append(ranges_sentence(plan, plan.ranges))
     if ties := sum(1 for move in timeline.moves if move.choices > 1):
         sentences.append(
-            f"{count_of(ties, 'move')} could equally go to another node of the same score: another seed gives a "
-            "slightly different plan."
+            f"In {count_of(ties, 'move')}, the pod could equally go to another node with the same score: another seed "
+            "gives a slightly different plan."
         )
     if unseen := sum(1 for move in timeline.moves if move.is_open):
         sentences.append(
-            f"{count_of(unseen, 'move')} may go to another node: kube-scheduler examines only a part of the fitting "
-            "nodes, unless its percentageOfNodesToScore is 100."
+            f"In {count_of(unseen, 'move')}, the pod may go to another node: kube-scheduler examines only a part of "
+            "the fitting nodes, unless its percentageOfNodesToScore is 100."
         )
     if pending := timeline.pending:
         longest = max(pending, key=lambda wait: wait.seconds(timeline.ends))
         sentences.append(
-            f"{count_of(len(pending), 'time')} a pod finds no room, for {_seconds(timeline.pending_seconds)} "
-            f"in all; the longest: {longest.pod}, {waited(timeline, longest)}."
+            f"A pod finds no room {count_of(len(pending), 'time')}, and pods wait for "
+            f"{_seconds(timeline.pending_seconds)} in all; {longest.pod} waits longest, {waited(timeline, longest)}."
         )
     if returns := len(timeline.waits) - len(timeline.pending):
         sentences.append(
@@ -144,8 +142,8 @@ def summary(plan: Plan) -> list[str]:
             "that node is back."
         )
     sentences += [
-        f"Delay ({each.rule}): {listed(each.nodes)} must wait: {each.subject}. "
-        f"This leaves a claim unused for {_seconds(each.seconds)}."
+        f"The rule {each.rule} makes {listed(each.nodes)} wait ({each.subject}), so a claim is unused for "
+        f"{_seconds(each.seconds)}."
         for each in timeline.hindrances
         if each.seconds
     ]
@@ -161,10 +159,11 @@ def ranges_sentence(plan: Plan, ranges: Ranges) -> str:
     first, last = _without_zone(plan, ranges.ends[0]), instant(plan, ranges.ends[1])
     is_one = ranges.ends[0] == ranges.ends[1]
     ends = last if is_one else f"{first}-{last.removeprefix(f'{ranges.ends[0].astimezone(plan.zone):%a %Y-%m-%d} ')}"
-    pending = f", {_seconds(ranges.pending_seconds[0])} to {_seconds(ranges.pending_seconds[1])} without room"
+    least, most = (_seconds(each) for each in ranges.pending_seconds)
+    waits = f"; pods wait for room for {least} to {most} in all" if ranges.pending_seconds[1] else ""
     return (
-        f"Over {ranges.seeds} seeds: {_range(*ranges.moves)} moves, {_range(*ranges.double_moves)} double moves, "
-        f"finished {ends}{pending if ranges.pending_seconds[1] else ''}."
+        f"With {ranges.seeds} different seeds, the plan has {_range(*ranges.moves)} moves and "
+        f"{_range(*ranges.double_moves)} double moves, and ends {ends}{waits}."
     )
 
 
@@ -172,13 +171,16 @@ def _range(least: int, most: int) -> str:
     return str(least) if least == most else f"{least}-{most}"
 
 
-def _inside(plan: Plan) -> str:
-    """A clause that says whether the roll-out ends in the maintenance window in which it begins."""
+def _ending(plan: Plan) -> str:
+    """Says when the roll-out ends, and whether that is in the maintenance window in which the roll-out begins."""
+    timeline = plan.timeline
+    end, took = instant(plan, timeline.ends), duration(timeline.ends - timeline.begins)
     if plan.closes is None:
-        return ""
-    if plan.timeline.closings:
-        return f", in a later window, which closes {instant(plan, plan.closes)}"
-    return f", inside the window that closes {instant(plan, plan.closes)}"
+        return f"the roll-out ends {end}, after {took}"
+    closes = instant(plan, plan.closes)
+    if timeline.closings:
+        return f"the roll-out ends {end}, after {took}, in a later window, which closes {closes}"
+    return f"the roll-out ends {end}, after {took}, inside the window that closes {closes}"
 
 
 def facts(plan: Plan) -> list[tuple[str, str]]:
@@ -206,7 +208,7 @@ def risks(plan: Plan) -> list[Risk]:
     if undone := timeline.undone:
         found.append(
             Risk(
-                what=f"{count_of(len(undone), 'drain')} would be undone "
+                what=f"the agents would undo {count_of(len(undone), 'drain')} "
                 f"({listed([visit.node for visit in undone])}): {undone[0].undone}",
                 remedy="Start earlier, lengthen the window by the time of one drain, or set --late-policy=reboot.",
             )
@@ -215,7 +217,8 @@ def risks(plan: Plan) -> list[Risk]:
         first = timeline.closings[0]
         found.append(
             Risk(
-                what=f"the window ends at {instant(plan, first.at)} with {count_of(first.left, 'node')} left",
+                what=f"the window ends at {instant(plan, first.at)} with {count_of(first.left, 'node')} still to "
+                "reboot",
                 remedy="Lengthen the window, or raise --concurrency as far as the budgets allow.",
             )
         )
@@ -243,15 +246,16 @@ def risks(plan: Plan) -> list[Risk]:
             Risk(
                 what=f"{listed(timeline.lost)} will not be created again: they have no controller, or their Job has "
                 "no retry left",
-                remedy="Recreate them by hand, or give them a controller, or let the Job ignore evictions "
+                remedy="Recreate these pods by hand, give them a controller, or let their Job ignore evictions "
                 "(podFailurePolicy).",
             )
         )
     if timeline.unknown:
         found.append(
             Risk(
-                what=f"where {listed(timeline.unknown)} would go is unknown",
-                remedy="Give their scheduler's configuration with --scheduler-config, or check them by hand.",
+                what=f"the simulation cannot say where {listed(timeline.unknown)} would go",
+                remedy="Give the configuration of these pods' scheduler with --scheduler-config, or check by hand "
+                "whether other nodes can hold the pods.",
             )
         )
     return found
@@ -342,8 +346,8 @@ def visit_note(plan: Plan, visit: Visit) -> str:
     returning = len(waiting) - pending
     parts = [f"undone: {visit.undone}"] if visit.undone else []
     parts += [f"{count_of(pending, 'pod')} without room"] if pending else []
-    wait_words = "pod waits" if returning == 1 else "pods wait"
-    parts += [f"{returning} {wait_words} until the node is back"] if returning else []
+    wait = "waits" if returning == 1 else "wait"
+    parts += [f"{count_of(returning, 'pod')} {wait} until the node is back"] if returning else []
     return ", ".join(parts)
 
 
@@ -366,12 +370,12 @@ def _left_by_reason(plan: Plan) -> list[tuple[Obstacle, str, list[str]]]:
 
 _REMEDIES: Mapping[str, str] = {
     "hold": "Lift the hold with `careen unhold` when it is no longer needed.",
-    "maintenance-window": "Widen the window, or mark the node with careen.dev/reboot-now.",
-    "minimum-interval": "Wait, or lower --minimum-interval.",
+    "maintenance-window": "Widen the maintenance window, or annotate the node with careen.dev/reboot-now.",
+    "minimum-interval": "Wait for the end of the interval, or lower --minimum-interval.",
     "budgets": "Bring the down nodes back into service, or raise the budget.",
     "forecast": "Add room, relax a disruption budget, or allow pending pods with --forecast-pending-allowed; "
-    "`careen forecast` has the details.",
-    "dry-run-evictions": "Add a replica or relax the disruption budget; `careen forecast` names it.",
+    "`careen forecast` shows the details.",
+    "dry-run-evictions": "Add a replica, or relax the disruption budget that `careen forecast` names.",
     "time": "Simulate more days with --days.",
 }
 

@@ -91,14 +91,14 @@ def starts(plan: dict[str, Any]) -> list[tuple[str, str]]:
 
 def test_plan_lists_the_nodes_in_order_with_start_end_and_moves(shop: Desk) -> None:
     output = shop.ok("plan", *START)
-    assert output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00 UTC, 1 at a time, order oldest.\n")
+    assert output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00 UTC, 1 at a time, in the order oldest.\n")
     assert [line.split() for line in output.splitlines()[2:6]] == [
         ["NODE", "START", "(UTC)", "END", "MOVES", "NOTE"],
         ["n2", "Wed", "2026-03-04", "22:00", "22:04:30", "0", "-"],
         ["n3", "Wed", "2026-03-04", "22:04:35", "22:09:05", "0", "-"],
         ["n1", "Wed", "2026-03-04", "22:09:10", "22:13:40", "1", "-"],
     ]
-    assert "3 of 3 nodes reboot; finished Wed 2026-03-04 22:13:40 UTC, after 13m40s." in output
+    assert "3 of 3 nodes reboot; the roll-out ends Wed 2026-03-04 22:13:40 UTC, after 13m40s." in output
     assert "1 move of 1 pod" in output
     assert (
         "the plan assumes durations that no node has measured; give --drain, --settle, --boot to use your own durations"
@@ -155,9 +155,9 @@ def test_plan_exits_with_3_if_the_roll_out_takes_longer_than_the_maintenance_win
     shop.lock(flags=["--start-time=22:00", "--end-time=22:08"])
     result = shop.run("plan", *START)
     assert result.exit_code == 3
-    assert "The window ends at Wed 2026-03-04 22:08 UTC with 2 nodes left." in result.output
+    assert "The window ends at Wed 2026-03-04 22:08 UTC with 2 nodes still to reboot." in result.output
     assert (
-        "3 of 3 nodes reboot; finished Thu 2026-03-05 22:04:30 UTC, after 1d, in a later window, which closes "
+        "3 of 3 nodes reboot; the roll-out ends Thu 2026-03-05 22:04:30 UTC, after 1d, in a later window, which closes "
         "Thu 2026-03-05 22:08 UTC." in result.output
     )
 
@@ -287,7 +287,7 @@ def test_plan_reports_that_nodes_wait_for_the_minimum_interval_of_the_cluster(de
     desk.server.seed(*(a_node(f"n{number}") for number in range(1, 4)))
     result = desk.run("plan", *START, "--set=cluster-minimum-interval=2h")
     assert result.exit_code == 0, result.output
-    sentence = "Delay (cluster-interval): n2, n3 must wait: the last reboot of the cluster is too recent. This"
+    sentence = "The rule cluster-interval makes n2, n3 wait (the last reboot of the cluster is too recent), so a"
     assert sentence in " ".join(result.output.split())
 
 
@@ -299,7 +299,7 @@ def test_plan_assumes_that_a_paused_roll_out_is_resumed(shop: Desk) -> None:
 @pytest.mark.parametrize("order", ["zone", "fewest-moves"])
 def test_plan_uses_the_order_of_the_agents_and_marks_a_different_order(shop: Desk, order: str) -> None:
     shop.lock(flags=[f"--order={order}"])
-    assert f"1 at a time, order {order}.\n" in shop.ok("plan", *START)
+    assert f"1 at a time, in the order {order}.\n" in shop.ok("plan", *START)
     assert f"order oldest (the agents use another order: --order={order})." in shop.ok(
         "plan", *START, "--order", "oldest"
     )
@@ -447,8 +447,9 @@ def test_plan_prints_the_range_of_results_over_the_requested_number_of_random_se
     assert desk.json(*asked, "--seeds", "9")["ranges"] == ranges
     assert desk.json(*asked)["ranges"]["seeds"] == 5
     assert desk.json(*asked, "--seeds", "1")["ranges"]["seeds"] == 1
-    assert "Over 9 seeds: 2-3 moves, 0-1 double moves, finished Wed 2026-03-04 22:09:05 UTC." in desk.ok(
-        *asked, "--seeds", "9"
+    assert (
+        "With 9 different seeds, the plan has 2-3 moves and 0-1 double moves, and ends Wed 2026-03-04 22:09:05 UTC."
+        in desk.ok(*asked, "--seeds", "9")
     )
     assert desk.run(*asked, "--seeds", "0").exit_code == 2
 

@@ -20,20 +20,20 @@ def test_the_report_of_a_plan_without_problems_is_short() -> None:
     assert (
         plan_text(a_plan())
         == """\
-Plan for 2 nodes from Wed 2026-03-04 22:00 UTC, 1 at a time, order oldest.
+Plan for 2 nodes from Wed 2026-03-04 22:00 UTC, 1 at a time, in the order oldest.
 
 NODE   START (UTC)               END        MOVES   NOTE
 n1     Wed 2026-03-04 22:00      22:04:30   1       -
 n2     Wed 2026-03-04 22:04:35   22:09:05   0       -
 
-2 of 2 nodes reboot; finished Wed 2026-03-04 22:09:05 UTC, after 9m5s.
+2 of 2 nodes reboot; the roll-out ends Wed 2026-03-04 22:09:05 UTC, after 9m5s.
 No pod moves."""
     )
 
 
 def test_the_report_of_a_plan_shows_every_problem_with_its_remedy() -> None:
     assert plan_text(a_bad_plan()) == (
-        "Plan for 4 nodes from Wed 2026-03-04 22:00 UTC, 2 at a time, order fewest-moves "
+        "Plan for 4 nodes from Wed 2026-03-04 22:00 UTC, 2 at a time, in the order fewest-moves "
         "(the agents use another order: --order=oldest).\n"
         """\
 
@@ -43,13 +43,13 @@ n2     Wed 2026-03-04 22:04:35   22:05:35   0       undone: the window is 22:00�
 n2     Thu 2026-03-05 22:00      22:04:30   0       1 pod without room
 
 2 of 4 nodes reboot.
-The window ends at Wed 2026-03-04 22:05 UTC with 3 nodes left.
-The window ends at Thu 2026-03-05 22:05 UTC with 2 nodes left.
-3 moves of 2 pods, 1 double move among them.
-1 move could equally go to another node of the same score: another seed gives a slightly different plan.
-2 times a pod finds no room, for 8m30s in all; the longest: shop/e, until after the end of the plan.
+The window ends at Wed 2026-03-04 22:05 UTC with 3 nodes still to reboot.
+The window ends at Thu 2026-03-05 22:05 UTC with 2 nodes still to reboot.
+The plan has 3 moves of 2 pods, including 1 double move.
+In 1 move, the pod could equally go to another node with the same score: another seed gives a slightly different plan.
+A pod finds no room 2 times, and pods wait for 8m30s in all; shop/e waits longest, until after the end of the plan.
 1 pod can run on one node only and waits until that node is back.
-Delay (budgets): n2 must wait: the budget zone=a allows 1. This leaves a claim unused for 4m35s.
+The rule budgets makes n2 wait (the budget zone=a allows 1), so a claim is unused for 4m35s.
 
 ORDER          REBOOTS   TAKES   MOVES   DOUBLE   PENDING   NOTE
 fewest-moves   2         1d      3       1        8m30s     opt-in
@@ -58,9 +58,9 @@ oldest         2         9m5s    0       0        0s        the agents' order
 At risk:
   - n3, n4 cannot reboot: held: auditors. Lift the hold with `careen unhold` when it is no longer needed.
 """
-        "  - 1 drain would be undone (n2): the window is 22:00–22:05. "
+        "  - the agents would undo 1 drain (n2): the window is 22:00–22:05. "
         "Start earlier, lengthen the window by the time of one drain, or set --late-policy=reboot.\n"
-        "  - the window ends at Wed 2026-03-04 22:05 UTC with 3 nodes left. "
+        "  - the window ends at Wed 2026-03-04 22:05 UTC with 3 nodes still to reboot. "
         "Lengthen the window, or raise --concurrency as far as the budgets allow.\n"
         "  - draining n1 leaves shop/c without room, for 4m: 0/4 nodes are available: 4 Insufficient cpu. "
         "Add room or scale down beforehand; `careen forecast n1` names the single change that would place each pod, "
@@ -70,9 +70,10 @@ At risk:
         "Add room or scale down beforehand; `careen forecast n2` names the single change that would place each pod, "
         "and with `--with-nodes n2=1` says whether more nodes would help.\n"
         "  - shop/bare will not be created again: they have no controller, or their Job has no retry left. "
-        "Recreate them by hand, or give them a controller, or let the Job ignore evictions (podFailurePolicy).\n"
-        "  - where shop/odd would go is unknown. "
-        "Give their scheduler's configuration with --scheduler-config, or check them by hand.\n"
+        "Recreate these pods by hand, give them a controller, or let their Job ignore evictions (podFailurePolicy).\n"
+        "  - the simulation cannot say where shop/odd would go. "
+        "Give the configuration of these pods' scheduler with --scheduler-config, or check by hand whether other nodes "
+        "can hold the pods.\n"
         "Note: durations are assumed."
     )
 
@@ -88,8 +89,8 @@ def test_the_report_of_a_plan_summarises_many_windows() -> None:
     text = plan_text(a_plan(closings=closings))
     assert text.count("The window ends at ") == 3
     assert (
-        "5 windows end with nodes left; when the last window ends at Sun 2026-03-08 22:00 UTC, 5 nodes are left."
-        in text
+        "5 windows end with nodes still to reboot; the last of these windows ends at Sun 2026-03-08 22:00 UTC with 5 "
+        "nodes still to reboot." in text
     )
 
 
@@ -190,8 +191,8 @@ def test_the_report_of_a_plan_counts_moves_that_may_go_to_another_node() -> None
     )
     plan = a_plan(moves=moves)
     assert (
-        "1 move may go to another node: kube-scheduler examines only a part of the fitting nodes, unless its "
-        "percentageOfNodesToScore is 100."
+        "In 1 move, the pod may go to another node: kube-scheduler examines only a part of the fitting nodes, unless "
+        "its percentageOfNodesToScore is 100."
     ) in plan_text(plan).splitlines()
     assert [move.get("open", False) for move in plan_json(plan)["moves"]] == [True, False]
 
@@ -211,20 +212,29 @@ def some_ranges(**changes: Any) -> Ranges:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({}, "Over 5 seeds: 38-44 moves, 2 double moves, finished Wed 2026-03-04 22:09:05-22:16:05 UTC."),
+        (
+            {},
+            (
+                "With 5 different seeds, the plan has 38-44 moves and 2 double moves, and ends "
+                "Wed 2026-03-04 22:09:05-22:16:05 UTC."
+            ),
+        ),
         (
             {"moves": (38, 38), "ends": (at(600), at(600))},
-            "Over 5 seeds: 38 moves, 2 double moves, finished Wed 2026-03-04 22:10 UTC.",
+            "With 5 different seeds, the plan has 38 moves and 2 double moves, and ends Wed 2026-03-04 22:10 UTC.",
         ),
         (
             {"ends": (at(600), at(7200 + 60))},
-            "Over 5 seeds: 38-44 moves, 2 double moves, finished Wed 2026-03-04 22:10-Thu 2026-03-05 00:01 UTC.",
+            (
+                "With 5 different seeds, the plan has 38-44 moves and 2 double moves, and ends "
+                "Wed 2026-03-04 22:10-Thu 2026-03-05 00:01 UTC."
+            ),
         ),
         (
             {"pending_seconds": (0.0, 90.0)},
             (
-                "Over 5 seeds: 38-44 moves, 2 double moves, finished Wed 2026-03-04 22:09:05-22:16:05 UTC, "
-                "0s to 1m30s without room."
+                "With 5 different seeds, the plan has 38-44 moves and 2 double moves, and ends "
+                "Wed 2026-03-04 22:09:05-22:16:05 UTC; pods wait for room for 0s to 1m30s in all."
             ),
         ),
         ({"seeds": 1}, "Another seed may give another plan: --seeds=5 shows the differences."),

@@ -30,16 +30,17 @@ def overview(timeline: Timeline, axis: Axis, zone_of: Mapping[str, str], clock: 
     done = _done_by_zone(timeline, zones)
     moves = _moves_by_bin(timeline, axis)
     height = _DONE + _GAP + _MOVES + _GAP
-    title = f"over time: {count_of(len(timeline.reboots), 'node')} done, {count_of(len(timeline.moves), 'pod move')}"
+    rebooted = count_of(len(timeline.reboots), "rebooted node")
+    title = f"the roll-out over time, with {rebooted} and {count_of(len(timeline.moves), 'pod move')}"
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title)}">',
         *_areas(done, axis, total=max(1, len(timeline.nodes))),
         *_bars(moves),
         *_closings(timeline, axis),
         *_ticks(axis, clock, height),
-        _text(4, 14, f"nodes done, of {len(timeline.nodes)}"),
+        _text(4, 14, f"rebooted nodes (of {len(timeline.nodes)})"),
         _text(
-            4, _DONE + _GAP - 6, f"pods moving, at most {max(moves, default=0)} within {duration(axis.length / BINS)}"
+            4, _DONE + _GAP - 6, f"pod moves (at most {max(moves, default=0)} within {duration(axis.length / BINS)})"
         ),
         "</svg>",
     ]
@@ -115,7 +116,7 @@ def _closings(timeline: Timeline, axis: Axis) -> list[str]:
     places = [(axis.percent(closing.at) * _WIDTH / 100, closing.left) for closing in timeline.closings]
     return [
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{_DONE + _GAP + _MOVES}" class="closing">'
-        f"<title>the window ends with {count_of(left, 'node')} left</title></line>"
+        f"<title>the window ends with {count_of(left, 'node')} still to reboot</title></line>"
         for x, left in places
     ]
 

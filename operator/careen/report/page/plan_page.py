@@ -83,11 +83,10 @@ def _risks(plan: Plan) -> str:
         f"<ul>{items}</ul>"
         if found
         else paragraph(
-            "No risk that the simulation can see: every node reboots in one window and every pod that can move finds "
-            "room."
+            "The simulation sees no risk: every node reboots in one window, and every pod that can move finds room."
         )
     )
-    return section("risk", "Risks, and their remedies", inside)
+    return section("risk", "Risks and remedies", inside)
 
 
 def _timeline(plan: Plan) -> str:
@@ -95,10 +94,10 @@ def _timeline(plan: Plan) -> str:
     if not timeline.visits:
         return ""
     axis = Axis.of(timeline.visits)
-    cut = "Each dotted line marks a pause that was cut out, because no node was at work."
+    cut = "Each dotted line marks a time that is left out, because no node was at work."
     parts = [paragraph(cut, "dim")] if axis.cuts else []
     parts += (
-        [overview(timeline, axis, plan.zone_of, plan.zone), folded("A row for each node", rows(plan, axis))]
+        [overview(timeline, axis, plan.zone_of, plan.zone), folded("The time line of each node", rows(plan, axis))]
         if len(timeline.nodes) >= FROM_NODES
         else [rows(plan, axis)]
     )
@@ -154,7 +153,7 @@ def _waits(plan: Plan) -> str:
         for wait in sorted(timeline.waits, key=lambda wait: (wait.returns, -wait.seconds(timeline.ends)))
     ]
     return (
-        section("waits", "Pods that wait", table(["Pod", "Drained from", "Since", "How long", "Why"], found))
+        section("waits", "Pods without a node", table(["Pod", "Drained from", "Since", "How long", "Why"], found))
         if found
         else ""
     )
@@ -168,14 +167,14 @@ def _moves(plan: Plan) -> str:
     if not plan.timeline.moves:
         return ""
     again = [[pod, count] for pod, count in times.most_common() if count > 1]
-    often = f"<h3>Moved more than once</h3>{table(['Pod', 'Moves'], again)}" if again else ""
+    often = f"<h3>Pods moved more than once</h3>{table(['Pod', 'Moves'], again)}" if again else ""
     columns = ["Pod", "To", "Equally good", "Note"]
     details = "\n".join(
         folded(f"{node}: {count_of(len(own), 'move')}", table(columns, [_move(move) for move in own]))
         for node, own in by_node.items()
         if own
     )
-    shown = folded("The moves of each node", details) if len(plan.timeline.nodes) >= FROM_NODES else details
+    shown = folded("Pod moves from each node", details) if len(plan.timeline.nodes) >= FROM_NODES else details
     return section("moves", "Moves", often + shown)
 
 
@@ -186,7 +185,7 @@ def _notes(plan: Plan) -> str:
         parts.append(table(["Made from", ""], [list(row) for row in facts(plan)]))
         settings = [[name, value] for name, value in plan.origin.settings.items()]
         parts.append(folded("Settings that the plan follows", table(["Setting", "Value"], settings)))
-    return section("notes", "How this was made", "\n".join(parts)) if parts else ""
+    return section("notes", "How the plan was made", "\n".join(parts)) if parts else ""
 
 
 def _move(move: Move) -> list[object]:
@@ -194,5 +193,5 @@ def _move(move: Move) -> list[object]:
         move.pod,
         move.target,
         move.choices if move.choices > 1 else "",
-        "preempted by a displaced pod" if move.is_preempted else "",
+        "a displaced pod preempted this pod" if move.is_preempted else "",
     ]

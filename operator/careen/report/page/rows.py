@@ -14,10 +14,10 @@ from scheduler_core.simulation.timeline import Step, Visit
 # Not only the colour distinguishes the steps: they come in this order, each bar has a label, and settling is hatched.
 _COLOURS = {Step.HELD_BACK: "#8a8f98", Step.DRAINING: "#d97706", Step.REBOOTING: "#2563eb", Step.SETTLING: "#16a34a"}
 _MEANS = {
-    Step.HELD_BACK: "claimed, not yet cordoned",
-    Step.DRAINING: "cordoned, pods move away",
-    Step.REBOOTING: "down, until it is back in service",
-    Step.SETTLING: "back in service, workloads recover",
+    Step.HELD_BACK: "the node has a claim, but is not cordoned yet",
+    Step.DRAINING: "the node is cordoned, and its pods move away",
+    Step.REBOOTING: "the node is down until it is back in service",
+    Step.SETTLING: "the node is back in service, and workloads recover",
 }
 
 
@@ -64,7 +64,7 @@ def _bars(plan: Plan, axis: Axis, visit: Visit) -> str:
     for span in visit.spans:
         left, right = axis.percent(span.start), axis.percent(span.end)
         title = (
-            f"{visit.node}: {span.step.value} {instant(plan, span.start)}, for "
+            f"{visit.node}: {span.step.value} from {instant(plan, span.start)}, for "
             f"{duration(span.end - span.start)}{f' ({visit.undone})' if visit.undone else ''}"
         )
         text += (

@@ -98,7 +98,7 @@ def test_the_plan_page_is_self_contained_and_forbids_external_content(plan: Plan
 def test_the_plan_page_shows_every_risk_with_its_remedy(plan: Plan) -> None:
     words = Page(plan_html(plan)).words
     assert [risk for risk in risks(plan) if f"{risk.what}. {risk.remedy}".replace("`", "") not in words] == []
-    assert ("No risk that the simulation can see" in words) is (not risks(plan))
+    assert ("The simulation sees no risk" in words) is (not risks(plan))
 
 
 def test_the_plan_page_has_a_row_for_each_node_and_a_bar_for_each_step() -> None:
@@ -106,8 +106,8 @@ def test_the_plan_page_has_a_row_for_each_node_and_a_bar_for_each_step() -> None
     assert len(page.with_class("row")) == 1 + 2, "one row for the axis, one for n1 and one for n2"
     bars = page.with_class("bar")
     assert [bar["aria-label"] for bar in bars][:2] == [
-        "n1: draining Wed 2026-03-04 22:00 UTC, for 1m",
-        "n1: rebooting Wed 2026-03-04 22:01 UTC, for 3m",
+        "n1: draining from Wed 2026-03-04 22:00 UTC, for 1m",
+        "n1: rebooting from Wed 2026-03-04 22:01 UTC, for 3m",
     ]
     assert len(bars) == 3 + 1 + 3
 
@@ -137,7 +137,7 @@ def test_the_time_line_cuts_out_a_night_between_two_windows() -> None:
     page = Page(plan_html(a_plan(visits=(a_visit("n1", 0), a_visit("n2", DAY)))))
     assert [edges(bar) for bar in page.with_class("bar")][3][0] == pytest.approx(50)
     assert [cut["style"] for cut in page.with_class("cut")] == ["left:50.0%", "left:50.0%"]
-    assert "Each dotted line marks a pause that was cut out" in page.words
+    assert "Each dotted line marks a time that is left out" in page.words
     assert Page(plan_html(a_plan())).with_class("cut") == []
 
 
@@ -190,8 +190,8 @@ def test_the_plan_page_compares_the_node_orders_and_marks_the_used_order() -> No
 def test_the_plan_page_groups_pod_moves_by_node_and_lists_pods_that_move_twice_first() -> None:
     page = Page(plan_html(a_bad_plan()))
     assert sum(1 for tag, _ in page.tags if tag == "details") == 3
-    assert page.words.index("Moved more than once") < page.words.index("n1: 1 move")
-    assert "preempted by a displaced pod" in page.words
+    assert page.words.index("Pods moved more than once") < page.words.index("n1: 1 move")
+    assert "a displaced pod preempted this pod" in page.words
 
 
 def test_a_plan_without_nodes_also_has_a_page() -> None:
@@ -221,7 +221,7 @@ def test_the_page_of_a_large_plan_begins_with_an_overview_and_folds_its_rows() -
     assert tags.count("svg") == 1
     assert tags.index("svg") < tags.index("details") < [attrs.get("class") for _, attrs in page.tags].index("rows")
     assert "zone-0: 20 nodes" in page.words
-    assert "nodes done, of 60" in page.words
+    assert "rebooted nodes (of 60)" in page.words
 
 
 def test_the_page_of_a_small_plan_shows_all_rows_unfolded() -> None:
@@ -275,7 +275,7 @@ def test_the_plan_page_shows_its_cluster_and_settings() -> None:
 def test_the_plan_page_begins_with_the_end_time_of_the_plan() -> None:
     closes = T0 + timedelta(hours=2)
     inside = Page(plan_html(replace(a_plan(), closes=closes))).words.split("What is at risk")[0]
-    assert "finished Wed 2026-03-04 22:09:05" in inside
+    assert "the roll-out ends Wed 2026-03-04 22:09:05" in inside
     assert "inside the window that closes Thu 2026-03-05 00:00" in inside
     late = a_plan(
         visits=(a_visit("n1", 0), a_visit("n2", DAY)), closings=(Closing(at=T0 + timedelta(hours=2), left=1),)

@@ -18,5 +18,5 @@ def test_a_node_that_is_drained_twice_has_one_row() -> None:
 def test_the_legend_lists_exactly_the_steps_that_the_page_draws() -> None:
     plan = a_plan()
     text = rows(plan, Axis.of(plan.timeline.visits))
-    assert "draining: cordoned, pods move away" in text
+    assert "draining: the node is cordoned, and its pods move away" in text
     assert "held back" not in text
