@@ -53,8 +53,9 @@ def _more(rows: Sequence[NodeRecord], width: int | None) -> str:
     if not rows:
         return ""
     totals = sorted({row.total or 0 for row in rows})
-    span = f"{totals[0]}" if len(totals) == 1 else f"{totals[0]} to {totals[-1]}"
-    text = f"{count_of(len(rows), 'more node')} can hold the pod, with total scores of {span}; --all shows each node."
+    lowest, highest = totals[0], totals[-1]
+    scores = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
+    text = f"{count_of(len(rows), 'more node')} can hold the pod, with total scores of {scores}; --all shows each node."
     return "\n" + paragraph(text, width=width)
 
 
@@ -65,8 +66,8 @@ def _groups(record: Record) -> list[str]:
         if row.refusal is not None:
             names.setdefault(_verdict(row.refusal), []).append(row.node)
     return [
-        f"{count_of(len(nodes), 'node')}: {verdict} ({_named(nodes)})"
-        for verdict, nodes in sorted(names.items(), key=lambda group: (-len(group[1]), group[0]))
+        f"{count_of(len(nodes), 'node')} cannot hold the pod: {why_refused} ({_named(nodes)})"
+        for why_refused, nodes in sorted(names.items(), key=lambda group: (-len(group[1]), group[0]))
     ]
 
 
@@ -96,17 +97,16 @@ def explain_json(record: Record) -> dict[str, Any]:
 
 
 def _headline(record: Record) -> str:
-    where = f"now on {record.pod.node_name}" if record.pod.node_name else "not on a node"
-    wants = f"requests {record.cpu_millis}m cpu and {-(-record.memory_bytes // 2**20)}Mi memory"
-    result = record.result
+    pod, result = record.pod.key, record.result
+    place = f"is on {record.pod.node_name}" if record.pod.node_name else "is not on a node"
+    cpu, memory = f"{record.cpu_millis}m cpu", f"{-(-record.memory_bytes // 2**20)}Mi memory"
+    now = f"The pod {pod} {place} and requests {cpu} and {memory}."
     if result.node is None:
-        return f"{record.pod.key} ({where}, {wants}) would find no node: {result.sentence or result.error}"
+        return f"{now} The pod would find no node: {result.sentence or result.error}"
     passed = sum(1 for row in record.nodes if row.refusal is None)
     among = f", chosen at random among the equal nodes {listed(result.best)}" if len(result.best) > 1 else ""
-    return (
-        f"{record.pod.key} ({where}, {wants}) would go to {result.node}{among}; {passed} of "
-        f"{count_of(len(record.nodes), 'node')} can hold it."
-    )
+    fitting = f"{passed} of {count_of(len(record.nodes), 'node')} can hold the pod"
+    return f"{now} The pod would go to {result.node}{among}; {fitting}."
 
 
 def _one_node(row: NodeRecord, width: int | None) -> list[str]:

@@ -54,10 +54,10 @@ def forecast_text(
 
     `others` is the number of other nodes that are drained together with this node.
     """
-    beside = f" together with {count_of(others, 'other node')}" if others else ""
+    drained = f"{forecast.node} and {count_of(others, 'other node')}" if others else forecast.node
     lines = [
         paragraph(
-            f"If {forecast.node} were drained now{beside} ({count_of(len(forecast.pods), 'pod')}, seen "
+            f"If {drained} were drained now (a forecast for {count_of(len(forecast.pods), 'pod')}, made "
             f"{age(from_rfc3339(forecast.made_at), now)} ago):",
             width=width,
         )
@@ -81,15 +81,15 @@ def forecast_text(
 def nodes_text(answer: NodesAnswer) -> str:
     """Says how many pods would find a place on the added nodes, why the other pods would not, and how many nodes are
     needed."""
-    nodes = f"{count_of(answer.count, 'more node')} like {answer.template}"
+    more_nodes = f"{count_of(answer.count, 'more node')} like {answer.template}"
     if not answer.pods:
-        return f"With {nodes}: no difference, because every pod finds a place without them."
-    placed = f"{len(answer.placed)} of the {count_of(answer.pods, 'pod')} that {_find(answer.pods)} no room"
-    sentences = [f"With {nodes}, {placed} would find a place."]
+        return f"{more_nodes} would make no difference, because every pod finds a place without more nodes."
+    homeless = f"the {count_of(answer.pods, 'pod')} that {_find(answer.pods)} no room"
+    sentences = [f"With {more_nodes}, {len(answer.placed)} of {homeless} would find a place."]
     reasons: dict[str, list[str]] = {}
     for pod, why in answer.refused.items():
         reasons.setdefault(why, []).append(pod)
-    sentences += [f"Not {listed(pods)}: {why.rstrip('.')}." for why, pods in reasons.items()]
+    sentences += [f"{listed(pods)} would still find no place: {why.rstrip('.')}." for why, pods in reasons.items()]
     return " ".join([*sentences, _needed(answer)])
 
 
@@ -99,12 +99,16 @@ def _find(pods: int) -> str:
 
 def _needed(answer: NodesAnswer) -> str:
     if answer.needed is not None:
-        return f"{answer.needed} such {'node is' if answer.needed == 1 else 'nodes are'} enough for all pods."
-    tried = f"up to {answer.tried} were tried"
+        are = "is" if answer.needed == 1 else "are"
+        return f"{count_of(answer.needed, 'node')} like {answer.template} {are} enough for all pods."
+    tried = f"the simulation tried up to {count_of(answer.tried, 'node')}"
     if not answer.best_count:
-        return f"No number of such nodes helps ({tried})."
-    most = f"{count_of(answer.best_count, 'such node')} would take {count_of(answer.best_placed, 'pod')}"
-    return f"No number of such nodes helps all pods ({tried}): {most}, and more nodes would take no more."
+        return f"No number of nodes like {answer.template} would take one of the pods ({tried})."
+    most = f"{count_of(answer.best_count, 'node')} would take {count_of(answer.best_placed, 'pod')}"
+    return (
+        f"No number of nodes like {answer.template} would take all pods ({tried}): {most}, and more nodes would take "
+        "no more pods."
+    )
 
 
 def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:
@@ -143,15 +147,19 @@ _NOTHING_SAID: Mapping[str, Any] = {
 
 def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
     """Says whether the agent would drain the node. Assumes the default settings if the agents' settings are unknown."""
-    known = policy or Policy(node_name=forecast.node)
-    who = "The agent" if policy else "With the default settings the agent"
+    node, known = forecast.node, policy or Policy(node_name=forecast.node)
+    agent = "The agent" if policy else "An agent with the default settings"
     bound = bound_in(forecast, known)
     if bound and (known.forecast is not ForecastPolicy.REFUSE or not objection_to(forecast, known)):
-        return f"{who} would not drain it, because of {listed([pod.title for pod in bound])} (--pods-bound-to-node)."
+        pods, are = listed([pod.title for pod in bound]), "is" if len(bound) == 1 else "are"
+        return (
+            f"{agent} would not drain {node}, because {pods} {are} bound to {node} and would return after each "
+            "eviction (--pods-bound-to-node=stay leaves such pods on the node)."
+        )
     if known.forecast is not ForecastPolicy.REFUSE:
-        return f"{who} drains it regardless of the forecast (--forecast={known.forecast})."
+        return f"{agent} would drain {node} whatever the forecast says, because of --forecast={known.forecast}."
     if not objection_to(forecast, known):
-        return f"{who} would drain it."
+        return f"{agent} would drain {node}."
     # The table has the reason; the objection's own sentence would repeat it.
     culprits = [
         *bound,
@@ -159,22 +167,26 @@ def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
         *forecast.with_outcome(Outcome.PENDING),
         *forecast.with_outcome(Outcome.UNKNOWN),
     ]
-    return f"{who} would not drain it, because of {listed([pod.title for pod in culprits])}."
+    return f"{agent} would not drain {node}, because of {listed([pod.title for pod in culprits])}."
 
 
 def _row(pod: PodForecast) -> list[str]:
     why = pod.sentence
     if pod.outcome is Outcome.BLOCKED:
-        why = f"{'never in the current state' if pod.is_never else 'not now'}: {why}"
+        when = "the pod can never be evicted in the current state" if pod.is_never else "the pod cannot be evicted now"
+        why = f"{when}: {why}"
     if pod.loses_data:
-        why = f"{why}; the data in its emptyDir is lost" if why else "the data in its emptyDir is lost"
+        loss = "the data in the pod's emptyDir is lost"
+        why = f"{why}; {loss}" if why else loss
     return [pod.title, pod.outcome.value, _landing(pod), why]
 
 
 def _way_out(pod: PodForecast) -> str:
     """Lists the changes that would allow the pod's eviction or make room for it. Any one of them is enough."""
-    could = "could be evicted" if pod.outcome is Outcome.BLOCKED else "would find a place"
-    return f"{pod.title} {could} with {' or '.join(pod.remedies)}."
+    any_change = " or ".join(pod.remedies)
+    if pod.outcome is Outcome.BLOCKED:
+        return f"{pod.title} could be evicted with {any_change}."
+    return f"{pod.title} would find a place with {any_change}."
 
 
 def _landing(pod: PodForecast) -> str:

@@ -81,7 +81,7 @@ def test_forecast_exits_with_0_if_all_pods_fit_on_other_nodes(desk: Desk) -> Non
         ["shop/web-1", "moves", "n2"],
     ]
     assert "1 pod: 1 moves." in output
-    assert output.splitlines()[-1] == "With the default settings the agent would drain it."
+    assert output.splitlines()[-1] == "An agent with the default settings would drain n1."
 
 
 def test_pods_that_the_agents_selector_excludes_stay_on_the_node(desk: Desk) -> None:
@@ -138,7 +138,7 @@ def test_forecast_exits_with_3_if_a_disruption_budget_allows_no_eviction(desk: D
     result = desk.run("forecast", "n1")
     assert result.exit_code == 3
     assert "blocked" in result.output
-    assert "never in the current state: " in result.output
+    assert "the pod can never be evicted in the current state: " in result.output
 
 
 def test_forecast_exits_with_4_if_another_scheduler_schedules_a_pod(desk: Desk) -> None:
@@ -205,7 +205,7 @@ def test_the_forecast_verdict_uses_the_flags_of_the_agents(desk: Desk) -> None:
     desk.lock(flags=["--forecast-pending-allowed=1"])
     result = desk.run("forecast", "n1")
     assert result.exit_code == 3
-    assert result.output.splitlines()[-1] == "The agent would drain it."
+    assert result.output.splitlines()[-1] == "The agent would drain n1."
 
 
 def test_the_forecast_verdict_uses_the_configmap_of_the_agents(desk: Desk) -> None:
@@ -221,7 +221,7 @@ def test_the_forecast_verdict_uses_the_configmap_of_the_agents(desk: Desk) -> No
     desk.lock()
     assert (
         desk.run("forecast", "n1").output.splitlines()[-1]
-        == "The agent drains it regardless of the forecast (--forecast=warn)."
+        == "The agent would drain n1 whatever the forecast says, because of --forecast=warn."
     )
 
 
@@ -450,11 +450,11 @@ def a_full_cluster() -> list[dict[str, Any]]:
     [
         (
             "n2=1",
-            "With 1 more node like n2, 3 of the 3 pods that find no room would find a place. 1 such node is enough",
+            "With 1 more node like n2, 3 of the 3 pods that find no room would find a place. 1 node like n2 is enough",
         ),
         (
             "n2=7",
-            "With 7 more nodes like n2, 3 of the 3 pods that find no room would find a place. 1 such node is enough",
+            "With 7 more nodes like n2, 3 of the 3 pods that find no room would find a place. 1 node like n2 is enough",
         ),
     ],
 )
@@ -490,13 +490,15 @@ def test_forecast_reads_the_node_template_for_more_nodes_from_a_file(desk: Desk,
     output = " ".join(desk.run("forecast", "n1", f"--with-nodes={path}=2").stdout.split())
     assert "With 2 more nodes like small, 0 of the 3 pods that find no room would find a place." in output
     assert "Not shop/web-1, shop/web-2, shop/web-3: Insufficient cpu." in output
-    assert "No number of such nodes helps (up to 1 were tried)." in output
+    assert "No number of nodes like small would take one of the pods (the simulation tried up to 1 node)." in output
 
 
 def test_forecast_says_that_more_nodes_make_no_difference_if_all_pods_fit_already(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
     output = " ".join(desk.ok("forecast", "n1", "--with-nodes=n2=3").split())
-    assert "With 3 more nodes like n2: no difference, because every pod finds a place without them." in output
+    assert (
+        "3 more nodes like n2 would make no difference, because every pod finds a place without more nodes." in output
+    )
 
 
 def test_forecast_notes_that_one_more_node_would_take_all_pending_pods(desk: Desk) -> None:

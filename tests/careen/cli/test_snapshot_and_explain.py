@@ -68,7 +68,8 @@ def rows(output: str) -> list[list[str]]:
 def test_explain_lists_each_node_with_its_first_refusal(shop: Desk) -> None:
     output = shop.ok("explain", "shop/web", "--all")
     assert output.startswith(
-        "shop/web (now on n1, requests 1000m cpu and 0Mi memory) would go to n1; 1 of 3 nodes can hold it."
+        "The pod shop/web is on n1 and requests 1000m cpu and 0Mi memory. The pod would go to n1; 1 of 3 nodes can "
+        "hold the pod."
     )
     assert [(row[0], " ".join(row[2:])) for row in rows(output)[1:]] == [
         ("n1", "passes"),
@@ -81,8 +82,8 @@ def test_explain_groups_refusing_nodes_by_reason(shop: Desk) -> None:
     output = shop.ok("explain", "shop/web")
     assert [" ".join(row) for row in rows(output)[2:]] == [
         "",
-        "1 node: NodeResourcesFit: Insufficient cpu (n2)",
-        "1 node: NodeUnschedulable: node(s) were unschedulable (n3)",
+        "1 node cannot hold the pod: NodeResourcesFit: Insufficient cpu (n2)",
+        "1 node cannot hold the pod: NodeUnschedulable: node(s) were unschedulable (n3)",
     ]
 
 

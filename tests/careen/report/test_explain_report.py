@@ -38,8 +38,8 @@ def test_only_plugins_whose_scores_differ_have_a_column() -> None:
 
 def test_explain_reports_a_random_choice_among_equal_nodes() -> None:
     assert explain_text(record(a_node("n1"), a_node("n2"), a_pod())).splitlines()[0] == (
-        "shop/p (not on a node, requests 1000m cpu and 1024Mi memory) would go to n1, chosen at random among "
-        "the equal nodes n1, n2; 2 of 2 nodes can hold it."
+        "The pod shop/p is not on a node and requests 1000m cpu and 1024Mi memory. The pod would go to n1, chosen at "
+        "random among the equal nodes n1, n2; 2 of 2 nodes can hold the pod."
     )
 
 
@@ -49,7 +49,8 @@ def test_a_pod_that_fits_nowhere_is_shown_with_the_schedulers_message() -> None:
         explain_text(made)
         .splitlines()[0]
         .startswith(
-            "shop/p (not on a node, requests 5000m cpu and 1024Mi memory) would find no node: 0/1 nodes are "
+            "The pod shop/p is not on a node and requests 5000m cpu and 1024Mi memory. The pod would find no node: "
+            "0/1 nodes are "
             "available: 1 Insufficient cpu."
         )
     )
@@ -73,8 +74,11 @@ def test_explain_fits_a_large_cluster_on_one_screen() -> None:
     lines = explain_text(fleet()).splitlines()
     assert len(lines) < 40
     assert lines[-2:] == [
-        "812 nodes: NodeResourcesFit: Insufficient cpu (node-0711, node-0712, node-0713, …)",
-        "11 nodes: NodeUnschedulable: node(s) were unschedulable (node-0700, node-0701, node-0702, …)",
+        "812 nodes cannot hold the pod: NodeResourcesFit: Insufficient cpu (node-0711, node-0712, node-0713, …)",
+        (
+            "11 nodes cannot hold the pod: NodeUnschedulable: node(s) were unschedulable "
+            "(node-0700, node-0701, node-0702, …)"
+        ),
     ]
     (more,) = (line for line in lines if "more nodes can hold the pod" in line)
     assert more.startswith("680 more nodes can hold the pod, with total scores of ")
@@ -92,4 +96,4 @@ def test_explain_lists_the_best_nodes_first() -> None:
 
 def test_explain_has_no_table_if_the_pod_fits_on_no_node() -> None:
     lines = explain_text(record(a_node("n1"), a_pod("5"))).splitlines()
-    assert lines[1:] == ["", "1 node: NodeResourcesFit: Insufficient cpu (n1)"]
+    assert lines[1:] == ["", "1 node cannot hold the pod: NodeResourcesFit: Insufficient cpu (n1)"]

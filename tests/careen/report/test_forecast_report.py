@@ -32,17 +32,20 @@ def test_a_forecast_as_text_has_a_table_totals_notes_and_a_verdict() -> None:
         NOW,
     )
     assert text.splitlines() == [
-        "If n1 were drained now (4 pods, seen 5s ago):",
+        "If n1 were drained now (a forecast for 4 pods, made 5s ago):",
         "",
         "POD           OUTCOME   TO            WHY",
         "shop/cart-1   moves     n2            fits there",
-        "shop/cart-2   moves     n2|n3|n4|+1   fits there; the data in its emptyDir is lost",
-        "shop/db-0     blocked   -             never in the current state: the budget shop/db allows no disruption",
+        "shop/cart-2   moves     n2|n3|n4|+1   fits there; the data in the pod's emptyDir is lost",
+        (
+            "shop/db-0     blocked   -             the pod can never be evicted in the current state: the budget "
+            "shop/db allows no disruption"
+        ),
         "shop/api-7    pending   -             0/3 nodes are available: 3 Insufficient cpu",
         "",
         "4 pods: 2 moves, 1 pending, 1 blocked.",
         "Note: the only control-plane node goes down for the reboot.",
-        "With the default settings the agent would not drain it, because of shop/db-0, shop/api-7.",
+        "An agent with the default settings would not drain n1, because of shop/db-0, shop/api-7.",
     ]
 
 
@@ -75,9 +78,9 @@ def test_a_forecast_shows_remedies_and_pods_that_were_already_pending() -> None:
 
 def test_the_forecast_of_a_node_without_pods_is_empty() -> None:
     assert forecast_text(forecast(), NOW).splitlines() == [
-        "If n1 were drained now (0 pods, seen 5s ago):",
+        "If n1 were drained now (a forecast for 0 pods, made 5s ago):",
         "0 pods.",
-        "With the default settings the agent would drain it.",
+        "An agent with the default settings would drain n1.",
     ]
 
 
@@ -105,24 +108,24 @@ def test_the_exit_code_of_a_forecast_depends_on_the_outcomes(outcomes: tuple[Out
 
 
 def test_a_used_up_disruption_budget_does_not_block_the_drain() -> None:
-    assert "not now: the budget is used up" in forecast_text(
+    assert "the pod cannot be evicted now: the budget is used up" in forecast_text(
         forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up")), NOW
     )
     assert (
         verdict(forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up")))
-        == "With the default settings the agent would drain it."
+        == "An agent with the default settings would drain n1."
     )
 
 
 def test_the_agents_settings_decide_the_verdict_if_they_are_known() -> None:
     made = forecast(pod("a", Outcome.PENDING, "no room"))
     lenient = Policy(node_name="n1", forecast_pending_allowed=1)
-    assert verdict(made, Policy(node_name="n1")) == "The agent would not drain it, because of shop/a."
-    assert verdict(made, lenient) == "The agent would drain it."
+    assert verdict(made, Policy(node_name="n1")) == "The agent would not drain n1, because of shop/a."
+    assert verdict(made, lenient) == "The agent would drain n1."
     assert forecast_json(made, lenient)["refusal"] is None
     assert (
         verdict(made, Policy(node_name="n1", forecast=ForecastPolicy.WARN))
-        == "The agent drains it regardless of the forecast (--forecast=warn)."
+        == "The agent would drain n1 whatever the forecast says, because of --forecast=warn."
     )
 
 
@@ -163,17 +166,19 @@ def test_a_forecast_marks_an_incomplete_list_of_possible_nodes() -> None:
     [
         pytest.param(
             Policy(node_name="n1"),
-            "The agent would not drain it, because of shop/pinned (--pods-bound-to-node).",
+            "The agent would not drain n1, because shop/pinned is bound to n1 and would return after each "
+            "eviction (--pods-bound-to-node=stay leaves such pods on the node).",
             id="by default the agent does not drain",
         ),
         pytest.param(
             Policy(node_name="n1", forecast=ForecastPolicy.WARN),
-            "The agent would not drain it, because of shop/pinned (--pods-bound-to-node).",
+            "The agent would not drain n1, because shop/pinned is bound to n1 and would return after each "
+            "eviction (--pods-bound-to-node=stay leaves such pods on the node).",
             id="the agent does not drain despite --forecast=warn",
         ),
         pytest.param(
             Policy(node_name="n1", drain=DrainPolicy(bound_pods=BoundPods.STAY)),
-            "The agent would drain it.",
+            "The agent would drain n1.",
             id="--pods-bound-to-node=stay allows the drain",
         ),
     ],
