@@ -93,7 +93,7 @@ def test_careen_cleanup_during_a_roll_out_removes_everything_that_careen_wrote_t
     assert cleaned.returncode == 0, cleaned
     assert nodes(story) == before
     again = story.command("cleanup", "--yes")
-    assert "Nothing was removed." in again.stdout, again
+    assert "No mark was removed." in again.stdout, again
 
 
 def test_careen_cleanup_refuses_to_run_beside_the_daemonset_without_even_with_agents(story: Story) -> None:

@@ -89,7 +89,7 @@ def _warnings(cleanup: Cleanup, width: int | None) -> list[str]:
         return []
     busy = [each for each in cleanup.nodes if each.rebooting]
     return [
-        paragraph(f"{each.name}: {each.rebooting}; --yes would refuse because of this node", width=width)
+        paragraph(f"careen cleanup --yes would change nothing because of {each.name}: {each.rebooting}", width=width)
         for each in busy
     ]
 
@@ -100,16 +100,18 @@ def _short(text: str) -> str:
 
 def _sentence(cleanup: Cleanup) -> str:
     if cleanup.refused:
-        return f"Nothing was changed: {cleanup.refused}"
+        return f"careen cleanup changed nothing: {cleanup.refused}"
     touched = [each for each in cleanup.all if each.goes and not each.trouble]
     marks = sum(len(each.goes) for each in touched)
     where = _where(touched, cleanup.lock)
     if not cleanup.is_applied:
         if not marks:
             return "There are no marks of careen to remove."
-        return f"Nothing was changed: --yes would remove {count_of(marks, 'mark')} from {where}."
-    left = f" {len(cleanup.failed)} could not be cleaned: {_names(cleanup.failed)}." if cleanup.failed else ""
-    return (f"{count_of(marks, 'mark')} removed from {where}." if marks else "Nothing was removed.") + left
+        return f"This was a dry run: careen cleanup --yes would remove {count_of(marks, 'mark')} from {where}."
+    removed = f"careen cleanup removed {count_of(marks, 'mark')} from {where}." if marks else "No mark was removed."
+    if not cleanup.failed:
+        return removed
+    return f"{removed} {count_of(len(cleanup.failed), 'object')} could not be cleaned: {_names(cleanup.failed)}."
 
 
 def _where(touched: Iterable[Cleaned], lock: Cleaned) -> str:

@@ -57,7 +57,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, str):
         return str(value) or None
-    raise TypeError(f"{type(value).__name__} has no JSON form here: {value!r}")
+    raise TypeError(f"careen cannot write a {type(value).__name__} as JSON: {value!r}")
 
 
 def age(since: datetime | None, now: datetime) -> str:

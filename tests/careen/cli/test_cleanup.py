@@ -104,12 +104,15 @@ def test_cleanup_without_yes_shows_the_changes_and_writes_nothing(desk: Desk, in
         ["n2", "annotation", "careen.dev/progress"],
     ]
     assert not [row for row in rows if row[0] == "n4"]
-    assert output.splitlines()[-1] == "Nothing was changed: --yes would remove 13 marks from 3 Nodes and the lock."
+    assert (
+        output.splitlines()[-1]
+        == "This was a dry run: careen cleanup --yes would remove 13 marks from 3 Nodes and the lock."
+    )
     assert interrupted
 
 
 def test_cleanup_with_yes_restores_the_state_before_careen(desk: Desk, interrupted: dict[str, Any]) -> None:
-    assert desk.ok("cleanup", "--yes").splitlines()[-1] == "13 marks removed from 3 Nodes and the lock."
+    assert desk.ok("cleanup", "--yes").splitlines()[-1] == "careen cleanup removed 13 marks from 3 Nodes and the lock."
     assert {name: the_node(desk, name) for name in interrupted} == {
         name: as_before(before) for name, before in interrupted.items()
     }
@@ -119,7 +122,7 @@ def test_cleanup_with_yes_restores_the_state_before_careen(desk: Desk, interrupt
 def test_a_second_cleanup_writes_nothing(desk: Desk, interrupted: dict[str, Any]) -> None:
     desk.ok("cleanup", "--yes")
     writes = desk.writes()
-    assert desk.ok("cleanup", "--yes").splitlines()[-1] == "Nothing was removed."
+    assert desk.ok("cleanup", "--yes").splitlines()[-1] == "No mark was removed."
     assert desk.ok("cleanup").splitlines()[-1] == "There are no marks of careen to remove."
     assert desk.writes() == writes
     assert interrupted
@@ -163,11 +166,11 @@ def test_cleanup_refuses_while_a_node_reboots(desk: Desk) -> None:
     result = desk.run("cleanup", "--yes")
     assert (result.exit_code, desk.writes()) == (1, 0)
     assert (
-        "Nothing was changed: n2: the agent recorded that the reboot is next, and the Node has not reported a new "
-        "boot. Wait" in result.output
+        "careen cleanup changed nothing: n2: the agent recorded that the reboot is next, and the Node has not reported "
+        "a new boot. Wait" in result.output
     )
     assert desk.run("cleanup", "--yes", "--output", "json").exit_code == 1
-    assert "--yes would refuse because of this node" in desk.ok("cleanup")
+    assert "careen cleanup --yes would change nothing because of n2: " in desk.ok("cleanup")
 
 
 def test_cleanup_with_the_flag_even_rebooting_restores_a_rebooting_node(desk: Desk) -> None:
@@ -201,7 +204,7 @@ def test_a_node_that_cleanup_cannot_write_keeps_its_claim(desk: Desk, interrupte
     result = desk.run("cleanup", "--yes")
     assert result.exit_code == 1
     assert "n2 was not changed: " in result.output
-    assert result.output.splitlines()[-1].endswith("1 could not be cleaned: n2.")
+    assert result.output.splitlines()[-1].endswith(" 1 object could not be cleaned: n2.")
     assert desk.lock_content().holders == ("n2",)
     assert the_node(desk, "n1") == as_before(interrupted["n1"])
 
@@ -311,7 +314,10 @@ def test_cleanup_removes_nothing_while_agents_run(desk: Desk) -> None:
     result = desk.run("cleanup", "--yes")
     assert (result.exit_code, desk.writes()) == (1, 0)
     told = " ".join(result.output.split())
-    assert "Nothing was changed: 2 agents of DaemonSet careen/careen may still run. Delete the DaemonSet first" in told
+    assert (
+        "careen cleanup changed nothing: 2 agents of DaemonSet careen/careen may still run. Delete the DaemonSet first"
+        in told
+    )
     assert desk.run("cleanup", "--yes", "--output", "json").exit_code == 1
     assert the_node(desk, "n1") == seen
     desk.ok("cleanup")

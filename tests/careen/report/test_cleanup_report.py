@@ -22,7 +22,14 @@ def test_careen_cleanup_lists_what_it_removes_and_what_it_keeps_in_separate_tabl
         ["n1", "taint", "careen.dev/reboot", "PreferNoSchedule", "removed"],
         ["ON", "WHAT", "NAME", "NOW", "STAYS", "BECAUSE"],
         [*LOCK.split(), "claim", "n1", "-", "the", "claim", "is", "kured's;", "--kured", "removes", "it"],
-        [*["Nothing", "was", "changed:", "--yes", "would", "remove", "1", "mark", "from", "1", "Node."]],
+        [
+            "This",
+            "was",
+            "a",
+            "dry",
+            "run:",
+            *["careen", "cleanup", "--yes", "would", "remove", "1", "mark", "from", "1", "Node."],
+        ],
     ]
 
 
@@ -45,7 +52,7 @@ def test_the_last_line_of_cleanup_reports_the_result() -> None:
     }
     assert last == {
         "nothing": "There are no marks of careen to remove.",
-        "refused": "Nothing was changed: n3 is rebooting",
-        "done": "2 marks removed from 1 Node and the lock.",
-        "in part": "1 mark removed from 1 Node. 1 could not be cleaned: n2.",
+        "refused": "careen cleanup changed nothing: n3 is rebooting",
+        "done": "careen cleanup removed 2 marks from 1 Node and the lock.",
+        "in part": "careen cleanup removed 1 mark from 1 Node. 1 object could not be cleaned: n2.",
     }
