@@ -34,17 +34,17 @@ ROAD = (
 WHY_EXAMPLE = """\
 ```console
 $ careen why node-01
-node-01 is Waiting since 8s: a person paused the lock: uninstall kured.
-Lock: PAUSED by a person: uninstall kured; no claim held.
-Next: its agent decides again within 30 s.
+node-01 has been Waiting for 8s: a person paused the lock: uninstall kured.
+Lock: PAUSED: a person paused the lock (uninstall kured); no node holds a claim.
+Next: the node's agent decides again within 30 s.
 
 GATE                  ANSWER      SINCE   WHY
 hold                  refuses     8s      a person paused the lock: uninstall kured
 halt                  yes         -       -
 …
-dry-run-evictions     not asked   -       only a node with a claim asks this gate
+dry-run-evictions     not asked   -       only the agent of a node with a claim asks this gate
 
-What would change it:
+What you can do:
   paused: `careen lock resume`.
 ```
 """

@@ -418,7 +418,7 @@ _EVICTABLE = {
 
 _NOT_TRIED = DryRunAnswer(
     answer=Evictable.UNKNOWN,
-    detail=f"this eviction was not tried, because the dry runs of earlier evictions took {DRY_RUNS_SECONDS:.0f} s",
+    detail=f"this eviction was not tried, because earlier dry runs took longer than {DRY_RUNS_SECONDS:.0f} s",
 )
 
 

@@ -35,8 +35,9 @@ class NextTurn(Value, kw_only=True):
     def sentence(self) -> str:
         """The estimate as a sentence."""
         if self.is_retry:
-            return f"its agent tries again {f'in {span(round(self.seconds))}' if self.seconds >= 1 else 'now'}"
-        return f"its agent decides again within {span(round(self.seconds))}"
+            when = f"in {span(round(self.seconds))}" if self.seconds >= 1 else "now"
+            return f"the node's agent retries the reboot {when}"
+        return f"the node's agent decides again within {span(round(self.seconds))}"
 
 
 def next_turn(

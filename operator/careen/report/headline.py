@@ -21,7 +21,7 @@ from careen.core.lock.content import Garbage, LockContent
 from careen.core.writing import stored_refusals
 from careen.report.fleet_report import phase_of
 from careen.report.lock_report import LockState
-from careen.report.openings import NEVER_OPENS, opening_clause
+from careen.report.openings import opening_clause
 from careen.report.tables import age, count_of, listed, paragraph
 from scheduler_core.values import Value
 
@@ -57,10 +57,10 @@ def asks_for_policy(nodes: Iterable[NodeView]) -> bool:
 
 def headline_text(found: Headline, now: datetime, *, width: int | None = None) -> str:
     """The headline for a terminal, followed by the remedies."""
-    since = f" This has lasted for {age(found.since, now)}." if found.since else ""
+    since = f" The cause has lasted for {age(found.since, now)}." if found.since else ""
     lines = [paragraph(f"{found.why}.{since}", width=width)]
     if found.ways_out:
-        lines += ["What would change it:", *(paragraph(each, indent="  ", width=width) for each in found.ways_out)]
+        lines += ["What you can do:", *(paragraph(each, indent="  ", width=width) for each in found.ways_out)]
     return "\n".join(lines)
 
 
@@ -80,7 +80,7 @@ def headline_json(found: Headline | None) -> dict[str, Any] | None:
 
 
 def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: LockState) -> Headline | None:
-    who_waits = f"the {len(waiting)} waiting nodes wait" if len(waiting) > 1 else f"{waiting[0].name} waits"
+    waiters = f"{len(waiting)} nodes" if len(waiting) > 1 else waiting[0].name
     if isinstance(lock, Garbage):
         return Headline(
             why=f"No reboot will start: the lock cannot be understood ({lock.why})",
@@ -92,7 +92,7 @@ def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: L
     if lock.is_paused:
         reason = f" ({lock.pause_reason})" if lock.pause_reason else ""
         return Headline(
-            why=f"No reboot will start: a person paused the lock{reason}, and {who_waits} until the pause ends",
+            why=f"No reboot will start: a person paused the lock{reason}, so {waiters} must wait until the pause ends",
             code=Code.PAUSED.value,
             ways_out=(_remedy(Code.PAUSED),),
         )
@@ -100,23 +100,29 @@ def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: L
         failed = {entry.node for entry in lock.failed}
         since = _earliest(_phase_since(node) for node in nodes if node.name in failed)
         return Headline(why=f"No reboot will start: {halted}", code=Code.HALTED.value, since=since)
-    return _waiting_for_holders(who_waits, nodes, lock)
+    return _waiting_for_holders(waiters, nodes, lock)
 
 
-def _waiting_for_holders(who_waits: str, nodes: Sequence[NodeView], lock: LockContent) -> Headline | None:
+def _waiting_for_holders(waiters: str, nodes: Sequence[NodeView], lock: LockContent) -> Headline | None:
     """Returns the headline for a lock with as many claims as it may hold. Returns None otherwise, and if the node of
     some claim does not exist, because the report about the lock describes such claims."""
     holders = [node for node in nodes if node.name in lock.holders]
     if not holders or len(lock.holders) < max(lock.max_owners, 1) or len(holders) < len(lock.holders):
         return None
+    first = holders[0].name
     phases = "; ".join(f"{node.name} is {phase_of(node)}{_said(node)}" for node in holders[:3])
-    ways = (f"`careen why {holders[0].name}` shows its progress.", _remedy(Code.LIMIT_REACHED))
+    ways = (f"`careen why {first}` shows the progress of {first}.", _remedy(Code.LIMIT_REACHED))
     return Headline(
-        why=f"No further reboot will start: {who_waits} for {listed([node.name for node in holders])}: {phases}",
+        why=f"No further reboot will start: {waiters} must wait for a free claim; {_claims_of(holders)}: {phases}",
         code=Code.LIMIT_REACHED.value,
         since=_earliest(_phase_since(node) for node in holders),
         ways_out=ways,
     )
+
+
+def _claims_of(holders: Sequence[NodeView]) -> str:
+    names = listed([node.name for node in holders])
+    return f"{names} holds the only claim" if len(holders) == 1 else f"{names} hold all claims"
 
 
 def _said(node: NodeView) -> str:
@@ -146,10 +152,11 @@ def _by_their_refusals(
         default=None,
     )
     reasons = [_reason(code, by_code[code], waiting, now, policy) for code in list(by_code)[:_SHOWN_CODES]]
-    more = f"; and {count_of(len(by_code) - _SHOWN_CODES, 'more reason')}" if len(by_code) > _SHOWN_CODES else ""
+    left_out = len(by_code) - _SHOWN_CODES
+    more = f"; this line leaves out {count_of(left_out, 'more reason')}" if left_out > 0 else ""
     ways = [way for code in list(by_code)[:_SHOWN_CODES] for way in _ways_out(code, by_code[code])]
     verdict = (
-        f"No reboot has started so far, and {listed(left)} {'was' if len(left) == 1 else 'were'} not checked yet"
+        f"No reboot has started so far, and the gates have not checked {listed(left)} yet"
         if left
         else "No reboot will start"
     )
@@ -185,7 +192,7 @@ def _reason(
 ) -> str:
     name, example = _example(refusals)
     waiting = len(nodes)
-    count = (
+    which_nodes = (
         f"all {waiting} waiting nodes"
         if len(refusals) == waiting > 1
         else f"{listed(sorted(refusals))} of {waiting} waiting nodes"
@@ -196,23 +203,17 @@ def _reason(
     is_shared = len({each.sentence for each in refusals.values()}) == 1
     if code is Code.OUTSIDE_WINDOW:
         opening = _opening([node for node in nodes if node.name in refusals], now, policy)
-        windows = f"{sentence}, {opening}" if is_shared else _several_windows(opening, policy)
-        return f"{windows} ({count})"
+        windows = sentence if is_shared else "each node is outside its own maintenance windows"
+        return f"{windows}; {opening} ({which_nodes})"
     if is_shared:
-        return f"{sentence} ({count}, gate {example.gate})"
-    return f"the gate {example.gate} refuses {count}; {name}, for example: {sentence}"
-
-
-def _several_windows(opening: str, policy: Policy | None) -> str:
-    first = opening if policy is None else f"the first of {opening}"
-    clause = "none of which ever opens" if opening == NEVER_OPENS else first
-    return f"each node is outside its own maintenance windows, {clause}"
+        return f"{sentence} (the gate {example.gate} refuses {which_nodes})"
+    return f"the gate {example.gate} refuses {which_nodes}; for example, {name}: {sentence}"
 
 
 def _opening(refused: Sequence[NodeView], now: datetime, policy: Policy | None) -> str:
-    return (
-        "and the time at which it opens could not be read" if policy is None else opening_clause(policy, refused, now)
-    )
+    if policy is None:
+        return "the settings could not be read, so it is unknown when a window opens"
+    return opening_clause(policy, refused, now)
 
 
 def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:

@@ -36,7 +36,8 @@ def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None 
         for name, each in reboots
     ]
     names = {name for name, _ in reboots}
-    total = f"{count_of(len(reboots), 'reboot')} of {count_of(len(names), 'node')}; a Node keeps its last five."
+    counted = f"{count_of(len(reboots), 'reboot')} of {count_of(len(names), 'node')}"
+    total = f"{counted}; each Node records only its last five reboots."
     header = ["NODE", "BACK AT", "AGE", "TOOK", "MOVES", "WHY"]
     return f"{table(header, rows, width=width)}\n\n{paragraph(total, width=width)}"
 
@@ -82,7 +83,8 @@ def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
         own, started = lengths[node.name], _started(node)
         seconds = usual if own is None else own
         if started is not None and seconds is not None:
-            basis = "its last reboot" if own is not None else f"the last reboots of {count_of(len(known), 'node')}"
+            others = f"the last reboots of {count_of(len(known), 'node')}"
+            basis = others if own is None else "the node's last reboot"
             found[node.name] = Expected(started=started, seconds=seconds, basis=basis)
     return found
 
@@ -105,11 +107,10 @@ def expected_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None
 
 def _sentence(name: str, each: Expected, now: datetime) -> str:
     so_far = age(each.started, now)
-    usual = f"{duration(timedelta(seconds=each.seconds))} by {each.basis}"
-    at = f"{each.end.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    if each.end < now:
-        return f"Under way: {name}, for {so_far}; it should have been back at {at} ({usual})."
-    return f"Under way: {name}, for {so_far} of about {usual}; expected back at {at}."
+    estimate = f"estimated as {duration(timedelta(seconds=each.seconds))} from {each.basis}"
+    end = f"{each.end.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    should_be = "should have been" if each.end < now else "should be"
+    return f"The reboot of {name} began {so_far} ago; the node {should_be} back at {end} ({estimate})."
 
 
 def expected_json(each: Expected | None) -> dict[str, Any] | None:

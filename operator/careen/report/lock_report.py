@@ -17,18 +17,21 @@ from careen.report.tables import age, count_of, listed, paragraph, table
 from scheduler_core.values import Value
 
 LockState = LockContent | Garbage | Unknown
-"""The lock as a command read it: parsed, not parsable, or not read."""
+"""The lock as a command read it: its content, or Garbage if it cannot be parsed, or Unknown if it was not read."""
 
 
 def lock_sentence(state: LockState, now: datetime) -> str:
     """The lock in one line, such as `1 of 2 claims held by n3 (4m12s); next: n4, n5, chosen from 7 waiting nodes`."""
     if isinstance(state, Unknown):
-        return f"could not be read: {state.why}"
+        return f"the lock could not be read: {state.why}"
     if isinstance(state, Garbage):
-        return f"cannot be understood ({state.why}), so no reboot may start; `careen lock show` prints the lock"
+        return (
+            f"the lock cannot be understood ({state.why}), so no reboot may start; `careen lock show` prints the lock"
+        )
     parts = [_held(state, now)]
     if state.is_paused:
-        parts.insert(0, f"PAUSED by a person{f': {state.pause_reason}' if state.pause_reason else ''}")
+        reason = f" ({state.pause_reason})" if state.pause_reason else ""
+        parts.insert(0, f"PAUSED: a person paused the lock{reason}")
     if late := overdue.sentences(overdue.holders_overdue(state)):
         parts.insert(0, f"OVERDUE: {late}")
     if halted := halted_because(state):
@@ -37,13 +40,13 @@ def lock_sentence(state: LockState, now: datetime) -> str:
     if state.line.names:
         parts.append(f"next: {listed(state.line.names)}{f', chosen from {waiting}' if waiting else ''}")
     elif waiting:
-        parts.append(f"next: no node is named yet, of {waiting}")
+        parts.append(f"next: the lock names none of {waiting} yet")
     return "; ".join(parts)
 
 
 def _held(content: LockContent, now: datetime) -> str:
     if not content.entries:
-        return "no claim held"
+        return "no node holds a claim"
     since = {entry.node: from_rfc3339(entry.created) for entry in content.entries}
     holders = [f"{node} ({age(since[node], now)})" for node in content.holders]
     return f"{len(content.holders)} of {max(content.max_owners, 1)} claims held by {listed(holders)}"
@@ -64,9 +67,9 @@ class StrayClaim(Value, kw_only=True):
             else f"there is no Node {self.node}"
         )
         return (
-            f"a claim is held by {self.node}, but {what}. careen frees it when this has lasted longer than the "
-            f"reboot deadline; `careen lock release {self.node}` frees it at once, if you know that the host is down "
-            "or idle."
+            f"a claim is held by {self.node}, but {what}. careen frees the claim when this state has lasted longer "
+            f"than the reboot deadline. `careen lock release {self.node}` frees the claim at once: run it only if you "
+            "know that the host is down or idle."
         )
 
 
@@ -118,11 +121,11 @@ def _row(entry: Entry, node: NodeView | None, now: datetime) -> list[str]:
 
 def _phase(entry: Entry, node: NodeView | None) -> str:
     if entry.unread:
-        return "unreadable, but counts as a claim"
+        return "the claim is unreadable, but counts"
     if node is None:
-        return "no such Node"
+        return "there is no such Node"
     if entry.uid and entry.uid != node.uid:
-        return "another Node of this name"
+        return "another Node has this name"
     return node.annotations.get(keys.PHASE, "Idle")
 
 

@@ -10,8 +10,6 @@ from careen.core.facts.policy import Policy
 from careen.core.windows import openings
 from careen.report.tables import age
 
-NEVER_OPENS = "which never opens"
-
 
 def next_opening(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> datetime | None:
     """Returns the time at which the first window of these nodes opens; `now` if one is open. None if none opens
@@ -33,13 +31,13 @@ def in_zone(at: datetime, zone: tzinfo) -> str:
 
 
 def opening_clause(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> str:
-    """Returns a relative clause about a window, such as "which opens at …, in 2h"."""
+    """Returns a clause about the windows of these nodes, such as "the next window opens at …, in 2h"."""
     opening = next_opening(policy, nodes, now)
     if opening == now:
-        return "which has opened in the meantime"
+        return "a window has opened in the meantime"
     if opening is None:
-        return NEVER_OPENS
-    return f"which opens at {in_zone(opening, policy.window.zone)}, in {age(now, opening)}"
+        return "no window ever opens"
+    return f"the next window opens at {in_zone(opening, policy.window.zone)}, in {age(now, opening)}"
 
 
 def shut_at(policy: Policy, nodes: Sequence[NodeView], begins: datetime) -> list[str]:
@@ -50,4 +48,4 @@ def shut_at(policy: Policy, nodes: Sequence[NodeView], begins: datetime) -> list
     if opening is None:
         return ["no maintenance window of these nodes ever opens"]
     first = in_zone(opening, policy.window.zone)
-    return [f"the maintenance windows are closed when the plan begins; the first opens {first}"]
+    return [f"the maintenance windows are closed when the plan begins; the first window opens {first}"]

@@ -159,7 +159,7 @@ def _too_long(refusal: Refusal, now: datetime) -> str:
         return ""
     lasted = (now - refusal.since).total_seconds()
     return (
-        f"; this is longer than the limit of {span(refusal.longest_seconds)} that --blocking-pods sets"
+        f"; the refusal has lasted longer than the limit of {span(refusal.longest_seconds)} in --blocking-pods"
         if lasted > refusal.longest_seconds
         else ""
     )
@@ -169,18 +169,18 @@ def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) ->
     """Returns the answer of a gate that does not refuse: yes, or not asked. The agent asks costly gates one after
     another, and only if no cheap gate refuses."""
     if story.phase == Phase.IDLE:
-        return _not_asked(gate, "an idle node asks no gate")
+        return _not_asked(gate, "the agent of an idle node asks no gate")
     if story.phase == Phase.FAILED:
-        return _not_asked(gate, "the failure must be resolved first")
+        return _not_asked(gate, "the agent asks no gate before the node's failure is resolved")
     if story.phase == Phase.WAITING and When.READY not in gate.when:
-        return _not_asked(gate, "only a node with a claim asks this gate")
+        return _not_asked(gate, "only the agent of a node with a claim asks this gate")
     if story.phase == Phase.WAITING and gate.cost is Cost.COSTLY:
         before = [each.name for each in GATES[: GATES.index(gate)] if each.name in refusing]
         after = [each.name for each in GATES[GATES.index(gate) :] if each.name in refusing]
         if before:
-            return _not_asked(gate, f"the gate {before[0]} refuses first")
+            return _not_asked(gate, f"the gate {before[0]}, which is asked earlier, refuses")
         if not after:
-            return _not_asked(gate, "only the next node in line asks this gate")
+            return _not_asked(gate, "only the agent of the next node in line asks this gate")
     return GateAnswer(gate=gate.name, answer=Answer.YES)
 
 
@@ -197,11 +197,15 @@ def summary(story: NodeStory) -> str:
     """Describes the node in one sentence: its phase, since when, and the reason."""
     name, phase, reason = story.node.name, story.phase, story.node.annotations.get(keys.REASON, "")
     if isinstance(story.progress, UnreadableProgress):
-        return f"{name} says that it is {phase}, but {story.progress.why}"
+        return f"the Node {name} shows the phase {phase}, but {story.progress.why}"
     if phase == Phase.IDLE:
         return f"{name} is Idle: {left_alone(story.node) or 'its agent has seen no need for a reboot'}"
-    since = age(from_rfc3339(story.node.annotations.get(keys.SINCE, "")), story.now)
-    return f"{name} is {phase} since {since}: {reason}"
+    since = from_rfc3339(story.node.annotations.get(keys.SINCE, ""))
+    return (
+        f"{name} is {phase}: {reason}"
+        if since is None
+        else f"{name} has been {phase} for {age(since, story.now)}: {reason}"
+    )
 
 
 def remedies(story: NodeStory) -> list[str]:
@@ -227,11 +231,12 @@ def agent_remark(story: NodeStory) -> str:
         return ""
     if not story.agents:
         return (
-            f"agent: no careen agent runs on {story.node.name}, so nothing here is up to date. Look at the "
+            f"agent: no careen agent runs on {story.node.name}, so nothing in this report is up to date. Look at the "
             "DaemonSet's node selector and events."
         )
     if not any(pod.is_ready for pod in story.agents):
-        return f"agent: {story.agents[0].title} is not ready, so nothing here may be up to date. Look at its log."
+        agent = story.agents[0].title
+        return f"agent: {agent} is not ready, so this report may be out of date. Look at the log of {agent}."
     return ""
 
 
@@ -241,15 +246,14 @@ def cordon_sentence(story: NodeStory) -> str:
     if not node.unschedulable:
         return ""
     if isinstance(progress, Progress) and progress.is_cordoned_by_us:
-        return f"{node.name} is cordoned by careen, because it holds a claim"
+        return f"careen cordoned {node.name}, because {node.name} holds a claim"
     if is_cordon_proven(node):
-        return f"{node.name} was cordoned by careen and holds no claim: its agent removes the cordon"
+        return f"careen cordoned {node.name}, which no longer holds a claim: the node's agent removes the cordon"
     if node.cordoned_by:
-        others = "not only by careen" if keys.FIELD_MANAGER in node.cordoned_by else "not by careen"
-        return f"{node.name} is cordoned by {listed(node.cordoned_by)}, {others}, and stays cordoned"
+        return f"{listed(node.cordoned_by)} cordoned {node.name}, and careen leaves the node cordoned"
     return (
-        f"{node.name} is cordoned, but the API server does not report who did it. The cordon may be left over from a "
-        f"claim whose record was removed; to remove the cordon: `kubectl uncordon {node.name}`"
+        f"{node.name} is cordoned, but the API server does not report by which client. The cordon may be left over "
+        f"from a claim whose record was removed; `kubectl uncordon {node.name}` removes the cordon"
     )
 
 
@@ -261,9 +265,9 @@ def line_sentence(story: NodeStory) -> str:
     if name in story.lock.holders:
         return f"{name} holds a claim"
     if name in (line := story.lock.line.names):
-        return f"{name} is number {line.index(name) + 1} of the {len(line)} nodes named to go next"
+        return f"{name} is number {line.index(name) + 1} of the {len(line)} nodes that the lock names as next"
     if story.node.labels.get(keys.REBOOT_LABEL) == "ready":
-        return f"{name} is ready, but is not yet named to go next"
+        return f"{name} is ready, but the lock does not name it as next yet"
     return ""
 
 
@@ -317,7 +321,7 @@ def why_text(story: NodeStory, *, width: int | None = None) -> str:
     rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in answers]
     lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)]
     if found := remedies(story):
-        lines += ["", "What would change it:", *(paragraph(each, indent="  ", width=width) for each in found)]
+        lines += ["", "What you can do:", *(paragraph(each, indent="  ", width=width) for each in found)]
     return "\n".join(lines)
 
 

@@ -347,8 +347,8 @@ def test_a_forecast_of_several_nodes_places_no_pod_on_these_nodes(desk: Desk) ->
     desk.server.seed(*TWO)
     output = desk.ok("forecast", "n1", "n2")
     first, second = output.split("\n\nIf ")
-    assert first.startswith("If n1 were drained now together with 1 other node (1 pod, ")
-    assert second.startswith("n2 were drained now together with 1 other node (1 pod, ")
+    assert first.startswith("If n1 and 1 other node were drained now (a forecast for 1 pod, made ")
+    assert second.startswith("n2 and 1 other node were drained now (a forecast for 1 pod, made ")
     assert ["shop/web-1", "moves", "n3"] in [line.split()[:3] for line in first.splitlines()]
     assert ["shop/web-2", "moves", "n3"] in [line.split()[:3] for line in second.splitlines()]
 
@@ -489,7 +489,7 @@ def test_forecast_reads_the_node_template_for_more_nodes_from_a_file(desk: Desk,
     path.write_text(yaml.safe_dump(a_node("small", cpu="1")))
     output = " ".join(desk.run("forecast", "n1", f"--with-nodes={path}=2").stdout.split())
     assert "With 2 more nodes like small, 0 of the 3 pods that find no room would find a place." in output
-    assert "Not shop/web-1, shop/web-2, shop/web-3: Insufficient cpu." in output
+    assert "shop/web-1, shop/web-2, shop/web-3 would still find no place: Insufficient cpu." in output
     assert "No number of nodes like small would take one of the pods (the simulation tried up to 1 node)." in output
 
 

@@ -74,12 +74,12 @@ def test_status_shows_the_pod_and_the_remedy_if_every_forecast_refuses(desk: Des
     desk.lock(LockContent())
     said = headline(desk)
     assert said.startswith(
-        "No reboot will start: the gate forecast refuses all 3 waiting nodes; n1, for example: 1 of 1 pods "
+        "No reboot will start: the gate forecast refuses all 3 waiting nodes; for example, n1: 1 of 1 pods "
         "would not find room: shop/web-1 ("
     )
-    assert "This has lasted for 3h" in said
+    assert "The cause has lasted for 3h" in said
     assert (
-        "What would change it: n1: shop/web-1 would find a place with one more empty, uncordoned node like n1 (zone a)."
+        "What you can do: n1: shop/web-1 would find a place with one more empty, uncordoned node like n1 (zone a)."
         in said
     )
     assert (
@@ -105,8 +105,8 @@ def test_status_shows_the_reason_of_a_pause_and_the_command_that_ends_it(desk: D
     desk.lock(LockContent(is_paused=True, pause_reason="storage upgrade"))
     assert (
         headline(desk)
-        == "No reboot will start: a person paused the lock (storage upgrade), and n1 waits until the pause ends. What "
-        "would change it: Run `careen lock resume`."
+        == "No reboot will start: a person paused the lock (storage upgrade), so n1 must wait until the pause ends. "
+        "What you can do: Run `careen lock resume`."
     )
 
 
@@ -114,8 +114,8 @@ def test_status_says_that_an_unreadable_lock_stops_every_node(desk: Desk) -> Non
     waits(desk, "n1")
     desk.lock("what?")
     assert headline(desk).startswith(
-        "No reboot will start: the lock cannot be understood (the text of the lock is not JSON). What would "
-        "change it: Run `careen lock show`, then correct or remove the lock's annotation"
+        "No reboot will start: the lock cannot be understood (the text of the lock is not JSON). What you "
+        "can do: Run `careen lock show`, then correct or remove the lock's annotation"
     )
 
 
@@ -130,14 +130,16 @@ def test_status_shows_the_failed_node_that_halts_the_roll_out(desk: Desk) -> Non
         "No reboot will start: n5 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and "
         "run `careen retry n5`"
     )
-    assert said.endswith("This has lasted for 2h.")
+    assert said.endswith("The cause has lasted for 2h.")
 
 
 def test_status_shows_a_hold_before_the_agent_has_read_it(desk: Desk) -> None:
     waits(desk, "n1", hold="disk swap")
     waits(desk, "n2", refusal("hold", "held", "held: disk swap"), hold="disk swap")
     desk.lock(LockContent())
-    assert headline(desk).startswith("No reboot will start: held: disk swap (all 2 waiting nodes, gate hold).")
+    assert headline(desk).startswith(
+        "No reboot will start: held: disk swap (the gate hold refuses all 2 waiting nodes)."
+    )
     assert "`careen unhold NODE`" in headline(desk)
 
 
@@ -158,8 +160,8 @@ def test_status_outside_the_maintenance_window_shows_when_the_window_opens(desk:
         )
     desk.lock(LockContent())
     said = headline(desk)
-    told = f"which opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
-    assert f"No reboot will start: the maintenance window is closed: every day, {told}" in said
+    told = f"the next window opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
+    assert f"No reboot will start: the maintenance window is closed: every day; {told}" in said
     assert "(all 2 waiting nodes)" in said
     assert "annotate the Node with careen.dev/reboot-now" in said
 
@@ -178,8 +180,8 @@ def test_status_shows_which_of_several_maintenance_windows_opens_first(desk: Des
     for name in ("n1", "n2"):
         waits(desk, name, refusal("maintenance-window", "outside-window", f"the maintenance window is closed: {name}"))
     desk.lock(LockContent())
-    told = f"the first of which opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
-    assert f"No reboot will start: each node is outside its own maintenance windows, {told}" in headline(desk)
+    told = f"the next window opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
+    assert f"No reboot will start: each node is outside its own maintenance windows; {told}" in headline(desk)
 
 
 def test_status_reports_a_maintenance_window_that_never_opens(desk: Desk) -> None:
@@ -194,7 +196,8 @@ def test_status_reports_a_maintenance_window_that_never_opens(desk: Desk) -> Non
     waits(desk, "n1", refusal("maintenance-window", "outside-window", "the maintenance window is closed: never"))
     desk.lock(LockContent())
     assert headline(desk).startswith(
-        "No reboot will start: the maintenance window is closed: never, which never opens (n1). This has lasted for 3h"
+        "No reboot will start: the maintenance window is closed: never; no window ever opens (n1). The cause has "
+        "lasted for 3h"
     )
 
 
@@ -210,7 +213,7 @@ def test_status_reports_several_maintenance_windows_that_never_open(desk: Desk) 
     for name in ("n1", "n2"):
         waits(desk, name, refusal("maintenance-window", "outside-window", f"the maintenance window is closed: {name}"))
     desk.lock(LockContent())
-    told = "each node is outside its own maintenance windows, none of which ever opens (all 2 waiting nodes)"
+    told = "each node is outside its own maintenance windows; no window ever opens (all 2 waiting nodes)"
     assert headline(desk).startswith(f"No reboot will start: {told}.")
 
 
@@ -220,7 +223,7 @@ def test_status_says_that_the_next_maintenance_window_is_unknown_if_settings_are
         "n1",
         refusal("maintenance-window", "outside-window", "the maintenance window is closed: mon 01:00–02:00 UTC"),
     )
-    assert "and the time at which it opens could not be read" in headline(desk)
+    assert "; the settings could not be read, so it is unknown when a window opens" in headline(desk)
 
 
 def test_status_shows_the_phase_of_the_node_that_holds_the_lock(desk: Desk) -> None:
@@ -229,9 +232,9 @@ def test_status_shows_the_phase_of_the_node_that_holds_the_lock(desk: Desk) -> N
     desk.node("n3", "Draining", reason="evicting 3 pods", label="in-progress", since=ago(hours=1, minutes=0.5))
     desk.lock(LockContent(entries=(Entry(node="n3", id="c1", created=ago(hours=1)),), max_owners=1))
     assert headline(desk) == (
-        "No further reboot will start: the 2 waiting nodes wait for n3: n3 is Draining (evicting 3 pods). This has "
-        "lasted for 1h. "
-        "What would change it: `careen why n3` shows its progress. Wait, or raise --concurrency."
+        "No further reboot will start: 2 nodes must wait for a free claim; n3 holds the only claim: n3 is Draining "
+        "(evicting 3 pods). The cause has lasted for 1h. "
+        "What you can do: `careen why n3` shows the progress of n3. Wait, or raise --concurrency."
     )
 
 
@@ -242,10 +245,10 @@ def test_status_orders_the_reasons_by_the_number_of_waiting_nodes(desk: Desk) ->
     desk.lock(LockContent())
     said = headline(desk)
     assert said.startswith(
-        "No reboot will start: these alerts are active: DiskFull (n1, n2, n3 of 4 waiting nodes, gate alerts); "
-        "shop/job runs here (n4 of 4 waiting nodes, gate blocking-pods)."
+        "No reboot will start: these alerts are active: DiskFull (the gate alerts refuses n1, n2, n3 of 4 waiting "
+        "nodes); shop/job runs here (the gate blocking-pods refuses n4 of 4 waiting nodes)."
     )
-    assert "This has lasted for 3h" in said, "the last of the four nodes was refused 3 hours ago"
+    assert "The cause has lasted for 3h" in said, "the last of the four nodes was refused 3 hours ago"
     assert said.index("Resolve the named alert") < said.index("Wait until the named pod is done")
 
 
@@ -272,7 +275,8 @@ def test_status_shows_a_refused_forecast_before_other_nodes_were_checked(desk: D
     waits(desk, "n3")
     desk.lock(LockContent())
     assert headline(desk).startswith(
-        "No reboot has started so far, and n2, n3 were not checked yet: 1 of 1 pods would not find room: shop/web-1 ("
+        "No reboot has started so far, and the gates have not checked n2, n3 yet: 1 of 1 pods would not "
+        "find room: shop/web-1 ("
     )
     desk.lock(LockContent(entries=(Entry(node="n4", id="c1", created=ago(hours=1)),), max_owners=2))
     assert headline(desk) == ""
@@ -291,7 +295,7 @@ def test_status_as_json_contains_the_headline(desk: Desk) -> None:
     desk.lock(LockContent())
     assert desk.json("status")["headline"] == {
         "code": "alert",
-        "why": "No reboot will start: these alerts are active: DiskFull (n1, gate alerts)",
+        "why": "No reboot will start: these alerts are active: DiskFull (the gate alerts refuses n1)",
         "since": row["since"],
         "waysOut": ["Resolve the named alert, or ignore it with --alert-filter-regexp."],
     }

@@ -39,10 +39,13 @@ def test_status_lists_reboots_in_progress_below_its_table(desk: Desk) -> None:
         progress=record,
         annotations={keys.LAST_REBOOT: '{"at":"2026-03-01T12:00:00Z","seconds":300}'},
     )
-    assert "it should have been back at 2026-03-04 12:05:00 UTC (5m by its last reboot)." in desk.ok("status")
+    assert (
+        "the node should have been back at 2026-03-04 12:05:00 UTC (estimated as 5m from the node's last reboot)."
+        in desk.ok("status")
+    )
     assert desk.json("status")["nodes"][0]["expected"] == {
         "started": "2026-03-04T12:00:00Z",
         "seconds": 300,
         "end": "2026-03-04T12:05:00Z",
-        "basis": "its last reboot",
+        "basis": "the node's last reboot",
     }

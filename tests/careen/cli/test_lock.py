@@ -26,7 +26,7 @@ def test_lock_show_lists_each_node_with_a_claim_and_its_phase(desk: Desk) -> Non
 
 @pytest.mark.parametrize(
     ("uid", "exists", "phase"),
-    [("uid-nodes--n3", False, "no such Node"), ("another", True, "another Node of this name")],
+    [("uid-nodes--n3", False, "there is no such Node"), ("another", True, "another Node has this name")],
     ids=["a deleted Node", "a recreated Node"],
 )
 def test_lock_show_reports_a_claim_of_a_missing_node(desk: Desk, uid: str, exists: bool, phase: str) -> None:
@@ -92,7 +92,7 @@ def test_a_second_lock_pause_adds_a_reason_if_the_first_pause_had_none(desk: Des
 def test_lock_show_reports_the_reason_of_a_pause(desk: Desk) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "freeze until Monday")
-    assert "PAUSED by a person: freeze until Monday" in desk.ok("lock", "show")
+    assert "PAUSED: a person paused the lock (freeze until Monday)" in desk.ok("lock", "show")
     assert desk.json("lock", "show")["pauseReason"] == "freeze until Monday"
 
 
@@ -144,7 +144,7 @@ def test_lock_show_prints_an_unreadable_claim_and_lock_release_removes_it(desk: 
     desk.lock('{"nodeID":"n3","maxOwners":2,"locks":[{"nodeID":"n3","id":"c3"},{"nodeID":7}]}')
     shown = desk.ok("lock", "show")
     assert "unreadable entry 1" in shown
-    assert "unreadable, but counts as a claim" in shown
+    assert "the claim is unreadable, but counts" in shown
     desk.ok("lock", "release", "unreadable entry 1")
     assert desk.lock_content().holders == ("n3",)
 

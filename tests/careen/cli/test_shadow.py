@@ -124,7 +124,7 @@ def test_shadow_explains_why_a_scheduler_with_other_rules_decides_differently(to
     assert len(said["disagreements"]) == 2
     last = said["disagreements"][-1]
     assert last["reason"] == "other-node"
-    assert last["why"].startswith("n1 has the score ")
+    assert last["why"].startswith(f"{last['node']} has the score ")
     assert last["node"] not in {each["node"] for each in last["said"]}
 
 
@@ -136,8 +136,8 @@ def test_the_table_and_the_json_of_shadow_have_the_same_findings(town: Desk) -> 
     assert re.search(r"default-scheduler +disagreed +other-node +\d", done.stdout)
     assert "The last " in done.stdout
     assert re.search(
-        r"shop/web-\d+: scheduler_core expected n\d.*, kube-scheduler chose n\d: n\d has the score \d+; the highest score "
-        r"is",
+        r"shop/web-\d+: scheduler_core expected n\d.*, kube-scheduler chose n\d: n\d has the score \d+; the highest "
+        r"score is",
         done.stderr,
     )
 

@@ -107,7 +107,7 @@ def test_without_the_daemonset_status_shows_the_fleet_and_the_error(desk: Desk) 
     desk.node("n1")
     output = desk.ok("status")
     assert (
-        "Lock: could not be read: DaemonSet careen/careen does not exist; name the lock's DaemonSet with "
+        "Lock: the lock could not be read: DaemonSet careen/careen does not exist; name the lock's DaemonSet with "
         "--ds-namespace and --ds-name." in output
     )
     assert "1 node: 1 Idle." in output
@@ -128,8 +128,8 @@ def test_status_finds_the_lock_on_kureds_daemonset(desk: Desk) -> None:
 def test_status_says_that_no_node_may_start_with_an_unreadable_lock(desk: Desk) -> None:
     desk.lock("what?")
     assert desk.ok("status").startswith(
-        "Lock: cannot be understood (the text of the lock is not JSON), so no reboot may start; `careen lock show` "
-        "prints the lock."
+        "Lock: the lock cannot be understood (the text of the lock is not JSON), so no reboot may start; `careen lock "
+        "show` prints the lock."
     )
     lock = desk.json("status")["lock"]
     assert {key for key in lock if lock[key] is not None} == {"state", "why", "raw"}
@@ -146,6 +146,8 @@ def test_status_reports_a_claim_of_a_missing_node_with_the_remedy(desk: Desk) ->
     desk.node("n2", "Waiting", reason="it waits in line", label="ready")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created="2026-03-04T12:00:00Z"),), max_owners=1))
     lines = desk.ok("status").splitlines()
-    assert lines[1].startswith("Stray claim: a claim is held by n9, but there is no Node n9. careen frees it when")
+    assert lines[1].startswith(
+        "Stray claim: a claim is held by n9, but there is no Node n9. careen frees the claim when"
+    )
     assert "`careen lock release n9`" in lines[1]
     assert [(each["node"], each["why"]) for each in desk.json("status")["strayClaims"]] == [("n9", "no-such-node")]

@@ -39,12 +39,12 @@ def test_why_shows_message_start_and_remedy_of_each_refusal(desk: Desk) -> None:
     desk.agent_on("n1")
     desk.lock()
     output = desk.ok("why", "n1")
-    assert re.match(r"n1 is Waiting since \d+d\w*: 2 gates refuse\.\n", output)
+    assert re.match(r"n1 has been Waiting for \d+d\w*: 2 gates refuse\.\n", output)
     table = rows(output)
     assert table["hold"][0] == "refuses"
     assert table["hold"][2] == "held: disk swap"
     assert table["alerts"][0] == "refuses"
-    assert output.split("What would change it:\n")[1].splitlines() == [
+    assert output.split("What you can do:\n")[1].splitlines() == [
         (
             "  held: Run `careen unhold n1`, or remove the annotation careen.dev/hold, or wait until its `until` has "
             "passed."
@@ -56,7 +56,10 @@ def test_why_shows_message_start_and_remedy_of_each_refusal(desk: Desk) -> None:
 def test_why_shows_a_costly_gate_as_not_asked_while_a_cheap_gate_refuses(desk: Desk) -> None:
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required")
     desk.lock()
-    assert rows(desk.ok("why", "n1"))["forecast"][0::2] == ["not asked", "the gate maintenance-window refuses first"]
+    assert rows(desk.ok("why", "n1"))["forecast"][0::2] == [
+        "not asked",
+        "the gate maintenance-window, which is asked earlier, refuses",
+    ]
 
 
 def test_why_shows_gates_after_the_first_costly_refusal_as_not_asked(desk: Desk) -> None:
@@ -64,15 +67,15 @@ def test_why_shows_gates_after_the_first_costly_refusal_as_not_asked(desk: Desk)
     desk.lock()
     table = rows(desk.ok("why", "n1"))
     assert table["budgets"][0] == "yes"
-    assert table["forecast"][0::2] == ["not asked", "the gate alerts refuses first"]
+    assert table["forecast"][0::2] == ["not asked", "the gate alerts, which is asked earlier, refuses"]
 
 
 def test_why_says_that_only_the_next_node_in_line_makes_a_forecast(desk: Desk) -> None:
     desk.node("n1", "Waiting", label="ready")
     desk.lock(LockContent(entries=(Entry(node="n2", id="c"),), max_owners=1, line=Line(names=("n3", "n1"), at=SINCE)))
     output = desk.ok("why", "n1")
-    assert rows(output)["forecast"][0::2] == ["not asked", "only the next node in line asks this gate"]
-    assert "Line: n1 is number 2 of the 2 nodes named to go next." in output
+    assert rows(output)["forecast"][0::2] == ["not asked", "only the agent of the next node in line asks this gate"]
+    assert "Line: n1 is number 2 of the 2 nodes that the lock names as next." in output
 
 
 def test_why_shows_that_a_draining_node_has_passed_every_gate(desk: Desk) -> None:
@@ -82,7 +85,7 @@ def test_why_shows_that_a_draining_node_has_passed_every_gate(desk: Desk) -> Non
     output = desk.ok("why", "n1")
     assert {cells[0] for cells in rows(output).values()} == {"yes"}
     assert "Line: n1 holds a claim." in output
-    assert "What would change it" not in output
+    assert "What you can do" not in output
 
 
 def test_why_shows_every_gate_of_an_idle_node_as_not_asked(desk: Desk) -> None:
@@ -90,8 +93,10 @@ def test_why_shows_every_gate_of_an_idle_node_as_not_asked(desk: Desk) -> None:
     desk.agent_on("n1")
     desk.lock()
     output = desk.ok("why", "n1")
-    assert output.startswith("n1 is Idle: its agent has seen no need for a reboot.\nLock: no claim held.\n")
-    assert {tuple(cells[0::2]) for cells in rows(output).values()} == {("not asked", "an idle node asks no gate")}
+    assert output.startswith("n1 is Idle: its agent has seen no need for a reboot.\nLock: no node holds a claim.\n")
+    assert {tuple(cells[0::2]) for cells in rows(output).values()} == {
+        ("not asked", "the agent of an idle node asks no gate")
+    }
 
 
 def test_why_shows_a_hold_before_the_agent_has_read_it(desk: Desk) -> None:
@@ -149,8 +154,11 @@ def test_why_reports_an_unreadable_record_annotation_as_the_reason(desk: Desk) -
 @pytest.mark.parametrize(
     ("present", "remark"),
     [
-        (None, "no careen agent runs on n1, so nothing here is up to date."),
-        (False, "careen/careen-n1 is not ready, so nothing here may be up to date."),
+        (None, "no careen agent runs on n1, so nothing in this report is up to date."),
+        (
+            False,
+            "careen/careen-n1 is not ready, so this report may be out of date. Look at the log of careen/careen-n1.",
+        ),
     ],
     ids=["no agent", "an agent that is not ready"],
 )
@@ -164,7 +172,7 @@ def test_why_reports_a_node_without_a_running_agent(desk: Desk, present: bool | 
 
 def test_why_reports_an_unreadable_lock_as_the_reason(desk: Desk) -> None:
     desk.node("n1", "Waiting")
-    assert "Lock: could not be read: DaemonSet careen/careen does not exist" in desk.ok("why", "n1")
+    assert "Lock: the lock could not be read: DaemonSet careen/careen does not exist" in desk.ok("why", "n1")
 
 
 def test_why_shows_refusals_of_unknown_gates(desk: Desk) -> None:
@@ -225,7 +233,7 @@ def test_why_shows_when_the_agent_evaluates_the_gates_again(desk: Desk, agents: 
     does not show the number of agents, `careen why` assumes the largest fleet."""
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
     desk.lock(agents=agents)
-    assert f"Next: its agent decides again within {told}." in desk.ok("why", "n1").splitlines()
+    assert f"Next: the node's agent decides again within {told}." in desk.ok("why", "n1").splitlines()
     assert desk.json("why", "n1")["next"] == {"seconds": seconds, "what": "look"}
 
 
@@ -241,7 +249,9 @@ def test_why_shows_when_a_failed_node_is_retried(desk: Desk) -> None:
     found = desk.json("why", "n1")["next"]
     assert found["what"] == "retry"
     assert 1190 <= found["seconds"] <= 1200
-    assert re.search(r"^Next: its agent tries again in (19m5\ds|20m)\.$", desk.ok("why", "n1"), re.MULTILINE)
+    assert re.search(
+        r"^Next: the node's agent retries the reboot in (19m5\ds|20m)\.$", desk.ok("why", "n1"), re.MULTILINE
+    )
 
 
 def test_why_shows_no_retry_time_if_the_agents_settings_are_unreadable(desk: Desk) -> None:
@@ -262,7 +272,9 @@ def test_why_shows_when_the_maintenance_window_of_a_node_opens(desk: Desk) -> No
     )
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required")
     desk.lock()
-    assert "which opens at Tue 2999-01-01 00:00 CET (Europe/Berlin), in" in desk.ok("why", "n1").replace("\n", " ")
+    assert "the next window opens at Tue 2999-01-01 00:00 CET (Europe/Berlin), in" in desk.ok("why", "n1").replace(
+        "\n", " "
+    )
     assert desk.json("why", "n1")["nextOpening"] == "2998-12-31T23:00:00Z"
 
 

@@ -190,9 +190,9 @@ def test_no_retry_is_predicted_if_only_a_person_can_start_the_retry(progress: Pr
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        (NextTurn(seconds=47.3, is_retry=True), "its agent tries again in 47s"),
-        (NextTurn(seconds=0.4, is_retry=True), "its agent tries again now"),
-        (NextTurn(seconds=30), "its agent decides again within 30s"),
+        (NextTurn(seconds=47.3, is_retry=True), "the node's agent retries the reboot in 47s"),
+        (NextTurn(seconds=0.4, is_retry=True), "the node's agent retries the reboot now"),
+        (NextTurn(seconds=30), "the node's agent decides again within 30s"),
     ],
 )
 def test_the_next_action_of_the_agent_is_printed_with_the_time_until_then(said: NextTurn, sentence: str) -> None:

@@ -67,7 +67,7 @@ def test_status_wraps_long_reasons_to_the_width_of_the_terminal() -> None:
         width=70,
     )
     assert text.splitlines() == [
-        "Lock: no claim held.",
+        "Lock: no node holds a claim.",
         "",
         "NODE   PHASE     SINCE   LINE   REASON",
         "n1     Waiting   1h      -      one two three four five six seven",
@@ -95,7 +95,7 @@ def test_status_shows_who_cordoned_a_node() -> None:
 
 
 def test_status_of_a_cluster_without_nodes_has_no_table() -> None:
-    assert fleet_text([], LockContent(), NOW) == "Lock: no claim held.\n\n0 nodes."
+    assert fleet_text([], LockContent(), NOW) == "Lock: no node holds a claim.\n\n0 nodes."
 
 
 def test_status_shows_the_same_warning_of_several_nodes_once() -> None:

@@ -32,7 +32,7 @@ def test_history_lists_the_reboots_of_all_nodes_newest_first() -> None:
         "NODE   BACK AT                   AGE      TOOK   MOVES   WHY\n"
         "n2     2026-03-04 11:00:00 UTC   1h ago   -      -       -\n"
         "n1     2026-03-03 12:00:00 UTC   1d ago   5m     7       a new kernel\n\n"
-        "2 reboots of 2 nodes; a Node keeps its last five."
+        "2 reboots of 2 nodes; each Node records only its last five reboots."
     )
     assert [each["node"] for each in history_json(nodes)["reboots"]] == ["n2", "n1"]
 
@@ -44,7 +44,10 @@ def test_history_without_reboots_prints_a_message() -> None:
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
 def test_the_expected_end_of_a_reboot_is_based_on_the_nodes_last_reboot(phase: Phase) -> None:
     (found,) = expected_text([under_way("n1", phase, "2026-03-04T11:58:00Z", 300)], NOW)
-    assert found == ("Under way: n1, for 2m of about 5m by its last reboot; expected back at 2026-03-04 12:03:00 UTC.")
+    assert found == (
+        "The reboot of n1 began 2m ago; the node should be back at 2026-03-04 12:03:00 UTC "
+        "(estimated as 5m from the node's last reboot)."
+    )
 
 
 def test_a_first_reboot_is_expected_to_take_the_median_of_other_nodes() -> None:
@@ -55,7 +58,7 @@ def test_a_first_reboot_is_expected_to_take_the_median_of_other_nodes() -> None:
 
 def test_history_marks_a_reboot_that_is_late() -> None:
     (found,) = expected_text([under_way("n1", Phase.REBOOTING, "2026-03-04T11:00:00Z", 300)], NOW)
-    assert "for 1h; it should have been back at 2026-03-04 11:05:00 UTC" in found
+    assert "n1 began 1h ago; the node should have been back at 2026-03-04 11:05:00 UTC" in found
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ KUREDS = Entry(node="n9")
 @pytest.mark.parametrize(
     ("state", "sentence"),
     [
-        (LockContent(), "no claim held"),
+        (LockContent(), "no node holds a claim"),
         (LockContent(entries=(N3,), max_owners=2), "1 of 2 claims held by n3 (4m12s)"),
         (LockContent(entries=(KUREDS,)), "1 of 1 claims held by n9 (-)"),
         (
@@ -41,19 +41,19 @@ KUREDS = Entry(node="n9")
                 "claims held by n3 (4m12s)"
             ),
         ),
-        (LockContent(is_paused=True), "PAUSED by a person; no claim held"),
+        (LockContent(is_paused=True), "PAUSED: a person paused the lock; no node holds a claim"),
         (
             LockContent(entries=(N3,), max_owners=1, is_paused=True, pause_reason="freeze"),
-            "PAUSED by a person: freeze; 1 of 1 claims held by n3 (4m12s)",
+            "PAUSED: a person paused the lock (freeze); 1 of 1 claims held by n3 (4m12s)",
         ),
         (
             Garbage("the text of the lock is not JSON"),
             (
-                "cannot be understood (the text of the lock is not JSON), so no reboot may start; `careen lock show` "
-                "prints the lock"
+                "the lock cannot be understood (the text of the lock is not JSON), so no reboot may start; `careen "
+                "lock show` prints the lock"
             ),
         ),
-        (Unknown("403"), "could not be read: 403"),
+        (Unknown("403"), "the lock could not be read: 403"),
     ],
     ids=[
         "no claim",
@@ -112,10 +112,13 @@ def test_a_claim_is_reported_as_stray_if_its_node_was_deleted_or_recreated() -> 
 def test_a_claim_of_a_missing_node_is_shown_with_the_remedy() -> None:
     text = lock_text(LockContent(entries=(N3,)), {}, NOW, where="DaemonSet careen/careen")
     assert (
-        "a claim is held by n3, but there is no Node n3. careen frees it when this has lasted longer than the reboot "
-        "deadline; " in text
+        "a claim is held by n3, but there is no Node n3. careen frees the claim when this state has "
+        "lasted longer than the reboot deadline. " in text
     )
-    assert "`careen lock release n3` frees it at once, if you know that the host is down or idle." in text
+    assert (
+        "`careen lock release n3` frees the claim at once: run it only if you know that the host is down or idle."
+        in text
+    )
 
 
 def test_the_json_output_of_the_lock_contains_the_failed_node_and_the_remedy() -> None:

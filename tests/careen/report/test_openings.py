@@ -45,16 +45,19 @@ def test_the_next_opening_is_the_earliest_opening_of_the_nodes_windows() -> None
 
 
 def test_the_next_opening_of_the_window_is_printed_with_the_time_until_then() -> None:
-    assert opening_clause(POLICY, [WEB], NOW) == "which opens at Wed 2026-03-04 23:00 CET (Europe/Berlin), in 10h"
-    assert opening_clause(POLICY, [WEB], NOW.replace(hour=23)) == "which has opened in the meantime"
-    assert opening_clause(POLICY, [OTHER], NOW) == "which never opens"
+    assert (
+        opening_clause(POLICY, [WEB], NOW)
+        == "the next window opens at Wed 2026-03-04 23:00 CET (Europe/Berlin), in 10h"
+    )
+    assert opening_clause(POLICY, [WEB], NOW.replace(hour=23)) == "a window has opened in the meantime"
+    assert opening_clause(POLICY, [OTHER], NOW) == "no window ever opens"
 
 
 def test_a_plan_that_begins_while_all_windows_are_closed_says_so() -> None:
     assert shut_at(POLICY, [WEB, BATCH], NOW) == [
         (
             "the maintenance windows are closed when the plan begins; "
-            "the first opens Wed 2026-03-04 23:00 CET (Europe/Berlin)"
+            "the first window opens Wed 2026-03-04 23:00 CET (Europe/Berlin)"
         )
     ]
     assert shut_at(POLICY, [OTHER], NOW) == ["no maintenance window of these nodes ever opens"]

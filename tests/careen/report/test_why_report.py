@@ -44,7 +44,7 @@ def test_why_says_which_gates_are_asked_only_when_the_node_holds_a_claim() -> No
     assert {
         each.gate
         for each in gate_answers(story(Phase.WAITING))
-        if each.sentence == "only a node with a claim asks this gate"
+        if each.sentence == "only the agent of a node with a claim asks this gate"
     } == later
 
 
@@ -85,17 +85,21 @@ def test_the_remedy_for_a_reason_contains_the_name_of_the_node(code: Code) -> No
         (
             ("careen-agent",),
             Progress(phase="Draining", claim="c", boot_left="b", is_cordoned_by_us=True),
-            "is cordoned by careen, because it holds a claim",
+            "careen cordoned n1, because n1 holds a claim",
         ),
-        (("careen-agent",), None, "was cordoned by careen and holds no claim: its agent removes the cordon"),
-        (("kubectl-cordon",), None, "is cordoned by kubectl-cordon, not by careen, and stays cordoned"),
-        (("argo", "careen-agent"), None, "is cordoned by argo, careen-agent, not only by careen, and stays cordoned"),
+        (
+            ("careen-agent",),
+            None,
+            "careen cordoned n1, which no longer holds a claim: the node's agent removes the cordon",
+        ),
+        (("kubectl-cordon",), None, "kubectl-cordon cordoned n1, and careen leaves the node cordoned"),
+        (("argo", "careen-agent"), None, "argo, careen-agent cordoned n1, and careen leaves the node cordoned"),
         (
             (),
             None,
             (
-                "the API server does not report who did it. The cordon may be left over from a claim whose record "
-                "was removed; to remove the cordon: `kubectl uncordon n1`"
+                "the API server does not report by which client. The cordon may be left over from a claim whose "
+                "record was removed; `kubectl uncordon n1` removes the cordon"
             ),
         ),
     ],
@@ -117,7 +121,7 @@ def test_why_shows_who_cordoned_the_node(by: tuple[str, ...], record: Progress |
 def test_why_shows_how_to_remove_an_annotation_with_an_unreadable_record(record: str) -> None:
     node = NodeView(name="n1", uid="u", resource_version="1", annotations={keys.PROGRESS: record})
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=(), now=NOW))
-    assert "n1 says that it is Idle, but the annotation careen.dev/progress" in text
+    assert "the Node n1 shows the phase Idle, but the annotation careen.dev/progress" in text
     assert "`kubectl annotate node n1 careen.dev/progress-`" in text
 
 
@@ -161,7 +165,7 @@ def test_why_marks_a_node_that_an_autoscaler_removes() -> None:
 @pytest.mark.parametrize(
     ("since", "longest", "words"),
     [
-        ("2026-03-04T09:59:59Z", 7200, "; this is longer than the limit of 2h that --blocking-pods sets"),
+        ("2026-03-04T09:59:59Z", 7200, "; the refusal has lasted longer than the limit of 2h in --blocking-pods"),
         ("2026-03-04T10:00:01Z", 7200, ""),
         ("2026-03-04T09:00:00Z", None, ""),
         ("later", 7200, ""),
