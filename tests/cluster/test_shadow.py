@@ -47,7 +47,7 @@ class Shadow:
                     "KUBECONFIG": str(plane.folder / "admin.kubeconfig"),
                 },
             )
-        wait_until(lambda: "following" in self.words(), self.words)
+        wait_until(lambda: "careen follows " in self.words(), self.words)
 
     def words(self) -> str:
         """Return what the shadow has written to stderr so far."""
