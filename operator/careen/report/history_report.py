@@ -84,7 +84,7 @@ def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
         seconds = usual if own is None else own
         if started is not None and seconds is not None:
             others = f"the last reboots of {count_of(len(known), 'node')}"
-            basis = others if own is None else "the node's last reboot"
+            basis = others if own is None else "its last reboot"
             found[node.name] = Expected(started=started, seconds=seconds, basis=basis)
     return found
 

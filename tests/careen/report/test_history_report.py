@@ -46,7 +46,7 @@ def test_the_expected_end_of_a_reboot_is_based_on_the_nodes_last_reboot(phase: P
     (found,) = expected_text([under_way("n1", phase, "2026-03-04T11:58:00Z", 300)], NOW)
     assert found == (
         "The reboot of n1 began 2m ago; the node should be back at 2026-03-04 12:03:00 UTC "
-        "(estimated as 5m from the node's last reboot)."
+        "(estimated as 5m from its last reboot)."
     )
 
 
