@@ -1,9 +1,9 @@
 """Generates small clusters, and policies for their plans, that contain the conflicts of a large fleet. Tests compare
 whole plans of these clusters.
 
-A seed determines each cluster. It has nodes with little and with much room, topology spread and anti-affinity,
-priorities that preempt, StatefulSets, bare pods, disruption budgets that allow no disruption, nodes that are down or on
-hold, budgets for zones, maintenance windows, and pauses between steps."""
+A seed determines each cluster. Together the clusters have nodes with little and with much room, topology spread and
+anti-affinity, priorities that preempt, StatefulSets, bare pods, disruption budgets that allow no disruption, nodes that
+are down or on hold, budgets for zones, maintenance windows, and pauses between steps."""
 
 from __future__ import annotations
 

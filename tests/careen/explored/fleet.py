@@ -203,7 +203,8 @@ class SmallFleet:
                 raise BrokenRule(f"once: {name} rebooted {host.reboots} times")
 
     def _in_turn(self, state: State, awake: list[int]) -> Iterator[Step]:
-        """Yield the possible steps of the agent that acts next in the fixed order. If the bounds still allow a delay,
+        """Yield the possible steps of the agent that acts next. Agents in the middle of a round act first, then the
+        others in the order of their names; a delayed agent acts after all others. If the bounds still allow a delay,
         also yield a step that lets the other agents act before this agent."""
         index = min(awake, key=lambda each: (state.agents[each].is_overtaken, not state.agents[each].acts, each))
         agent = state.agents[index]
@@ -609,7 +610,8 @@ def _locked(state: State, text: str | None) -> State:
 
 
 def _held(state: State, names: tuple[str, ...]) -> State:
-    """Record for each node the time at which its claim left the lock. While the claim is in the lock, record -NEVER."""
+    """Record in `held_at`, for each node, the time at which its claim left the lock. While the claim is in the lock,
+    record `-NEVER`, a time before all others."""
     holders = content_of(state.lock).holders
     before = content_of(state.lock_before).holders
     held = tuple(

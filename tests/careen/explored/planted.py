@@ -52,8 +52,8 @@ def _reboots_with_an_old_reading(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _frees_missing_nodes_at_once(_fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: an agent removes the claim of a node whose Node is missing at once. Without the bug, it waits in
-    case the Node is created again."""
+    """Plant a bug: as soon as a Node is missing, an agent removes the node's claim. Without the bug, the agent waits,
+    in case the Node is created again."""
     watch = ghosts.watch
 
     def at_once(*given: object, **options: object) -> ghosts.GhostWatch:
