@@ -1,5 +1,5 @@
-"""The lock contains a list of the next nodes (the line), all of which wait for their reboot. If an agent finds another
-node in this list, it removes the node's name. Idle agents check the list regularly."""
+"""The lock contains a list of the next nodes (the line), all of which wait for their reboot. If an agent finds a node
+in this list that does not wait for a reboot, it removes the node's name. Idle agents check the list regularly."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def test_an_idle_node_removes_deleted_nodes_from_the_line_of_waiting_nodes() -> 
         {"lock": lock.pause(NAMED, "", 1)},
     ],
 )
-def test_an_idle_node_keeps_a_line_that_is_correct_or_in_a_paused_lock_or_unverifiable(changes: dict[str, Any]) -> None:
+def test_an_idle_node_keeps_a_line_that_is_correct_or_cannot_be_checked_or_belongs_to_a_paused_lock(
+    changes: dict[str, Any],
+) -> None:
     assert WriteLock not in kinds(idle(**changes))
 
 
@@ -131,7 +133,7 @@ def test_the_first_node_in_line_removes_nodes_that_no_longer_wait(changes: dict[
 
 
 def test_the_lock_forgets_nodes_that_were_passed_over_and_no_longer_wait() -> None:
-    """The lock lists the nodes that were passed over when the next node was chosen. Without this rule, the name of a
-    passed-over node would stay in the lock even after the deletion of the node."""
+    """The lock lists the nodes that were passed over when the next node was chosen. If it kept the names of nodes that
+    no longer wait, such a name would stay in the lock even after the deletion of the node."""
     content = held(an_entry("n9"), line=Line(passed=("gone", "n2")))
     assert order.name_next(content, (N2,), a_policy(), at="").line.passed == ("n2",)

@@ -31,7 +31,7 @@ def test_every_phase_has_a_row_in_the_phase_table_and_a_step() -> None:
 
 
 @pytest.mark.parametrize("phase", list(Phase), ids=str)
-def test_every_decision_reads_the_node_the_boot_id_and_the_reboot_need(phase: Phase) -> None:
+def test_every_decision_reads_the_node_and_its_boot_id_and_its_reboot_need(phase: Phase) -> None:
     assert ROW[phase].evidence >= {Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED}
 
 

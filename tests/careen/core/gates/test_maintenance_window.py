@@ -55,7 +55,7 @@ def test_reboot_now_waives_the_window_until_the_annotation_expires(
     ],
     ids=["pending", "without the field `now`", "already met", "expired"],
 )
-def test_a_pending_request_with_the_field_now_waives_the_maintenance_window(
+def test_a_pending_request_whose_field_now_is_true_waives_the_maintenance_window(
     request_: dict[str, object], expected: Code | None
 ) -> None:
     node = a_node(annotations={keys.REQUEST: json.dumps(request_)})
@@ -63,7 +63,7 @@ def test_a_pending_request_with_the_field_now_waives_the_maintenance_window(
     assert (refused.code if refused else None) is expected
 
 
-def test_a_label_changed_for_the_drain_does_not_change_the_nodes_window() -> None:
+def test_a_node_label_that_careen_changes_for_the_drain_does_not_change_the_nodes_window() -> None:
     web = NamedWindow(name="web", opens=OFFICE, nodes=Selector.parse("pool=web"))
     record = Progress(phase="Draining", claim="c1", boot_left="b", prior_labels={"pool": "web"})
     node = a_node(labels={"pool": "away"}, annotations={keys.PROGRESS: to_annotation(record)})

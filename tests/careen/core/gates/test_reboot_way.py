@@ -29,12 +29,12 @@ LOSSY = SelfTest(warning="the kubelet gets no notice of the shutdown")
         (BROKEN, Code.REBOOT_IMPOSSIBLE),
     ],
 )
-def test_only_a_certain_failure_of_the_self_test_refuses_the_reboot(test: Any, expected: Code | None) -> None:
+def test_the_self_test_refuses_the_reboot_only_if_it_found_an_obstacle(test: Any, expected: Code | None) -> None:
     refused = reboot_way.ask(a_situation(self_test=test), When.READY)
     assert (refused.code if refused else None) is expected
 
 
-def test_a_failed_self_test_refuses_a_waiting_node_before_its_claim() -> None:
+def test_after_a_failed_self_test_a_waiting_node_may_not_claim() -> None:
     record = a_progress(Phase.WAITING)
     assert decided(record, UNTAINTED, self_test=NOT_ASKED).wants == {Evidence.SELF_TEST}
     decision = decided(record, UNTAINTED, self_test=BROKEN)
@@ -48,7 +48,7 @@ def test_a_failed_self_test_releases_the_claim_without_a_cordon() -> None:
     assert the_patch(decision).unschedulable is None
 
 
-def test_a_node_that_drains_or_reboots_is_not_tested_again() -> None:
+def test_the_self_test_is_not_repeated_after_the_drain_has_begun() -> None:
     for phase in (Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING):
         assert Evidence.SELF_TEST not in decided(a_progress(phase), self_test=NOT_ASKED).wants
 

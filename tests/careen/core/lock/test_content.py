@@ -37,7 +37,7 @@ def test_an_empty_lock_of_careen_or_kured_has_no_holders(text: str | None) -> No
     assert lock.free_slots(understood(text), 1) == 1
 
 
-def test_kureds_lock_for_one_node_is_read_as_one_claim_with_the_prior_cordon() -> None:
+def test_kureds_lock_for_one_node_is_read_as_one_claim_that_records_whether_the_node_was_cordoned_before() -> None:
     (entry,) = understood(SINGLE).entries
     assert (entry.node, entry.id, entry.cordoned) == ("n9", "", True)
 
@@ -169,7 +169,9 @@ def test_a_lock_that_lists_only_waiting_nodes_has_a_ttl_for_kured() -> None:
         ([an_entry("n1", limit=2), an_entry("n2", limit=3)], 3, 2),
     ],
 )
-def test_the_smallest_limit_of_all_claims_applies(entries: list[Any], ours: int, allowed: int) -> None:
+def test_the_smallest_limit_that_a_claim_records_limits_the_number_of_claims_in_the_lock(
+    entries: list[Any], ours: int, allowed: int
+) -> None:
     assert lock.limit(held(*entries), ours) == allowed
 
 
@@ -364,7 +366,7 @@ def test_node_and_claim_id_identify_the_claim_to_remove() -> None:
     assert claims(lock.remove(TWO_OF_ONE_NODE, "n3", "c1")) == claims(TWO_OF_ONE_NODE)
 
 
-def test_removing_a_claim_without_a_holder_keeps_other_claims_of_the_same_node() -> None:
+def test_removing_a_claim_that_its_node_no_longer_uses_keeps_other_claims_of_the_same_node() -> None:
     assert claims(lock.remove_all(TWO_OF_ONE_NODE, TWO_OF_ONE_NODE.entries[:1])) == [("n1", "c2"), ("n2", "c1")]
 
 

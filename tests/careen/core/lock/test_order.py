@@ -117,7 +117,7 @@ def test_in_each_later_zone_the_node_with_the_fewest_zone_bound_pods_comes_first
         pytest.param(None, ("a1", "a2", "c1", "c2", "b2", "b1"), id="the holder's zone is unknown"),
     ],
 )
-def test_naming_next_nodes_while_a_node_holds_a_claim_does_not_begin_a_new_roll_out(
+def test_writing_the_next_nodes_into_the_lock_while_a_node_holds_a_claim_does_not_begin_a_new_roll_out(
     zone: str | None, names: tuple[str, ...]
 ) -> None:
     assert next_names(THREE_ZONES, held(an_entry("d0", zone=zone)), a_policy()) == names
@@ -260,7 +260,7 @@ def test_control_plane_nodes_come_last() -> None:
     assert next_names(waiters, FREE, a_policy()) == ("n1", "cp")
 
 
-def test_a_zone_that_has_begun_is_finished_before_a_zone_that_has_waited_longer() -> None:
+def test_a_zone_in_which_a_node_has_rebooted_is_finished_before_a_zone_that_has_waited_longer() -> None:
     waiters = [
         a_waiter("a1", "09:00", "a"),
         a_waiter("b1", "08:00", "b"),
@@ -286,12 +286,12 @@ def test_nodes_that_were_passed_over_or_are_unready_come_last() -> None:
     assert next_names(waiters, LockContent(line=Line(passed=("n1",))), a_policy()) == ("n3", "n1", "n2")
 
 
-def test_the_lock_names_only_nodes_with_the_label_ready_and_without_a_claim() -> None:
+def test_the_lock_names_as_next_only_nodes_whose_careen_label_is_ready_and_that_hold_no_claim() -> None:
     waiters = [a_waiter("n1", label="required"), a_waiter("n2"), a_waiter("n3"), a_waiter("n4")]
     assert next_names(waiters, held(an_entry("n3")), a_policy(), leave_out="n4") == ("n2",)
 
 
-def test_a_node_whose_budget_allows_its_reboot_now_comes_first() -> None:
+def test_a_node_comes_first_if_the_limit_on_nodes_down_at_once_in_its_zone_allows_its_reboot_now() -> None:
     policy = a_policy(concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     waiters = [
         a_waiter("a1", "01:00", "a"),
@@ -317,7 +317,7 @@ def test_the_lock_names_a_few_more_nodes_than_may_reboot_at_once() -> None:
     assert len(next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
 
 
-def test_each_budget_that_selects_a_node_adds_a_group_with_a_limit() -> None:
+def test_each_budget_puts_a_node_that_it_selects_into_a_group_with_a_limit_on_nodes_down_at_once() -> None:
     policy = a_policy(
         budgets=(
             Budget(kind=BudgetKind.ZONE, limit=2),
@@ -439,7 +439,7 @@ def test_with_order_fewest_moves_nodes_that_the_lock_names_come_before_all_other
     assert next_names(waiters, LockContent(line=Line(names=("n1", "n2"))), FEWEST) == ("n2", "n1", "n3")
 
 
-def test_with_order_fewest_moves_a_free_budget_matters_more_than_a_low_pod_count() -> None:
+def test_with_order_fewest_moves_a_budget_that_allows_the_reboot_matters_more_than_a_low_pod_count() -> None:
     policy = a_policy(order=Order.FEWEST_MOVES, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     waiters = [a_counted("a1", "1", zone="a"), a_counted("b1", "9", zone="b")]
     assert next_names(waiters, held(an_entry("a0", groups=("zone=a",), limit=3)), policy) == ("b1", "a1")
@@ -548,7 +548,7 @@ def test_after_a_release_each_node_that_the_lock_names_has_a_new_minute_to_claim
         ),
     ],
 )
-def test_with_order_zone_only_nodes_of_the_zone_that_has_begun_may_claim(
+def test_with_order_zone_only_nodes_of_the_zone_whose_reboots_have_begun_may_claim(
     name: str, waited: float, content: LockContent, expected: bool
 ) -> None:
     first = order.start_of(name, content, BY_ZONE, Memory(), 1000.0)
@@ -701,7 +701,7 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
         pytest.param(None, None, 0, id="neither the lock nor the number of agents is known"),
     ],
 )
-def test_the_number_of_agents_replaces_an_old_count_of_waiting_nodes(
+def test_if_the_count_of_waiting_nodes_in_the_lock_is_old_as_many_nodes_may_wait_as_there_are_agents(
     content: LockContent | None, agents: int | None, number: int
 ) -> None:
     assert order.how_many_wait(content, agents, NOW) == number
@@ -723,7 +723,7 @@ def test_no_node_in_line_sleeps_long_if_a_release_may_change_the_order(changes: 
     assert order.look_again_seconds("n2", LINE, a_policy(**changes), 0.0) == 5.0
 
 
-def test_the_limit_of_an_older_claim_decides_which_nodes_are_near_the_front_of_the_line() -> None:
+def test_the_lock_limit_that_an_older_claim_recorded_decides_which_nodes_are_near_the_front_of_the_line() -> None:
     assert (
         order.look_again_seconds(
             "n3", held(an_entry("n9", limit=1), line=Line(names=LINE.line.names)), a_policy(concurrency=4), 0.0

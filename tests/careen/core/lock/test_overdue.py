@@ -166,7 +166,7 @@ def test_an_overdue_mark_is_unchanged_after_writing_and_reading_the_lock() -> No
         '{"phase":"Rebooting","since":"2026-03-04T11:59:00.' + "0" * 99 + 'Z"}',
     ],
 )
-def test_a_claim_with_an_unreadable_overdue_mark_still_counts(mark_text: str) -> None:
+def test_a_claim_with_an_unreadable_overdue_mark_still_occupies_the_lock(mark_text: str) -> None:
     text = '{"nodeID":"n9","locks":[{"nodeID":"n9","id":"c1","overdue":' + mark_text + "}]}"
     content = lock.parse(text)
     assert isinstance(content, LockContent)
@@ -248,7 +248,7 @@ def test_the_message_about_an_overdue_node_does_not_change_while_the_node_is_ove
         {"policy": replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))},
     ],
 )
-def test_a_node_refused_by_another_gate_also_shows_the_overdue_node(changes: dict[str, Any]) -> None:
+def test_a_node_that_does_not_wait_for_the_overdue_node_also_shows_it(changes: dict[str, Any]) -> None:
     content = replace(
         MARKED, entries=(replace(MARKED.entries[0], limit=2),), line=replace(MARKED.line, names=("n2", "n3", "n1"))
     )
@@ -289,7 +289,7 @@ def test_in_a_paused_lock_no_node_is_marked_as_overdue() -> None:
     assert WriteLock not in kinds(waiting(lock.pause(LINE, "", 1), holders=Holders(nodes=(REBOOTING,))))
 
 
-def test_overdue_nodes_are_remembered_for_the_metric_until_they_recover() -> None:
+def test_overdue_nodes_are_remembered_for_the_metric_of_overdue_holders_until_they_recover() -> None:
     memory = waiting(MARKED, memory=QUIET, waiters=()).memory
     assert memory.holder_check.overdue == (("n9", at(480)),)
     assert (
@@ -417,7 +417,7 @@ def test_without_the_api_servers_time_no_node_is_marked_as_overdue() -> None:
     assert WriteLock not in kinds(decision)
 
 
-def test_a_node_counts_as_missing_at_the_earliest_since_its_claim() -> None:
+def test_a_node_never_counts_as_missing_for_longer_than_its_claim_exists() -> None:
     young = replace(ENTRY, created=at(100), overdue=Overdue(phase="", since=at(5000)))
     content = held(young, line=Line(names=("n1",), at=at(600)))
     assert WriteLock not in kinds(waiting(content, holders=Holders(absent=frozenset({"n9"}))))

@@ -123,7 +123,7 @@ def test_a_reboot_requested_by_a_person_stays_necessary_until_the_host_boots() -
     assert heard(an_observation(node, need=NO), node, Progress(phase=Phase.VERIFYING)).need == NO
 
 
-def test_a_changed_soft_reboot_setting_does_not_fulfil_a_reboot_request() -> None:
+def test_a_boot_id_to_which_the_count_of_soft_reboots_was_added_does_not_fulfil_a_reboot_request() -> None:
     wish = PersonRequest(wish=Wish.REBOOT, boot="boot-1")
     assert standing(wish, now=NOW, boot="boot-1+soft-reboots=0") is Standing.STANDS
     assert standing(wish, now=NOW, boot="boot-2+soft-reboots=0") is Standing.MET
@@ -141,7 +141,7 @@ def test_only_a_readable_new_boot_id_fulfils_a_reboot_request() -> None:
     assert heard(unread, wish, Progress()).need.answer is NeedAnswer.YES
 
 
-def test_a_reboot_request_does_not_hide_a_running_package_manager() -> None:
+def test_a_running_package_manager_is_reported_despite_a_reboot_request() -> None:
     from dataclasses import replace
 
     busy = replace(NO, package_manager="dpkg")
@@ -149,5 +149,7 @@ def test_a_reboot_request_does_not_hide_a_running_package_manager() -> None:
 
 
 @pytest.mark.parametrize(("request_", "waived"), [(WHOLE, True), (KEEP, False)])
-def test_a_persons_request_with_the_field_now_waives_gates(request_: PersonRequest, waived: bool) -> None:
+def test_a_persons_request_whose_field_now_is_true_waives_the_maintenance_window(
+    request_: PersonRequest, waived: bool
+) -> None:
     assert is_waived(asking(request_), NOW) is waived

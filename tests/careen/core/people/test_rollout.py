@@ -37,7 +37,7 @@ def test_the_figures_of_a_roll_out_include_reboot_reports_of_an_earlier_release(
     assert figures([N1, old]) == Figures(nodes=2, seconds=600, pods=5, failures=0)
 
 
-def test_a_reboot_that_was_needed_for_hours_joins_two_roll_outs() -> None:
+def test_a_reboot_that_was_needed_for_hours_merges_two_roll_outs_into_one() -> None:
     held = rebooted("n9", "2026-03-04T15:00:00Z", seconds=60, needSince="2026-03-04T09:00:00Z")
     assert figures([N1, BEFORE, held]) == Figures(nodes=3, seconds=14701, pods=103, failures=0)
 

@@ -132,7 +132,7 @@ def test_a_claiming_node_lists_the_waiting_nodes_if_the_lock_may_not_name_all_of
     assert claiming(lock=content, waiters=NOT_ASKED, memory=memory).wants == {Evidence.WAITERS}
 
 
-def test_the_claim_records_the_prior_cordon_and_the_budget_groups_of_the_node() -> None:
+def test_the_claim_records_whether_the_node_was_already_cordoned_and_which_budgets_select_it() -> None:
     node = {"unschedulable": True, "labels": {keys.CONTROL_PLANE: ""}}
     (entry,) = the_lock(decided(RECORD, node=node, lock=LockContent())).entries
     assert (entry.cordoned, entry.groups) == (True, ("control-plane",))
@@ -243,7 +243,7 @@ def test_a_claiming_node_lists_its_pods_again_if_pods_may_block_the_reboot() -> 
     }
 
 
-def test_a_claiming_node_reads_costly_facts_in_order_and_the_list_of_nodes_last() -> None:
+def test_a_claiming_agent_asks_for_pods_then_the_forecast_then_dry_run_evictions_then_lock_and_nodes() -> None:
     lacking: dict[str, Any] = dict.fromkeys(
         ("foreign", "forecast", "pods", "evictability", "owners", "fleet", "peers"), NOT_ASKED
     )
@@ -274,7 +274,7 @@ def test_a_claiming_node_replaces_an_old_list_of_nodes_before_the_cordon(age: fl
     assert decision.wants == (frozenset() if is_good else {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET})
 
 
-def test_one_patch_with_a_deadline_cordons_the_node_and_writes_the_progress_record() -> None:
+def test_one_patch_which_may_not_be_sent_late_cordons_the_node_and_writes_the_progress_record() -> None:
     pods = (a_pod("a"), a_pod("b", owner_uid="rs-other"))
     decision = claiming(
         pods=pods,
@@ -440,7 +440,7 @@ def test_a_node_waits_while_another_claiming_node_has_no_entry_in_the_lock() -> 
     assert late.phase is Phase.DRAINING
 
 
-def test_a_change_of_another_claiming_node_restarts_the_wait_for_its_lock_entry() -> None:
+def test_a_change_of_another_claiming_nodes_object_restarts_the_wait_for_that_nodes_claim_in_the_lock() -> None:
     memory = claiming(peers=(BESIDE,)).memory
     changed: NodeView = replace(BESIDE, resource_version="99")
     later = claiming(

@@ -99,9 +99,9 @@ def test_a_recreated_pod_that_tolerates_the_cordon_does_not_delay_the_reboot() -
     assert draining(pods=(a_pod("web-2", created_at=NOW, tolerates_cordon=True),)).phase is Phase.REBOOTING
 
 
-def test_a_pod_bound_to_the_node_is_evicted_once_and_the_drain_continues() -> None:
-    """The owner of this pod binds its pods to the node itself. After each eviction, a new pod runs on the node within a
-    second."""
+def test_a_pod_created_with_the_nodes_name_is_evicted_once_and_the_drain_continues() -> None:
+    """The owner of this pod creates its pods with the node's name, so no scheduler places them. After each eviction, a
+    new pod runs on the node within a second."""
     first = draining(pods=(a_pod("pinned-1", came_bound=True),))
     assert evicted(first) == ["pinned-1"]
     again = draining(pods=(a_pod("pinned-2", came_bound=True, created_at=NOW),), memory=first.memory)
@@ -128,7 +128,7 @@ def test_the_drain_forgets_the_back_offs_of_deleted_pods() -> None:
     assert draining(pods=(a_pod("other"),), memory=refused()).memory.drain.evictions == {}
 
 
-def test_after_the_drain_the_agent_records_the_reboot_confirms_its_claim_and_asks_the_host() -> None:
+def test_after_the_drain_the_agent_first_records_the_reboot_then_confirms_its_claim_then_asks_the_host() -> None:
     decision = draining(pods=(a_daemon_pod(),))
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ANNOUNCED)
     assert kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
@@ -153,7 +153,7 @@ def test_after_the_drain_the_agent_records_the_reboot_confirms_its_claim_and_ask
     ],
 )
 @pytest.mark.parametrize("pods", [(a_pod(),), ()])
-def test_a_hold_a_pause_or_the_end_of_the_reboot_need_undoes_the_drain(
+def test_the_drain_is_undone_after_a_hold_or_a_pause_or_if_the_host_no_longer_needs_a_reboot(
     changes: dict[str, Any], code: Code, pods: Any
 ) -> None:
     decision = draining(pods=pods, **changes)
@@ -171,7 +171,7 @@ def test_a_cancelled_drain_is_undone_on_the_node_before_the_claim_leaves_the_loc
     )
 
 
-def test_a_cancelled_drain_does_not_write_an_unreadable_lock() -> None:
+def test_an_agent_that_cancels_its_drain_does_not_write_to_an_unreadable_lock() -> None:
     assert kinds(draining(lock="garbage")) == [PatchNode]
 
 
@@ -201,7 +201,7 @@ def test_a_draining_node_restores_its_missing_claim_even_beyond_the_limit() -> N
     assert [entry.boot for entry in the_lock(decision).entries_of("n1")] == ["boot-1"]
 
 
-def test_the_node_records_the_new_lock_that_contains_its_claim() -> None:
+def test_if_another_lock_now_contains_the_nodes_claim_the_progress_record_names_that_lock() -> None:
     record = a_progress(Phase.DRAINING, lock="old/lock")
     decision = decided(record, pods=(a_pod(),))
     assert the_record(decision).lock == "ds-uid/weave.works/kured-node-lock"
@@ -322,7 +322,9 @@ LATE = {
 
 
 @pytest.mark.parametrize("case", LATE.values(), ids=LATE.keys())
-def test_the_late_policy_decides_whether_a_refusal_after_the_drain_undoes_the_drain(case: dict[str, Any]) -> None:
+def test_the_setting_late_policy_decides_whether_a_refusal_after_the_drain_undoes_the_drain(
+    case: dict[str, Any],
+) -> None:
     more: dict[str, Any] = {key: value for key, value in case.items() if key != "policy"}
     undone = draining(policy=a_policy(pre_reboot_labels=PRE, **case["policy"]), **more)
     assert (undone.phase, undone.reason.code) == (Phase.WAITING, Code.LATE_REFUSAL)
@@ -348,7 +350,9 @@ def test_a_drained_node_waits_for_unknown_facts_and_then_undoes_the_drain(case: 
 
 
 @pytest.mark.parametrize("late_policy", list(LatePolicy))
-def test_a_wrong_clock_prevents_the_reboot_of_a_drained_node_under_any_late_policy(late_policy: LatePolicy) -> None:
+def test_a_wrong_clock_prevents_the_reboot_of_a_drained_node_with_any_value_of_the_setting_late_policy(
+    late_policy: LatePolicy,
+) -> None:
     decision = draining(policy=a_policy(late_policy=late_policy), clock_skew_seconds=100.0)
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.CLOCK_SKEW)
 
@@ -357,7 +361,7 @@ def test_after_the_drain_the_agent_reads_the_facts_for_its_gates_again() -> None
     assert draining(foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
 
 
-def test_a_later_decision_does_not_restart_the_reboot_delay() -> None:
+def test_the_reboot_delay_after_the_drain_does_not_restart_with_each_round_of_the_agents_loop() -> None:
     record = a_progress(Phase.DRAINING, drained=ago(5))
     decision = decided(record, a_policy(reboot_delay_seconds=10.0))
     assert (decision.reason.code, decision.phase) == (Code.DRAINED, Phase.DRAINING)
@@ -389,7 +393,7 @@ def test_the_gates_are_evaluated_after_the_reboot_delay() -> None:
     assert decided(a_progress(Phase.DRAINING, drained=ago(60)), **waited).wants == {Evidence.FOREIGN}
 
 
-def test_a_cancelled_drain_does_not_write_a_lock_that_lacks_the_claim() -> None:
+def test_an_agent_that_cancels_its_drain_does_not_write_to_a_lock_without_its_claim() -> None:
     assert kinds(draining(need=NO, lock=LockContent())) == [PatchNode]
 
 

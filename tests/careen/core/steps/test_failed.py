@@ -60,7 +60,9 @@ HALTS = [Code.REBOOT_NOT_HAPPENED, Code.NEVER_READY, Code.SETTLE_TIMEOUT, Code.R
 
 @pytest.mark.parametrize("code", HALTS, ids=str)
 @pytest.mark.parametrize("uptime_more", [0, 1_000_000])
-def test_a_node_whose_failure_halts_the_roll_out_keeps_its_claim_for_any_time(code: Code, uptime_more: float) -> None:
+def test_a_node_whose_failure_halts_the_roll_out_keeps_its_claim_without_a_time_limit(
+    code: Code, uptime_more: float
+) -> None:
     record = halted(code, owners=(an_owner(),))
     kept = held(an_entry(boot=record.boot_left, failed=code.value))
     decision = decided(record, uptime=10_000.0 + uptime_more, owners=(an_owner(ready=1),), lock=kept)
@@ -118,7 +120,7 @@ def test_the_retry_annotation_lets_a_failed_node_try_again(code: Code, phase: Ph
         assert the_lock(decision).entries == ()
 
 
-def test_after_a_manual_unlock_a_failed_node_still_records_what_it_must_restore() -> None:
+def test_after_a_manual_unlock_a_failed_node_still_records_the_cordon_and_the_labels_to_restore() -> None:
     record = halted(Code.NEVER_READY, is_cordoned_by_us=True, prior_labels={"pool": "web"})
     decision = decided(record, node={"ready": False}, lock=LockContent())
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.FAILED, Code.UNLOCKED_BY_HAND, [PatchNode])

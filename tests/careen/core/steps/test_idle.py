@@ -42,7 +42,7 @@ OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
 THEIRS = Taint(key="dedicated", effect="NoSchedule", value="db", time_added="2026-01-01T00:00:00Z")
 
 
-def test_one_patch_sets_taint_label_and_progress_record_of_a_node_that_needs_a_reboot() -> None:
+def test_one_patch_sets_the_taint_and_the_label_and_the_progress_record_of_a_node_that_needs_a_reboot() -> None:
     decision = decided(
         need=Need(answer=NeedAnswer.YES, detail="/run/reboot-required exists"), node={"taints": (THEIRS,)}
     )
@@ -83,7 +83,7 @@ def test_the_taint_is_set_at_once_even_if_a_gate_refuses(changes: dict[str, Any]
     assert the_patch(decision).taints == (OURS,)
 
 
-def test_an_existing_taint_with_careens_key_and_effect_counts_as_foreign() -> None:
+def test_a_taint_with_careens_key_and_effect_that_was_on_the_node_before_careen_taints_it_is_foreign() -> None:
     foreign = Taint(key="careen.dev/reboot", effect="PreferNoSchedule", value="theirs")
     decision = decided(node={"taints": (foreign,)})
     assert the_patch(decision).taints is None
@@ -217,7 +217,7 @@ def test_a_new_agent_process_sets_the_taint_even_if_the_fleet_size_is_unknown() 
     assert decided(lock=replace(LARGE, agents=None)).phase is Phase.WAITING
 
 
-def test_the_memory_keeps_the_size_of_the_fleet_when_the_node_becomes_idle() -> None:
+def test_the_agent_remembers_the_size_of_the_fleet_when_its_node_becomes_idle() -> None:
     assert (
         decided(
             memory=remembering(agents=5000), need=NO, lock=NOT_ASKED, node={"annotations": {keys.PHASE: "Waiting"}}

@@ -111,7 +111,7 @@ def test_a_host_that_cannot_reboot_can_be_in_maintenance() -> None:
 
 
 @pytest.mark.parametrize(("is_now", "refused"), [(False, True), (True, False)])
-def test_only_a_request_with_the_field_now_waives_the_maintenance_window(is_now: bool, refused: bool) -> None:
+def test_only_a_request_whose_field_now_is_true_waives_the_maintenance_window(is_now: bool, refused: bool) -> None:
     shut = a_policy(window=Window(days=frozenset()))
     request = PersonRequest(wish=Wish.REBOOT, boot=BOOT, is_now=is_now)
     decision = decided(WAITS, shut, asking(request, taints=(OURS,)), need=NO, lock=LockContent())

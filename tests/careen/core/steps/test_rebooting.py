@@ -84,8 +84,8 @@ def told(decision: Decision) -> list[tuple[Occasion, str]]:
 
 
 def test_a_restarted_agent_does_not_repeat_the_message_about_the_reboot() -> None:
-    """A process that records a second time on the Node that a reboot follows does send the message again, because an
-    error may have prevented the first message."""
+    """If the Node already records that a reboot follows, a restarted agent sends no message. Only a process that has to
+    write this record again sends the message again, because an error may have prevented the first message."""
     assert told(decided(a_progress(Phase.DRAINING))) == [(Occasion.REBOOT, "c1")]
     assert told(rebooting(RebootOutcome.NOT_ASKED)) == [(Occasion.REBOOT, "c1")]
     assert asks(rebooting())
@@ -241,7 +241,7 @@ def test_the_wait_for_another_process_depends_on_the_reboot_command_timeout() ->
     assert stranger_patience_seconds(a_policy(reboot_command_seconds=200, reboot_deadline_seconds=400)) == 200
 
 
-def test_a_reboot_recorded_by_a_third_process_or_an_unread_node_restarts_the_wait() -> None:
+def test_the_wait_for_another_process_restarts_if_a_third_one_records_a_reboot_or_the_node_is_unreadable() -> None:
     assert not asks(decided(record_by("third"), memory=watching(150, "other")))
     blind = decide(an_observation(Unknown("503"), memory=watching(149, "other")), a_policy())
     assert not asks(decided(record_by("other"), memory=blind.memory))

@@ -59,7 +59,7 @@ def test_an_idle_node_removes_its_claim_if_it_has_no_progress_record() -> None:
     assert the_lock(decision).entries == ()
 
 
-def test_a_claim_that_a_newer_read_of_the_node_shows_is_kept() -> None:
+def test_a_claim_is_kept_if_a_newer_read_of_the_node_shows_it() -> None:
     newer = a_marked_node(a_progress(Phase.CLAIMING))
     assert kinds(idle(holders=Holders(nodes=(newer,)))) == []
 
@@ -77,7 +77,7 @@ def test_a_claim_that_a_newer_read_of_the_node_shows_is_kept() -> None:
         ),
     ],
 )
-def test_the_newer_of_two_reads_of_the_agents_node_decides(text: str, entry: Entry) -> None:
+def test_the_newer_of_two_reads_of_the_node_decides_whether_its_claim_is_removed(text: str, entry: Entry) -> None:
     newer = a_node(annotations={keys.PROGRESS: text})
     assert kinds(idle(lock=held(entry), holders=Holders(nodes=(newer,)))) == []
 
@@ -110,7 +110,7 @@ def test_a_claim_from_before_the_boot_is_taken_over_and_the_new_boot_is_verified
     ("label", "cordoned_before", "is_ours"),
     [("in-progress", False, True), ("in-progress", True, False), (None, False, False)],
 )
-def test_without_a_progress_record_label_and_claim_show_whether_careen_set_the_cordon(
+def test_the_label_and_the_claim_of_a_node_without_progress_record_show_whether_careen_cordoned_it(
     label: str | None, cordoned_before: bool, is_ours: bool
 ) -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: label} if label else {}}
@@ -399,7 +399,9 @@ def having_asked(outcome: RebootOutcome) -> Memory:
     ],
 )
 @pytest.mark.parametrize("need", [YES, NO])
-def test_a_progress_record_lost_right_before_the_reboot_is_restored(memory: Memory, is_asked: bool, need: Any) -> None:
+def test_the_agent_restores_a_progress_record_that_was_lost_right_before_the_reboot(
+    memory: Memory, is_asked: bool, need: Any
+) -> None:
     decision = idle(node=ANNOUNCED, need=need, memory=memory)
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.ENTRY_ADOPTED)
     assert kinds(decision) == [PatchNode]
@@ -421,7 +423,7 @@ def test_a_process_remembers_its_reboot_request_without_a_progress_record() -> N
 
 
 @pytest.mark.parametrize("unread", [{"lock": Unknown("503")}, {"holders": Unknown("503")}])
-def test_a_progress_record_lost_before_the_reboot_is_restored_only_if_the_claim_is_readable(
+def test_the_agent_restores_a_progress_record_lost_before_the_reboot_only_if_the_claim_is_readable(
     unread: dict[str, Any],
 ) -> None:
     decision = idle(node=ANNOUNCED, need=YES, **unread)

@@ -78,7 +78,7 @@ def test_a_release_removes_the_claim_from_lock_and_node_and_names_the_next_nodes
         pytest.param(0, {}, "", id="without --cluster-minimum-interval"),
     ],
 )
-def test_a_release_after_a_reboot_starts_the_cluster_wide_interval(
+def test_a_release_after_a_reboot_starts_the_minimum_interval_between_reboots_in_the_cluster(
     interval: float, changes: dict[str, Any], expected: str
 ) -> None:
     decision = settling(
@@ -87,7 +87,7 @@ def test_a_release_after_a_reboot_starts_the_cluster_wide_interval(
     assert the_lock(decision).released_at == expected
 
 
-def test_a_release_after_a_failed_reboot_starts_the_cluster_wide_interval() -> None:
+def test_a_release_after_a_failed_reboot_starts_the_minimum_interval_between_reboots_in_the_cluster() -> None:
     progress = a_progress(Phase.WAITING, claim="c1", boot_left="boot-0", is_giving_back=True, verify_started=ago(50))
     decision = decided(progress, lock=held(an_entry()), policy=a_policy(cluster_interval_seconds=3600))
     assert the_lock(decision).released_at == "2026-03-04T12:00:00Z"
@@ -176,7 +176,7 @@ def test_a_job_does_not_hide_an_unhealthy_workload() -> None:
     )
 
 
-def test_a_node_without_displaced_workloads_ignores_unreadable_health() -> None:
+def test_a_node_without_displaced_workloads_settles_although_the_health_of_workloads_is_unreadable() -> None:
     job = an_owner("nightly", kind="Job", replicas=1, ready=1)
     assert settling(replace(RECORD, owners=(job,)), owners=Unknown("503")).phase is Phase.IDLE
 

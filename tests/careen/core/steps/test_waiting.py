@@ -165,7 +165,7 @@ def test_the_event_of_a_claim_lists_the_unready_daemonsets() -> None:
     )
 
 
-def test_a_pod_bound_to_the_node_refuses_the_reboot_before_the_claim() -> None:
+def test_a_pod_that_its_owner_creates_with_the_nodes_name_leads_to_a_refusal_before_the_claim() -> None:
     decision = waiting(pods=(a_pod(came_bound=True),), owners=(an_owner(bound_to="n1"),))
     assert (decision.phase, [(each.gate, each.code) for each in decision.refusals]) == (
         Phase.WAITING,
@@ -174,7 +174,7 @@ def test_a_pod_bound_to_the_node_refuses_the_reboot_before_the_claim() -> None:
     assert "--pods-bound-to-node=stay" in decision.reason.sentence
 
 
-def test_a_node_gets_the_label_ready_before_its_agent_lists_other_nodes_with_this_label() -> None:
+def test_a_node_is_labelled_ready_before_its_agent_lists_the_other_nodes_with_this_label() -> None:
     decision = decided(RECORD, node=TAINTED, waiters=NOT_ASKED)
     assert (decision.reason.code, decision.wants) == (Code.WAITING_FOR_TURN, frozenset())
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "ready"}
@@ -241,7 +241,7 @@ def test_every_agent_decides_again_when_the_maintenance_window_opens(jitter: flo
     assert OPENING_SECONDS < order.GATHER_SECONDS
 
 
-def test_an_agent_sleeps_for_the_usual_time_if_the_window_opens_later() -> None:
+def test_an_agent_sleeps_for_the_usual_time_if_the_window_does_not_open_during_this_sleep() -> None:
     shut = Window(start=(NOW + timedelta(seconds=40)).time(), end=(NOW + timedelta(hours=1)).time())
     assert waiting(policy=a_policy(window=shut)).look_again_seconds == LOOK_SECONDS
 
@@ -327,7 +327,7 @@ def test_agents_of_a_large_fleet_spread_their_decisions_after_the_window_opens()
     assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_a_node_claims_at_once_if_the_lock_names_it_or_another_node_holds_a_claim() -> None:
+def test_a_node_claims_at_once_if_another_node_holds_a_claim_or_if_the_lock_names_this_node() -> None:
     just_now = remembering(line__key="another line")
     assert waiting(memory=just_now, lock=NAMED).phase is Phase.CLAIMING
     assert (
@@ -349,7 +349,7 @@ def test_a_restarted_agent_keeps_the_start_time_of_a_refusal_by_a_costly_gate() 
     ]
 
 
-def test_a_node_that_may_claim_first_writes_only_its_claim_id_on_the_node() -> None:
+def test_a_node_that_may_claim_writes_the_claim_id_on_the_node_and_does_not_write_the_lock_yet() -> None:
     decision = waiting(lock=NAMED)
     assert (decision.phase, decision.reason.code) == (Phase.CLAIMING, Code.TAKING_CLAIM)
     assert kinds(decision) == [PatchNode]
@@ -376,7 +376,7 @@ def test_a_node_that_may_not_claim_yet_reads_no_costly_facts(content: LockConten
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.WAITING_FOR_TURN)
 
 
-def test_a_waiting_node_writes_nothing_when_the_claim_passes_to_another_node() -> None:
+def test_a_waiting_node_writes_nothing_when_one_node_releases_its_claim_and_another_node_claims() -> None:
     first = waiting(lock=LINE)
     told = {"annotations": {keys.REASON: first.reason.sentence}}
     assert (
@@ -414,7 +414,7 @@ def test_a_refusal_by_a_costly_gate_moves_the_node_behind_the_next_node_in_line(
     assert codes(decision.refusals) == [Code.FORECAST_UNKNOWN]
 
 
-def test_the_node_shows_a_summary_of_a_refusing_forecast() -> None:
+def test_the_node_shows_a_summary_of_a_forecast_that_forbids_its_reboot() -> None:
     pending = PodForecast(namespace="shop", name="a", uid="1", outcome=Outcome.PENDING, sentence="nowhere")
     decision = waiting(lock=NAMED, forecast=Forecast(node="n1", made_at="t", pods=(pending,)), waiters=(N2,))
     assert the_patch(decision).annotations[keys.FORECAST] == '{"at":"t","counts":{"pending":1},"pods":{}}'
@@ -441,7 +441,7 @@ def test_only_a_refusal_by_a_health_query_about_the_node_changes_its_position_in
     assert the_lock(decision).line.names == line
 
 
-def test_a_refusal_by_the_cluster_wide_interval_keeps_the_order_of_the_waiting_nodes() -> None:
+def test_a_refusal_by_the_minimum_interval_between_reboots_in_the_cluster_keeps_the_order_of_waiting_nodes() -> None:
     named = replace(NAMED, released_at="2026-03-04T11:59:00Z", line=replace(NAMED.line, names=("n1", "n2")))
     decision = waiting(lock=named, policy=a_policy(cluster_interval_seconds=3600), waiters=(N2,))
     assert (decision.reason.code, [each.gate for each in decision.refusals]) == (Code.REFUSED, ["cluster-interval"])
@@ -739,6 +739,6 @@ def test_a_new_claim_starts_with_a_cleared_memory() -> None:
     assert (after.drain.evictions, after.drain.new_pods, after.reboot) == ({}, {}, None)
 
 
-def test_the_newer_read_of_the_agents_node_outweighs_an_older_list() -> None:
+def test_a_newer_read_of_the_agents_node_outweighs_an_older_list_of_waiting_nodes() -> None:
     stale: NodeView = a_marked_node(a_progress(Phase.WAITING), label="required")
     assert waiting(waiters=(stale,)).phase is Phase.CLAIMING

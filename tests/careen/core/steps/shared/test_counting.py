@@ -63,7 +63,7 @@ def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "
 
 
 @pytest.mark.parametrize("order", list(Order))
-def test_a_node_counts_its_movable_pods_before_it_gets_the_label_ready(order: Order) -> None:
+def test_an_agent_counts_the_movable_pods_of_its_node_before_it_labels_the_node_ready(order: Order) -> None:
     assert counting(pods=NOT_ASKED, policy=a_policy(order=order)).wants == {Evidence.PODS}
     decision = counting(pods=PODS, policy=a_policy(order=order))
     patch = the_patch(decision)
@@ -111,7 +111,7 @@ def test_an_unchanged_pod_count_is_not_written_again() -> None:
     assert decision.memory.moves_counted_at == UPTIME
 
 
-def test_a_node_counts_its_pods_each_time_before_it_gets_the_label_ready() -> None:
+def test_an_agent_counts_the_pods_again_before_each_attempt_to_label_its_node_ready() -> None:
     """One patch writes both the count and careen's label with the value `ready`. If this patch fails with a conflict,
     the agent counts the pods again before the next attempt."""
     just_now = remembering(moves_counted_at=UPTIME - 1)
@@ -157,7 +157,7 @@ def test_a_list_of_pods_for_another_purpose_writes_no_pod_count() -> None:
     assert all(keys.MOVES not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_a_node_gets_the_label_ready_although_its_pods_are_unknown() -> None:
+def test_a_node_is_labelled_ready_although_its_pods_are_unknown() -> None:
     decision = counting(pods=Unknown("503"))
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "ready"}
     assert decision.memory.moves_counted_at == UPTIME

@@ -190,8 +190,8 @@ def ready(before: Prepared, **changes: Any) -> Memory:
 
 
 def our_turn(before: Prepared, **changes: Any) -> Decision:
-    """Return the decision of n1's agent after the other node has released its claim. The agent has prepared its claim
-    (`before`), and makes no new forecast."""
+    """Return the decision of n1's agent after n9, which held the claim in the lock, has released it. `before` is what
+    n1's agent has prepared for its own claim. Unless `changes` has one, the decision gets no new forecast."""
     given: dict[str, Any] = {"lock": FREE, "forecast": NOT_ASKED, "memory": ready(before)}
     return waiting(**given | changes)
 
@@ -327,7 +327,9 @@ def test_an_irrelevant_change_does_not_discard_the_prepared_forecast(changes: di
         pytest.param({"disruptions": Unknown("503")}, id="the disruption budgets cannot be read"),
     ],
 )
-def test_a_prepared_forecast_that_refuses_is_repeated_when_the_node_may_claim(refused: dict[str, Any]) -> None:
+def test_a_prepared_forecast_that_forbids_the_reboot_is_made_again_when_the_node_may_claim(
+    refused: dict[str, Any],
+) -> None:
     before = prepared(**refused)
     assert before.refused
     assert our_turn(before).wants == {Evidence.FORECAST}

@@ -42,7 +42,7 @@ def announced(boot: str, uptime: float) -> Announcement:
         ({}, None),
     ],
 )
-def test_the_reboot_report_measures_the_drain_until_its_end_or_the_reboot_announcement(
+def test_the_reboot_report_measures_the_drain_until_its_end_or_else_until_the_agent_recorded_the_reboot(
     marks: dict[str, Any], seconds: int | None
 ) -> None:
     record = a_progress(Phase.VERIFYING, drain_started=STARTED, **marks)
@@ -79,7 +79,9 @@ def test_the_settle_time_is_reported_even_if_the_host_may_need_another_reboot(ne
         (REPORT, {"settle_started": ago(-5)}),
     ],
 )
-def test_the_settle_time_is_written_only_into_a_report_of_this_boot(report: object, changes: dict[str, Any]) -> None:
+def test_the_settle_time_is_written_only_into_the_report_of_the_current_boot(
+    report: object, changes: dict[str, Any]
+) -> None:
     assert keys.LAST_REBOOT not in the_patch(settled(report, **changes)).annotations
 
 
