@@ -9,11 +9,11 @@ from pathlib import Path
 from tests.mutants.mutant import ROOT
 from tests.patience import run
 
-_MARK, _CLAUSES = "core/lock/overdue.py:_mark", "core/lock/overdue.py:clauses"
+_MARK, _SENTENCES = "core/lock/overdue.py:_mark", "core/lock/overdue.py:sentences"
 _KILLED = ("killed", _MARK, "mark == before or", "")
 _ENDLESS = ("endless", _MARK, "before = entry.overdue", "while True:\n        pass\n    before = entry.overdue")
 _WAITING = ("waiting", _MARK, "before = entry.overdue", "__import__('signal').pause()\n    before = entry.overdue")
-_SAME = ("same", _CLAUSES, "for entry in entries if", "for entry in list(entries) if")
+_SAME = ("same", _SENTENCES, "for entry in entries if", "for entry in list(entries) if")
 _GONE = ("gone", _MARK, "no such words", "")
 
 
