@@ -49,8 +49,8 @@ class NodeList(Sequence[NodeInfo]):
 
     def take(self, column: NDArray[Element]) -> NDArray[Element]:
         """Returns the elements of `column` that belong to these nodes. Returns `column` itself if the list has all
-        nodes."""
-        return column if self.is_all else column.take(self.rows)
+        nodes. In an array of several dimensions, the nodes are along the last axis."""
+        return column if self.is_all else column.take(self.rows, axis=-1)
 
     @property
     def names(self) -> list[str]:

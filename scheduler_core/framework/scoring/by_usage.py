@@ -31,19 +31,17 @@ def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList, Usage
     nodes' allocatable resources.
     """
     columns = nodes.snapshot.columns
-    usage = nodes.snapshot.tally(UsageTally(nodes.rules))
+    now = nodes.snapshot.tally(UsageTally(nodes.rules))
     if len(columns) < _FEWEST_NODES:
-        return work_out(nodes, usage if nodes.is_all else usage.of(nodes.rows))
-    key = (nodes.rules, key)
-    kept = columns.by_usage
+        return nodes.take(work_out(NodeList(nodes.snapshot, None, nodes.rules), now.usage))
+    kept, key = columns.by_usage, (nodes.rules, key)
     known = kept.get(key)
-    if known is None:
-        column = work_out(NodeList(nodes.snapshot, None, nodes.rules), usage)
+    rows = None if known is None else now.changed_since(known[0])
+    if known is None or rows is None:
+        column = work_out(NodeList(nodes.snapshot, None, nodes.rules), now.usage)
     else:
-        stamps, column = known
-        rows, changed = usage.since(stamps)
+        column = known[1]
         if len(rows):
-            column = column.copy()
-            column[rows] = work_out(NodeList(nodes.snapshot, rows, nodes.rules), changed)
-    kept[key] = (usage.stamps, column)
-    return nodes.take(column)
+            column[rows] = work_out(NodeList(nodes.snapshot, rows, nodes.rules), now.usage.of(rows))
+    kept[key] = (now, column)
+    return column.copy() if nodes.is_all else column.take(nodes.rows)

@@ -116,8 +116,7 @@ class Scorer:
                 found.append(scores := self._weighted(plugin, state, pod, nodes, asked))
                 ways[plugin.name] = partial(_unchanged, scores)
         if rules:
-            by_rules = self._sum_by_usage(rules, state, asked)
-            by_rules = by_rules if asked is nodes else nodes.take(by_rules)
+            by_rules = self._sum_by_usage(rules, state, nodes)
             if by_rules.min(initial=0) == _INVALID:
                 for each in rules:
                     ways[each.name]()  # raises CycleError for the plugin whose score is outside the range

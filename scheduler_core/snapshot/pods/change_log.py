@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.pods.affinity_groups import NO_GROUP
 from scheduler_core.values import Value
 
 
@@ -57,12 +58,13 @@ class ChangeLog:
 
     def append(self, change: PodChange) -> None:
         """Adds a change to the log."""
-        place = len(self)
+        place = self._start + len(self._all)
         self._all.append(change)
         self._of_pod[change.pod.key].append(place)
         self._of_row[change.row].append(place)
         self._of_class[change.class_number].append(place)
-        self._of_group[change.group].append(place)
+        if change.group != NO_GROUP:
+            self._of_group[change.group].append(place)
 
     def up_to(self, length: int) -> ChangeLog:
         """Returns a new log that begins with the first `length` changes of this log."""

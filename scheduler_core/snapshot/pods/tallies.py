@@ -17,9 +17,9 @@ from scheduler_core.snapshot.columns import MOST_COUNTED, Columns, resized
 from scheduler_core.snapshot.node_labels import Topology
 from scheduler_core.snapshot.pods.affinity_groups import IncomingPod, Kind
 from scheduler_core.snapshot.pods.change_log import Changes
+from scheduler_core.snapshot.pods.changing_usage import ChangingUsage
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
 from scheduler_core.snapshot.pods.pod_table import PodTable
-from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
@@ -30,7 +30,7 @@ class UsageTally(Value):
 
     rules: RequestRules
 
-    def count(self, columns: Columns, table: PodTable) -> Usage:
+    def count(self, columns: Columns, table: PodTable) -> ChangingUsage:
         lines: list[Ints] = []
         code_of: dict[tuple[int, int], int] = {}
         codes, names = np.empty(len(table.pods), dtype=np.intp), columns.resource_names
@@ -48,9 +48,15 @@ class UsageTally(Value):
             for line, amounts in enumerate(matrix.T):
                 if amounts.any():
                     np.add.at(sums[line], table.rows, amounts[codes])
-        return Usage.of_sums(sums)
+        return ChangingUsage.of_sums(sums)
 
-    def after(self, value: Usage, changes: Changes, columns: Columns, table: PodTable) -> Usage:  # noqa: ARG002
+    def after(
+        self,
+        value: ChangingUsage,
+        changes: Changes,
+        columns: Columns,
+        table: PodTable,  # noqa: ARG002 - the protocol's
+    ) -> ChangingUsage:
         # A pod that begins to terminate, or is replaced under another name, is removed and added: most changes cancel.
         net: dict[tuple[int, int, int], int] = {}
         pods: dict[tuple[int, int, int], Pod] = {}
@@ -67,8 +73,8 @@ class UsageTally(Value):
     def basis(self, columns: Columns) -> Hashable:
         return columns.resource_names
 
-    def over(self, value: Usage, rows: int) -> Usage:
-        return value.with_sums(resized(value.sums, rows))
+    def over(self, value: ChangingUsage, rows: int) -> ChangingUsage:
+        return value.resized(resized(value.usage.sums, rows))
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
@@ -199,18 +205,21 @@ class PullTally(Value):
 
     def after(self, value: PullsByKey, changes: Changes, columns: Columns, table: PodTable) -> PullsByKey:
         matched = table.affinities.pulls_on(self.incoming)
-        # Changes on a removed row cancel out, because its pods were removed as well.
-        relevant = (
-            [change for change in changes.of_groups(matched.keys()) if change.row < len(columns)] if matched else []
-        )
-        if not relevant:
+        # A pod that begins to terminate, or is replaced under another name, is removed and added: most changes cancel.
+        net: dict[tuple[int, int], int] = {}
+        for change in changes.of_groups(matched.keys()) if matched else ():
+            at = (change.row, change.group)
+            net[at] = net.get(at, 0) + change.sign
+        # The changes on a removed row cancel as well, because its pods were removed.
+        left = [(row, group, number) for (row, group), number in net.items() if number]
+        if not left:
             return value
-        touched = {(kind, key) for change in relevant for kind, key, _ in matched[change.group]}
+        touched = {(kind, key) for _, group, _ in left for kind, key, _ in matched[group]}
         pulls = {at: pull.copy() if at in touched else pull for at, pull in value.items()}
-        for change in relevant:
-            for kind, key, weight in matched[change.group]:
+        for row, group, number in left:
+            for kind, key, weight in matched[group]:
                 topology = columns.labels.topology(key)
-                _at(pulls, kind, topology).add(int(topology.codes[change.row]), weight, change.sign)
+                _at(pulls, kind, topology).add(int(topology.codes[row]), weight, number)
         return pulls
 
     def basis(self, columns: Columns) -> Hashable:

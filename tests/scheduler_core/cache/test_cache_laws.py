@@ -73,7 +73,7 @@ def seen_in(snapshot: Snapshot) -> Json:
     """Returns the whole content of a snapshot in a form that can be compared: with names instead of numbers where equal
     snapshots may number things differently."""
     columns, names = snapshot.columns, snapshot.node_names
-    usage = snapshot.tally(USAGE)
+    usage = snapshot.tally(USAGE).usage
     lines = {
         name: [columns.allocatable[line].tolist(), usage.requested[line].tolist()]
         for name, line in columns.resources.items()

@@ -31,7 +31,7 @@ class Asked:
 
     def _free(self, nodes: NodeList, usage: Usage) -> Scores:
         self.rows += nodes.rows.tolist()
-        assert np.array_equal(usage.pods, nodes.take(nodes.snapshot.tally(UsageTally(nodes.rules)).pods))
+        assert np.array_equal(usage.pods, nodes.take(nodes.snapshot.tally(UsageTally(nodes.rules)).usage.pods))
         return nodes.take(nodes.snapshot.columns.allowed_pods) - usage.pods
 
 

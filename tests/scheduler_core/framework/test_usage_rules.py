@@ -47,7 +47,7 @@ def test_a_usage_rule_depends_only_on_usage_and_its_key(
         if mine is None:
             continue
         nodes = NodeList(snapshot)
-        usage = snapshot.tally(UsageTally(nodes.rules))
+        usage = snapshot.tally(UsageTally(nodes.rules)).usage
         scores = plugin.score_usage(mine, nodes, usage)
         pod = pod_from_manifest(one)
         assert scores.tolist() == plugin.score_all(mine, pod, nodes).tolist()

@@ -33,7 +33,7 @@ def answer(snapshot: Snapshot, pending: Json) -> Json:
 
 def columns_of(snapshot: Snapshot) -> list[Any]:
     """Returns every column that pods change, and the pods on each node, in a form that can be compared."""
-    usage = snapshot.tally(USAGE)
+    usage = snapshot.tally(USAGE).usage
     ports = {port: users.tolist() for port, users in snapshot.tally(HOST_PORTS).items() if users.any()}
     on_nodes = [sorted(pod.key for pod in snapshot.pods_on(name)) for name in snapshot.node_names]
     return [
@@ -262,7 +262,7 @@ def test_a_scheduling_cycle_does_not_change_the_snapshot_and_is_deterministic(
 ) -> None:
     snapshot = load_objects(objects)
     before = columns_of(snapshot)
-    held = [snapshot.columns.allocatable, snapshot.columns.allowed_pods, snapshot.tally(USAGE).requested]
+    held = [snapshot.columns.allocatable, snapshot.columns.allowed_pods, snapshot.tally(USAGE).usage.requested]
     copies = [array.copy() for array in held]
     first = answer(snapshot, pending)
     assert answer(snapshot, pending) == first

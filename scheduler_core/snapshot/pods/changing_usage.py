@@ -1,0 +1,123 @@
+"""The requests of the pods on all nodes of a snapshot, and the nodes whose requests differ from those of another
+snapshot.
+
+Snapshots that derive from one another share one array of sums, which belongs to the newest of them. A change writes
+only the columns of the changed nodes, so its cost does not depend on the number of nodes. An older snapshot computes
+its sums from this array and the log of the changes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Final, Self
+
+import numpy as np
+
+from scheduler_core.snapshot.pods.usage import Ints, Rows, Usage
+
+_DEEPEST: Final = 8  # branches of branches; the search for changed rows visits each of them
+
+
+class _Log:
+    """The changes of the requests: the row of each changed node, and the amounts that were added to its column of
+    `Usage.sums`. `before` is the earlier log from which this log branched, and the number of changes before the branch.
+    """
+
+    __slots__ = ("amounts", "before", "depth", "rows")
+
+    def __init__(self, before: tuple[_Log, int] | None = None) -> None:
+        self.rows: list[int] = []
+        self.amounts: list[Ints] = []
+        self.before = before
+        self.depth: int = 0 if before is None else before[0].depth + 1
+
+    def branch(self, length: int, nodes: int) -> _Log:
+        """Returns an empty log that continues after the first `length` changes of this log. If too many changes lie
+        behind, the new log does not refer to them, so that they are freed."""
+        return _Log((self, length) if self.depth < _DEEPEST and length <= nodes else None)
+
+
+class _Sums:
+    """The sums of the requests after the first `length` changes of a log."""
+
+    __slots__ = ("length", "values")
+
+    def __init__(self, values: Ints, length: int) -> None:
+        self.values = values
+        self.length = length
+
+    def add(self, row: int, amounts: Ints) -> None:
+        self.values[:, row] += amounts
+        self.length += 1
+
+
+class ChangingUsage:
+    """The requests of the pods on each node, after the first `_length` changes of a log. The object never changes;
+    `plus` returns another object."""
+
+    __slots__ = ("__dict__", "_length", "_log", "_newest")
+
+    def __init__(self, newest: _Sums, log: _Log, length: int) -> None:
+        self._newest = newest
+        self._log = log
+        self._length = length
+
+    @classmethod
+    def of_sums(cls, sums: Ints) -> Self:
+        """Returns the usage with these sums, which the caller must not change."""
+        return cls(_Sums(sums, 0), _Log(), 0)
+
+    @property
+    def usage(self) -> Usage:
+        """The requests as columns."""
+        return Usage(self._newest.values) if self._is_newest else self._earlier
+
+    @property
+    def _is_newest(self) -> bool:
+        return self._newest.length == self._length
+
+    @cached_property
+    def _earlier(self) -> Usage:
+        sums, later = self._newest.values.copy(), slice(self._length, self._newest.length)
+        for row, amounts in zip(self._log.rows[later], self._log.amounts[later], strict=True):
+            sums[:, row] -= amounts
+        return Usage(sums)
+
+    def plus(self, more: Iterable[tuple[int, Ints]]) -> ChangingUsage:
+        """Returns the usage after amounts were added. `more` has pairs of a node's row and the amounts to add to the
+        node's column of `Usage.sums`."""
+        newest, log = self._newest, self._log
+        if not (0 < self._length == len(log.rows) <= len(self)) or not self._is_newest:
+            newest, log = _Sums(self.usage.sums.copy(), 0), log.branch(self._length, len(self))
+        for row, amounts in more:
+            log.rows.append(row)
+            log.amounts.append(amounts)
+            newest.add(row, amounts)
+        return ChangingUsage(newest, log, newest.length)
+
+    def resized(self, sums: Ints) -> ChangingUsage:
+        """Returns the usage with these sums, for a different number of nodes. For the nodes that exist before and
+        after, the sums must be the same."""
+        return ChangingUsage(_Sums(sums.copy(), self._length), self._log, self._length)
+
+    def changed_since(self, other: ChangingUsage) -> Rows | None:
+        """Returns the rows of the nodes whose requests may differ from `other`. None means that every row may differ,
+        because the log does not reach back that far."""
+        one, length = self._log, self._length
+        its, its_length = other._log, other._length
+        rows: list[int] = []
+        while one is not its:
+            if one.depth < its.depth:
+                one, length, its, its_length = its, its_length, one, length
+            rows += one.rows[:length]
+            if one.before is None:
+                return None
+            one, length = one.before
+        rows += one.rows[min(length, its_length) : max(length, its_length)]
+        found = sorted(set(rows))
+        return np.array(found[: bisect_left(found, len(self))], dtype=np.intp)  # without the rows of removed nodes
+
+    def __len__(self) -> int:
+        return len(Usage(self._newest.values))

@@ -1,0 +1,116 @@
+"""Tests the requests of the pods on all nodes. A change does not affect earlier values, and a cache learns which rows
+have changed since an earlier value."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from scheduler_core.snapshot.pods.changing_usage import ChangingUsage
+
+LINES = 6
+SIZES = (0, 1, 2, 1300)
+
+
+def nothing(size: int) -> ChangingUsage:
+    return ChangingUsage.of_sums(np.zeros((LINES, size), dtype=np.int64))
+
+
+def plus(usage: ChangingUsage, *rows: int) -> ChangingUsage:
+    return usage.plus((row, np.ones(LINES, dtype=np.int64)) for row in rows)
+
+
+def changed(one: ChangingUsage, other: ChangingUsage) -> list[int] | None:
+    """The rows that may differ; the order of the two values does not matter."""
+    rows, reversed_rows = one.changed_since(other), other.changed_since(one)
+    assert (rows is None) == (reversed_rows is None)
+    if rows is None or reversed_rows is None:
+        return None
+    assert rows.tolist() == reversed_rows.tolist()
+    return list(rows.tolist())
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_changes_of_usage_add_up_and_do_not_affect_earlier_values(size: int) -> None:
+    chance = random.Random(size)
+    whole = np.arange(LINES * size, dtype=np.int64).reshape(LINES, size)
+    usage, versions = ChangingUsage.of_sums(whole.copy()), []
+    for _ in range(40 if size else 0):
+        rows = [chance.randrange(size) for _ in range(chance.randrange(1, 5))]
+        versions.append((usage, whole.copy()))
+        usage = usage.plus((row, np.full(LINES, row + 1)) for row in rows)
+        for row in rows:
+            whole[:, row] += row + 1
+        assert np.array_equal(usage.usage.sums, whole)
+        assert np.array_equal(versions[-1][0].usage.sums, versions[-1][1])
+    for version, expected in versions:
+        assert np.array_equal(version.usage.sums, expected)
+    assert len(usage) == size
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_values_that_derive_from_one_another_in_any_way_stay_right(seed: int) -> None:
+    chance, size = random.Random(seed), 9
+    known = [(nothing(size), np.zeros((LINES, size), dtype=np.int64))]
+    for number in range(200):
+        usage, sums = chance.choice(known[-6:] if chance.random() < 0.7 else known)
+        row = chance.randrange(size)
+        after = sums.copy()
+        after[:, row] += number
+        known.append((usage.plus([(row, np.full(LINES, number))]), after))
+    for one, sums in known:
+        assert np.array_equal(one.usage.sums, sums)
+        other, its = chance.choice(known)
+        rows = changed(one, other)
+        assert rows is None or {*np.flatnonzero((sums != its).any(axis=0)).tolist()} <= {*rows}
+
+
+def test_the_rows_changed_since_an_earlier_value_are_those_of_the_changes_between() -> None:
+    first = nothing(1300)
+    second = plus(first, 3)
+    third = plus(second, 1299, 5, 1299)
+    assert changed(third, first) == [3, 5, 1299]
+    assert changed(third, second) == [5, 1299]
+    assert changed(third, third) == []
+
+
+def test_two_values_that_derive_from_the_same_value_differ_in_the_rows_of_both() -> None:
+    base = plus(nothing(1300), 7)
+    one, other = plus(base, 3), plus(plus(base, 1299), 4)
+    assert changed(one, other) == [3, 4, 1299]
+    assert changed(plus(one, 8), plus(other, 9)) == [3, 4, 8, 9, 1299]
+
+
+def test_a_log_that_does_not_reach_back_does_not_tell_the_changed_rows() -> None:
+    assert changed(nothing(4), nothing(4)) is None
+    first = usage = plus(nothing(4), 0)
+    for row in range(4):
+        usage = plus(usage, row)
+        assert changed(usage, first) == list(range(row + 1))
+    for row in range(4):  # the log has as many changes as there are nodes: a new log begins
+        usage = plus(usage, row)
+    assert changed(plus(usage, 2), first) is None
+
+
+def test_a_chain_of_many_branches_ends() -> None:
+    first = usage = plus(nothing(1300), 0)
+    reached = []
+    for row in range(1, 20):
+        plus(usage, 1000)  # the next change branches off
+        usage = plus(usage, row)
+        reached.append(changed(usage, first) is not None)
+    assert reached == sorted(reached, reverse=True)
+    assert (reached[0], reached[-1]) == (True, False)
+
+
+@pytest.mark.parametrize("size", [4, 11, 1300])
+def test_usage_of_more_or_fewer_nodes_knows_the_changed_rows_of_the_nodes_before(size: int) -> None:
+    before = plus(nothing(12), 0, 1)
+    other = before.resized(np.resize(before.usage.sums, (LINES, size)))
+    assert (len(other), changed(other, before)) == (size, [])
+    rows = plus(other, *range(size)).changed_since(plus(before, 5))
+    assert rows is not None
+    assert rows.tolist() == list(range(size))
+    assert before.usage.pods.tolist() == [1, 1] + [0] * 10
