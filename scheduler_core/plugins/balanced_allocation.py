@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import ClassVar, Final
 
 import numpy as np
@@ -79,8 +79,10 @@ class NodeResourcesBalancedAllocation(Value):
         shares = state.read(BalancedShares)
         columns = nodes.snapshot.columns
         lines = [(columns.resources[name], amount) for name, amount in shares.requested if name in columns.resources]
-        if len(lines) == 2 and all(columns.everywhere[line] for line, _ in lines):
-            return self._of_two_everywhere(nodes, [(usage.requested[line], amount, line) for line, amount in lines])
+        if [line for line, _ in lines] == [0, 1] and all(columns.everywhere[:2]):
+            return self._of_cpu_and_memory(
+                usage.requested[:2], _column_of(tuple(lines)), nodes.take(columns.allocatable_floats[:2])
+            )
         whole = [nodes.take(columns.allocatable[line]) for line, _ in lines]
         taken = [usage.requested[line] for line, _ in lines]
         with_pod = _balances([used + amount for used, (_, amount) in zip(taken, lines, strict=True)], whole, len(nodes))
@@ -89,20 +91,25 @@ class NodeResourcesBalancedAllocation(Value):
         scores: Scores = _HALF + (_HALF + with_pod - _balances(taken, whole, len(nodes))) // 2
         return scores
 
-    def _of_two_everywhere(self, nodes: NodeList, lines: Sequence[tuple[NDArray[np.int64], int, int]]) -> Scores:
-        """Computes the scores faster in the usual case: exactly two resources count (cpu and memory), and every node
-        has both."""
-        floats = nodes.snapshot.columns.allocatable_floats
-        first, second = (
-            np.minimum(np.array([used + amount, used]) / nodes.take(floats[line]), 1.0) for used, amount, line in lines
-        )
+    def _of_cpu_and_memory(
+        self, used: NDArray[np.int64], wanted: NDArray[np.int64], whole: NDArray[np.float64]
+    ) -> Scores:
+        """Computes the scores faster in the usual case: exactly cpu and memory count, and every node has both. The
+        arguments have a row for each of the two resources."""
+        fractions = np.minimum(np.array([used + wanted, used]) / whole, 1.0)
         # Never below 0, so truncation equals flooring.
-        balances = ((1 - np.abs((first - second) / 2)) * MAX_NODE_SCORE).astype(np.int64)
+        balances = ((1 - np.abs((fractions[:, 0] - fractions[:, 1]) / 2)) * MAX_NODE_SCORE).astype(np.int64)
         with_pod: Scores = balances[0]
         if not self.kube_version.balanced_allocation_compares_without_pod:
             return with_pod
         scores: Scores = _HALF + (_HALF + with_pod - balances[1]) // 2
         return scores
+
+
+@lru_cache(maxsize=1024)
+def _column_of(lines: tuple[tuple[int, int], ...]) -> NDArray[np.int64]:
+    """Returns the pod's requests as a column below the nodes' columns."""
+    return np.array([[amount] for _, amount in lines])
 
 
 @kept_with_spec

@@ -6,7 +6,7 @@ resource_scoring.py has the three scoring strategies.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -99,16 +99,16 @@ class NodeResourcesFit(Value):
     def _codes(self, demand: PodDemand, nodes: NodeList, usage: Usage) -> NDArray[np.signedinteger[Any]]:
         columns = nodes.snapshot.columns
         codes = (usage.pods >= nodes.take(columns.allowed_pods)).astype(np.int64)
+        allocatable = nodes.take(columns.allocatable)
+        short = allocatable - usage.requested < _least_free(demand.amounts, columns.resource_names)
+        is_any_short = bool(np.logical_or.reduce(short, axis=None))
         for bit, (name, amount) in enumerate(demand.amounts, start=2):
             line = columns.resources.get(name)
             if line is None:
                 codes |= (1 << bit) | 2
-                continue
-            allocatable = nodes.take(columns.allocatable[line])
-            short = allocatable - usage.requested[line] < min(amount, MOST_COUNTED)
-            if short.any():
-                codes |= short * (1 << bit)
-                codes |= (short & (allocatable < amount)) * 2
+            elif is_any_short:
+                codes |= short[line] * (1 << bit)
+                codes |= (short[line] & (allocatable[line] < amount)) * 2
         # Small numbers are copied and searched faster, and pods that need many resources are rare.
         return codes.astype(np.int8) if len(demand.amounts) <= _MOST_IN_A_BYTE else codes
 
@@ -140,6 +140,14 @@ class FitShares(Value):
     """The resources that count in the score, each with its weight and the pod's request."""
 
     shares: tuple[ResourceShare, ...]
+
+
+@lru_cache(maxsize=1024)
+def _least_free(amounts: tuple[tuple[str, int], ...], resource_names: tuple[str, ...]) -> NDArray[np.int64]:
+    """Returns the amount of each resource that a node must have free, as a column below the nodes' columns. A resource
+    that the pod does not request may even be overused."""
+    wanted = dict(amounts)
+    return np.array([[min(wanted.get(name, -MOST_COUNTED), MOST_COUNTED)] for name in resource_names], dtype=np.int64)
 
 
 @kept_with_spec

@@ -58,7 +58,10 @@ class Reach(Value):
 
     def pulls_on(self, pod: Pod) -> PullsByKey:
         """Returns the counts of the affinity terms of placed pods that select the incoming pod."""
-        return self.snapshot.tally(PullTally(self.incoming(pod)))
+        incoming = self.incoming(pod)
+        if not self.snapshot.placements.table.affinities.pulls_on(incoming):
+            return {}
+        return self.snapshot.tally(PullTally(incoming))
 
     def _incoming(self, pod: Pod) -> IncomingPod:
         labels = self.snapshot.objects.namespace_labels(pod.namespace)
