@@ -67,7 +67,7 @@ class Waiters:
     def _leave_out_gone(self, here: AbstractSet[str], holders: AbstractSet[str]) -> None:
         """Removes the nodes from the lists that neither wait nor hold a claim, whenever there are many of them: they
         have rebooted, and would be passed over in every question."""
-        if not self._gone.isdisjoint(here):
+        if not here.isdisjoint(self._gone):
             self._kinds, self._gone = self._every_kind, frozenset()
         if len(self._nodes) - len(self._gone) - len(here) - len(holders) > _MOST_GONE:
             self._gone = frozenset(self._nodes.keys() - here - holders)
