@@ -1,7 +1,7 @@
 """The entry point of `python -m careen` and of the console scripts `careen`, `kubectl-careen` and `kured`.
 
-It installs the SIGTERM handler before it loads anything else. A pod that is stopped while its agent loads then ends as
-completed."""
+It installs the SIGTERM handler before it loads anything else. So if Kubernetes stops a pod whose agent is still
+loading, the pod ends as completed, not as failed."""
 
 from __future__ import annotations
 

@@ -91,8 +91,8 @@ class Applied(Value, kw_only=True):
 
 
 class UnsentReports(Value, kw_only=True):
-    """The Events and messages to people that report a patch of the Node, if the API server's response to the patch was
-    lost. The agent sends them only if it later finds the patch on the Node."""
+    """The Events and messages to people about a patch of the Node whose response from the API server was lost. The
+    agent sends them only if it later finds the patch on the Node."""
 
     patch: PatchNode
     reports: tuple[PostEvent | Notify, ...]
@@ -118,8 +118,8 @@ class Hands(Value, kw_only=True):
 
 class Applier:
     """Applies the actions of one decision. Each round of the agent's loop (observe, decide, apply) uses a new Applier.
-    An Applier remembers that the node's claim in the cluster's lock was confirmed, and this confirmation is valid only
-    within one round."""
+    The Applier remembers when it confirmed the node's claim in the lock; the confirmation is valid in this round
+    only."""
 
     def __init__(self, hands: Hands, memory: Memory, *, node_uid: str, remember: Callable[[Memory], None]) -> None:
         """`remember` is a function that stores the agent's memory. The Applier calls it right after each action whose
@@ -152,9 +152,9 @@ class Applier:
         )
 
     def _stopped(self, stop: Stop, at: Action, rest: tuple[PostEvent | Notify, ...]) -> Applied:
-        """Returns the result after an action failed. If an earlier action has written something, sends the Events and
-        messages of the remaining actions now, because the next round of the agent's loop finds that write done and
-        would not report it."""
+        """Returns the result after the action `at` failed. If an earlier action has written something, sends the Events
+        and messages in `rest` now, because the next round of the agent's loop does not report the writes of this
+        round."""
         if self._is_anything_written:
             self.tell(rest)
         unsent = (
@@ -201,7 +201,7 @@ class Applier:
 
     async def _patch_node(self, patch: PatchNode) -> Stop | None:
         if patch.send_before is not None and self._hands.host.uptime() >= patch.send_before:
-            return Stop(f"{patch.purpose}: the patch was not sent, because the agent read its facts too long ago")
+            return Stop(f"{patch.purpose}: the patch was not sent, because the facts behind it are too old")
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):

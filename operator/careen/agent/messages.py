@@ -59,7 +59,7 @@ class Messenger:
 
     def tell(self, message: Notify) -> None:
         """If the settings include the message's occasion, logs the message and sends it to the receivers in the
-        settings. Returns at once and sends in the background."""
+        settings. Returns immediately and sends in the background."""
         if message.occasion not in self._settings().notify_on or self._is_told(message):
             return
         targets = self._receivers()
@@ -90,8 +90,8 @@ class Messenger:
         return text
 
     def _receivers(self) -> tuple[Target, ...]:
-        """Reads the receivers from the settings and from the file of receivers that the settings name. A problem with
-        the file counts as a failed message."""
+        """Reads the receivers from the settings and from the files that the settings name. Counts each problem with
+        these files as a failed message."""
         settings = self._settings()
         found = notification_files.read(settings.notify_url_file)
         self._count([Delivery(service="file", why=why) for why in (*found.unread, *found.refused)])
@@ -139,8 +139,8 @@ class Messenger:
 
 
 def receivers(settings: Settings, in_files: tuple[Target, ...] = ()) -> tuple[Target, ...]:
-    """Returns the receivers in the settings, each once. The deprecated --slack-hook-url counts only if the other flags
-    for receivers are not set, as in kured."""
+    """Returns the receivers in the settings and in `in_files`, each once. Uses the deprecated --slack-hook-url only if
+    no other flag for receivers is set, as kured does."""
     if settings.notify_url or settings.notify_url_file:
         found: list[Target] = []
         for target in (*settings.notify_url, *in_files):

@@ -1,8 +1,8 @@
 """Checks whether the host needs a reboot. It reads files in each round of the agent's loop, and runs commands once per
 --period.
 
-A slow check does not block the agent's loop. Until the check ends, at the latest at its deadline, the result of the
-previous check counts.
+A slow check does not block the agent's loop: until the check ends, the agent uses the result of the previous check.
+Each check has a deadline.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class NeedWatch:
         self._told: Need | None = None
 
     async def read(self) -> Need:
-        """Returns whether the host needs a reboot, combined from the last answer of each source (files or commands). If
-        a source's last answer is too old, asks that source again."""
+        """Returns whether the host needs a reboot. Combines the answers of the sources (files and commands), and asks a
+        source again only if its last answer is too old."""
         said = [await each.read() for each in self._watched]
         self._told = together(said) if len(said) > 1 else said[0]
         return self._told

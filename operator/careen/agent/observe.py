@@ -82,7 +82,7 @@ class Forecaster(Protocol):
 
 
 class Senses(Value, kw_only=True):
-    """The clients, functions and values that an `Observer` needs. The Observer calls `alerts` and `metrics` anew for
+    """The clients, functions and values that an `Observer` needs. The Observer calls `alerts` and `metrics` again for
     each read, because the settings with the URLs of these servers can change while the agent runs."""
 
     node_name: str
@@ -100,7 +100,7 @@ class Senses(Value, kw_only=True):
 
 
 class Observer:
-    """Collects the facts for a decision (an `Observation`). Keeps the agent's own Node as it last read it, because an
+    """Collects the facts for a decision (an `Observation`). Keeps the last reading of the agent's own Node, because an
     idle agent need not read its Node in each round of its loop."""
 
     def __init__(self, senses: Senses) -> None:
@@ -138,9 +138,9 @@ class Observer:
         }
 
     async def begin(self, memory: Memory, phase: Phase, policy: Policy) -> Observation:
-        """Returns the facts with which each round of the agent's loop begins: the agent's own Node, the boot id,
-        whether the host needs a reboot, and further kinds of evidence. `core/facts/phases.py` lists these kinds for
-        each phase; the phase is in the Node's progress annotation.
+        """Reads the facts with which each round of the agent's loop begins: the agent's own Node, the boot id, whether
+        the host needs a reboot, and the evidence that `core/facts/phases.py` lists for the phase in the Node's
+        annotation.
 
         `phase` is the node's phase after the last round. It determines how old the agent's copy of the Node may be.
         """
@@ -166,7 +166,7 @@ class Observer:
         return await self.add(seen, kinds, policy)
 
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
-        """Returns the observation after a new read of these kinds of evidence. Reads them in the order of the
+        """Reads these kinds of evidence, and returns the observation with the results. Reads them in the order of the
         enumeration `Evidence`, so that the agent reads the lock before the Nodes that have claims in the lock."""
         kinds = set(wanted)
         # One list of all Nodes includes the holders; like a read of the holders, it follows the read of the lock.

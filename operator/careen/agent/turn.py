@@ -131,8 +131,8 @@ class Mind:
 
     def _send_unsent(self, node: NodeView | Gone | Unknown) -> None:
         """If the Node contains an earlier patch whose response was lost, sends the Events and messages about that
-        patch. If the Node does not contain the patch, sends nothing, because this round of the agent's loop decides
-        anew anyway."""
+        patch. If the Node does not contain the patch, sends nothing, because this round of the agent's loop makes a new
+        decision."""
         if not isinstance(node, NodeView):
             return
         landed = [each for each in self._unsent if node.uid == each.node_uid and stands(each.unsent.patch, node)]

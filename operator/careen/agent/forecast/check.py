@@ -27,13 +27,13 @@ Landings = Mapping[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Counts of evicted pods by whether their forecast was right. A pod is a hit if its replacement runs on a node that
-    the pod's forecast names, and a miss if the replacement runs on another node.
+    """Numbers of evicted pods, by whether their forecast was right. A pod is a hit if its replacement runs on a node
+    that the pod's forecast names, and a miss if the replacement runs on another node.
 
-    A superseded pod is neither a hit nor a miss. Either its controller has not replaced it (scaled down, deleted, or a
-    Job that waits), or the replacement runs on a node that may be missing from the forecast's shortened list.
+    A pod is superseded, neither hit nor miss, if its controller has not replaced it (scaled down, deleted, or a Job
+    that waits). It is also superseded if a shortened forecast does not name the node of its replacement.
 
-    `firsts` counts the pods whose replacement runs on the first node that their forecast names.
+    `firsts` is the number of pods whose replacement runs on the first node that their forecast names.
     """
 
     hits: int
@@ -124,9 +124,9 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
-    """Returns how many replacement pods (`places`) run on a node that a forecast (`said`) names. Each forecast counts
-    for one replacement only. The replacements of one owner are interchangeable, so the function pairs forecasts and
-    replacements such that the number is as large as possible.
+    """Returns how many replacement pods (`places`) run on a node that a forecast (`said`) names. Each forecast is
+    paired with one replacement only. The replacements of one owner are interchangeable, so the function pairs forecasts
+    and replacements such that the number is as large as possible.
 
     The algorithm is augmenting paths in a bipartite graph. It is fast enough, because each side has at most the pods of
     one node.

@@ -106,8 +106,8 @@ def _go_first() -> None:
 
 
 def _die_with_parent() -> None:
-    """Makes the kernel end this process when the agent ends, because no process waits for the forecast then. This works
-    on Linux only. On other systems the process ends at its deadline."""
+    """Makes the kernel end this process when the agent ends, because no process waits for the forecast any more. This
+    works on Linux only. On other systems the process ends at its deadline."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -220,8 +220,8 @@ def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
 
 
 def supported(version: str) -> tuple[str, str]:
-    """Returns the Kubernetes release whose scheduler is simulated, and a note. The note is empty unless the cluster
-    runs another release."""
+    """Returns the Kubernetes release whose scheduler is simulated, and a note if the cluster runs another release.
+    Otherwise the note is empty."""
     from scheduler_core.config.kube_version import NEWEST, KubeVersion, UnsupportedKubeVersionError
 
     try:
@@ -236,7 +236,7 @@ def supported(version: str) -> tuple[str, str]:
 
 class _NoConfigurationError(Exception):
     """The text in the request is not a valid KubeSchedulerConfiguration. The agent finds most such errors when it reads
-    its settings, but does not check a very long text there."""
+    its settings. It does not check a very long text at that time, so this process finds its errors."""
 
 
 def _configuration(order: ForecastRequest) -> Configuration:

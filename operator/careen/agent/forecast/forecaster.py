@@ -198,4 +198,4 @@ def _read(
 
 def _last_line(errors: bytes) -> str:
     lines = errors.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1][:_LONGEST_SENTENCE] if lines else "the process printed nothing"
+    return lines[-1][:_LONGEST_SENTENCE] if lines else "there is no error output"

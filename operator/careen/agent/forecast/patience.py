@@ -48,7 +48,7 @@ class ForecastPatience:
 
     @property
     def since(self) -> datetime | None:
-        """When the refusal began that `look` reported last. None before the first report."""
+        """When the last reported refusal began. None before the first report."""
         return self._told_since
 
     def _is_over(self, phase: Phase | None, now: datetime) -> bool:

@@ -1,2 +1,2 @@
-"""The start of an agent: finds the DaemonSet that carries the lock, the settings, and the claim that the Node's
-progress annotation may contain, and builds the agent's parts."""
+"""The start of an agent. It finds the DaemonSet that carries the lock, reads the settings, and reads from the Node's
+progress annotation whether the node has a claim. Then it builds the agent's parts."""

@@ -30,7 +30,7 @@ class LockPlace(Value):
 
 
 class OwnPod(Value):
-    """The pod that this process runs in, as its service account's files and its environment name the pod."""
+    """The pod that this process runs in, according to the service account's files and the environment."""
 
     namespace: str
     name: str
@@ -47,7 +47,7 @@ class Judged(Value):
 async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPod | None, annotation: str) -> Judged:
     """Checks the DaemonSet that the settings name. Raises `ClusterError` if the server gives no answer.
 
-    `is_given` says that a person gave both --ds-namespace and --ds-name. `pod` is None if this process does not run in
+    `is_given` is true if a person gave both --ds-namespace and --ds-name. `pod` is None if this process does not run in
     a pod.
     """
     if pod is None and is_given:

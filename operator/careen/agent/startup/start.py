@@ -1,8 +1,8 @@
 """Starts an agent: finds its lock, then its settings.
 
-If the lock or the settings cannot be read, an agent whose node has no claim in the lock ends or waits. A node with a
-claim is cordoned, and the other nodes wait until its claim is released. So the agent of that node continues with the
-settings that it stored with the claim until it has released the claim, and takes no new claim.
+If the lock or the settings cannot be read, an agent whose node has no claim in the lock ends or waits. But a node with
+a claim is cordoned, and the other nodes wait for the release of this claim. So the agent of such a node works with the
+settings that were stored with the claim until it has released the claim. It takes no new claim.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SETTINGS_WITH_KEYS = (
     "annotate_nodes",
     "lock_annotation",
 )
-"""Settings whose values are keys of the Node or the DaemonSet, or contain such keys."""
+"""The settings that determine which keys the agent writes on the Node and the DaemonSet."""
 
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -190,7 +190,7 @@ class Start:
             return live
 
     async def review_rights(self) -> None:
-        """Reviews the agent's rights before the agent uses the first of them. Missing rights of the forecast are
+        """Reviews the agent's rights before the agent uses the first of them. Missing rights for the forecast are
         reported later, when the settings show whether the agent uses the forecast."""
         self.heartbeat.expect_within(120.0, "the agent asks which rights it has")
         await self.rights.review()
@@ -238,7 +238,7 @@ class Start:
         """Returns the settings that were stored with the claim. The agent uses them until it has released the claim."""
         instead = last_good.restore(
             claim.settings,
-            f"{why[:_LONGEST_PROBLEM]}: the node finishes its claim with older settings and takes no new claim",
+            f"{why[:_LONGEST_PROBLEM]}: the node uses older settings for its present claim and takes no new claim",
             flags=self.given.flags,
             environment=self.given.environment,
             name=self.config_map,
@@ -301,10 +301,10 @@ class Start:
         return replace(policy, settings_problem="; ".join(problems), are_settings_whole=False)
 
     def show_settings(self, live: LiveSettings, problems: tuple[str, ...] = ()) -> None:
-        """Sets the metric and the readiness probe's result by whether the agent uses its current settings and its own
-        lock.
+        """Shows in the metric and in the readiness probe whether the agent uses its current settings and the agents'
+        own lock.
 
-        An agent without its own lock or with older settings is not ready, so that a roll-out of the DaemonSet stops.
+        An agent with older settings, or perhaps with another lock, is not ready. So a roll-out of the DaemonSet stops.
         """
         missing = self.lock_problem or live.stands_in
         self.metrics.show_config(ok=not problems and not missing)

@@ -5,8 +5,8 @@ carries the lock, reviews its rights, and waits until it has read the ConfigMap'
 the host that permits one agent only, and runs its loop (observe, decide, apply). kopf starts after the first round of
 the loop, so that a node that has just rebooted comes back into service first.
 
-If lock or settings cannot be read, the agent of a node with a claim in the lock takes no new claim. It continues with
-the settings that were stored with the claim until it has released the claim.
+If lock or settings cannot be read, the agent of a node with a claim in the lock takes no new claim. Until that claim is
+released, the agent uses the settings that were stored with the claim.
 """
 
 from __future__ import annotations

@@ -191,8 +191,8 @@ class Metrics:
         self._begin_at_zero()
 
     def _begin_at_zero(self) -> None:
-        """Creates the series of the rare counters with the value 0. If a series began with its first event, Prometheus
-        would see no increase, and the process may end before the second event."""
+        """Creates the series of the rare counters with the value 0. Prometheus would not see the first event of a
+        series that begins with this event, and the process may end before the second event."""
         for answer in EvictAnswer:
             self.evictions.labels(self._node, answer.value)
         for outcome in (RebootOutcome.ACCEPTED, RebootOutcome.FAILED, RebootOutcome.UNCLEAR):
@@ -267,7 +267,7 @@ class Metrics:
 
     def show_self_test(self, test: SelfTest, *, besides: int | None = None) -> None:
         """Shows the number of problems that would prevent a reboot: the self-test's problems plus `besides`, the number
-        of problems that the agent found at its start. If `besides` is None, the number of the last call counts."""
+        of problems that the agent found at its start. If `besides` is None, uses the number of the last call."""
         self._problems_besides = self._problems_besides if besides is None else besides
         self._self_test_problems.labels(self._node).set(self._problems_besides + bool(test.obstacle))
         self._shutdown_unheard.labels(self._node).set(bool(test.warning))

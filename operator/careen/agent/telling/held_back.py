@@ -73,11 +73,11 @@ def due(
 
 
 def is_reported_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
-    """Whether the agent of another waiting node has sent this report within the last week. That is so if the same gate
-    refuses that node's reboot for the same cluster-wide reason, and began to refuse it much earlier.
+    """Whether the agent of another waiting node has sent this report within the last week. That agent has sent it if
+    the same gate refuses its node's reboot for the same cluster-wide reason, and began to refuse much earlier.
 
-    The report's Event prevents a second report for an hour only, and other nodes may begin to wait after that hour. A
-    node that is not ready does not count, because its agent may be dead and its recorded refusals may be old.
+    The report's Event prevents a second report only for an hour, and other nodes may begin to wait later. The function
+    ignores a node that is not ready, because its agent may be dead and its recorded refusals may be old.
     """
     ours = found.refusal
     return any(
@@ -90,8 +90,8 @@ def is_reported_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool
 
 
 def _oldest(refusals: Iterable[Refusal]) -> Refusal | None:
-    """Returns the refusal that has lasted longest, or None if there is none. Refusals that are part of a normal
-    roll-out, such as a closed maintenance window, do not count."""
+    """Returns the refusal that has lasted longest, or None if there is none. Ignores refusals that are part of a normal
+    roll-out, such as a closed maintenance window."""
     standing = [each for each in refusals if each.since is not None and each.code not in _EXPECTED]
     return min(standing, key=lambda each: (_begun(each), each.gate), default=None)
 
