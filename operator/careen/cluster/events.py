@@ -1,5 +1,5 @@
-"""Posts Kubernetes Events about the agent's Node, ConfigMap and DaemonSet. `careen.core` writes the texts. The agent's
-work does not wait for a post that fails."""
+"""Posts Kubernetes Events about the agent's Node, ConfigMap and DaemonSet. `careen.core` writes the texts. A post that
+fails does not delay the agent's work."""
 
 from __future__ import annotations
 

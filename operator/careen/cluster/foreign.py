@@ -1,9 +1,9 @@
 """Finds other reboot coordinators in the cluster: a coordinator with running pods, or the lock of a kured that was
 removed while a node held the lock.
 
-Any tenant who may create a DaemonSet can give it kured's image name or annotation. So such a DaemonSet counts only
-while it has pods. `kube-system/kured` is different, because only administrators can create it. Its pods count before
-they have started. A claim in its lock counts even without pods, because a node may be down under that claim.
+Any tenant who may create a DaemonSet can give it kured's image name or annotation. So careen ignores such a DaemonSet
+until it has pods. Only administrators can create `kube-system/kured`. So careen reports this DaemonSet before its pods
+have started, and also without pods if its lock contains a claim, because a node may be down under that claim.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHOWN_HOLDERS = 3
 
 async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[str, ...]:
     """Returns one sentence for each other reboot coordinator in the cluster. `namespace` and `name` are those of the
-    agents' own DaemonSet, which does not count.
+    agents' own DaemonSet, which is left out.
 
     Finds DaemonSets with pods whose image is named kured, and DaemonSets whose lock annotation contains a claim or a
     pause.
@@ -45,8 +45,8 @@ async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[s
             )
         elif held := _held((each.metadata.annotations or {}).get(LOCK_ANNOTATION)):
             found.append(
-                f"{daemonset} carries a lock of another reboot coordinator ({held}): wait until the reboot of that "
-                f"coordinator has ended, or remove the annotation {LOCK_ANNOTATION}"
+                f"{daemonset} carries a lock of another reboot coordinator ({held}): wait until that "
+                f"coordinator has finished its reboot, or remove the annotation {LOCK_ANNOTATION}"
             )
     return tuple(sorted(found))
 
@@ -79,8 +79,8 @@ async def pods_of(api: ClusterApi, *, namespace: str, name: str) -> Pods:
 
 
 def _pods(daemonset: objects.DaemonSet) -> int:
-    """Returns on how many nodes the DaemonSet has pods, including nodes that its selector no longer matches. A pod that
-    is not ready counts, because it may start at any moment."""
+    """Returns on how many nodes the DaemonSet has pods, including nodes that its selector no longer matches. Includes
+    pods that are not ready, because they may start at any moment."""
     return max(0, daemonset.status.current_number_scheduled) + max(0, daemonset.status.number_misscheduled)
 
 

@@ -116,7 +116,7 @@ async def places_of(
     api: ClusterApi, namespace: str, owner_uids: Collection[str], *, since: datetime
 ) -> dict[str, list[str]]:
     """Returns, for each controller's UID, the nodes of its pods that were created at or after `since`. A pod without a
-    node counts with an empty text. The list of a controller without such pods is empty.
+    node is listed as an empty text. A controller without such pods has an empty list.
 
     Reads page by page, because a namespace may have many pods.
     """

@@ -16,8 +16,8 @@ from scheduler_core.cache.events import Sync
 
 
 class Audience(Protocol):
-    """An object that is told of changes of the cache: right before and right after a watch event changes the cache, and
-    before a list replaces all objects of a kind."""
+    """An object whose methods the feed calls when the cache changes: before and after each watch event, and before a
+    list replaces all objects of a kind."""
 
     def before(self, kind: str, line: bytes) -> None:
         """Called before an event of a watch changes the cache."""
@@ -85,7 +85,7 @@ class ClusterFeed:
 
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
         """Implements `Sink.listed`: replaces all objects of a kind. While a thread adds one page to the cache, the next
-        page is requested, so that few pages are in memory at once."""
+        page is requested, so that few pages are in memory at the same time."""
         async with self.one_at_a_time:
             self._audience.before_list(kind)
             loop = asyncio.get_running_loop()
@@ -110,8 +110,7 @@ class ClusterFeed:
         self._has_news.set()
 
     def troubled(self, kind: str, error: ClusterError) -> None:
-        """Implements `Sink.troubled`: remembers the error because of which the reflector cannot watch this kind of
-        object."""
+        """Implements `Sink.troubled`: remembers the error that prevents the watch of this kind of object."""
         self.troubles[kind] = error
         self._has_news.set()
 

@@ -3,7 +3,7 @@ resourceVersion. Passes all objects and events to the sink.
 
 After any failure the sink still gets the state that a fresh list would show. After a broken watch, the next watch
 starts at the last resourceVersion, because the server repeats the missed events. The reflector lists again if the
-server no longer has these events (410), or if several watches in a row brought nothing useful. After each failure in a
+server no longer has these events (410), or if several watches in a row sent no usable line. After each failure in a
 row, the pause before the next request doubles, up to half a minute. Pauses have random jitter, so that clients do not
 return at the same moment.
 """

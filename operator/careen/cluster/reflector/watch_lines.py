@@ -16,7 +16,7 @@ _LONGEST_LINE: Final = 32 * 2**20
 
 
 class Said(StrEnum):
-    """What one line of a watch reports: a change of an object, a bookmark, that the resourceVersion is too old, or
+    """What one line of a watch reports: a change of an object, a bookmark, a resourceVersion that is too old, or
     another error."""
 
     CHANGE = "change"
@@ -59,7 +59,7 @@ _GONE: Final = 410
 
 async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[bytes, None]:
     """Yields the complete lines of a watch's response. Drops an incomplete line at the end, because the next watch
-    repeats its event. Raises UnreadableAnswer for a line that no API server sends."""
+    repeats its event. Raises UnreadableAnswer for a line that is too long to come from an API server."""
     rest: list[bytes] = []
     size = 0
     async for chunk in chunks:
@@ -104,7 +104,7 @@ def _error(status: _Object) -> WatchLine:
 
 def is_further(version: str, than: str) -> bool:
     """Whether the resourceVersion `version` is at least as new as `than`. If one of them is not a number, they cannot
-    be compared, and `version` counts as newer."""
+    be compared, and the result is True."""
     if not (version.isascii() and version.isdecimal() and than.isascii() and than.isdecimal()):
         return True
     return (len(version), version) >= (len(than), than)

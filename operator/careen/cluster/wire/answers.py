@@ -114,8 +114,8 @@ class _Success(msgspec.Struct, gc=False, frozen=True):
 
 
 def the_object(body: bytes, path: str, kind: type[T], what: str) -> T:
-    """Decodes the response `body` that contains the object at `path`. If `path` is that of a list, the body must
-    contain the object that was just created in the list. Raises `UnreadableAnswer` for another object."""
+    """Decodes the response `body`, which must contain the object at `path`. If `path` names a list, the request created
+    an object in this list, and `body` must contain that object. Raises `UnreadableAnswer` for another object."""
     asked, head = asked_for(path), decoded(body, _Object, what)
     _same_kind(head, asked.kind, asked, what)
     _same_object(head.metadata, asked, what)

@@ -233,8 +233,8 @@ def _refuse(self: object, *_: object, **__: object) -> NoReturn:
 
 @contextmanager
 def _standing_in(*names: str) -> Iterator[None]:
-    """Returns a context in which imports of these modules get empty substitutes, unless the modules are already loaded.
-    Imports after the context get the real modules."""
+    """Returns a context in which imports of these modules get empty substitutes. A module that is already loaded is not
+    replaced. Imports after the context get the real modules."""
     with _bound({name: _StandIn(name) for name in names}):
         yield
 
@@ -260,8 +260,8 @@ def _no_web_server(aiohttp: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def _no_system_certificates() -> Iterator[None]:
-    """Returns a context in which a default TLS context that this thread creates trusts no certificate. A connection
-    with such a TLS context fails; it is not made without a check of the server's certificate."""
+    """Returns a context in which the default TLS contexts that this thread creates trust no certificate. A connection
+    with such a TLS context fails; it never skips the check of the server's certificate."""
     ours, real = threading.get_ident(), ssl.create_default_context
 
     def create(*arguments: Any, **named: Any) -> ssl.SSLContext:

@@ -3,8 +3,8 @@ rejected, or still unclear.
 
 A guarded write carries the resourceVersion that was read. If its response is lost, the server may still apply the
 write, so the object is read again. If the object does not contain the change, the write is sent once more *with the
-resourceVersion just read*. The second write changes the object too, so whichever of the two writes the server applies
-first, the other gets a conflict.
+resourceVersion just read*. Both writes change the object. So after the server has applied one of them, the other one
+gets a conflict.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Stale(Value):
 
 
 class Rejected(Value):
-    """The server rejected the write for another reason (a right, admission, validation). Nothing was written; a person
-    must act."""
+    """The server rejected the write for a reason other than a conflict (a right, admission, validation). Nothing was
+    written; a person must act."""
 
     why: str
 
@@ -58,12 +58,12 @@ async def write_guarded(
     read: Callable[[], Awaitable[tuple[str, T]]],
     stands: Callable[[T], bool],
 ) -> Written[T]:
-    """Writes with the resourceVersion `version`. After a lost response it reads the object until the outcome is known,
-    a few times at most.
+    """Writes with the resourceVersion `version`. After a lost response, reads the object until the outcome is known, a
+    few times at most.
 
     `write(version)` sends the change, `read()` returns the current resourceVersion and object, and `stands(object)`
-    returns whether the object contains the change. After a lost response, a conflict may be caused by the first write
-    itself, so in that case the object shows the outcome.
+    returns whether the object contains the change. If the response to the first write was lost, the first write itself
+    may cause a conflict of the second write. After such a conflict the function reads the object to find the outcome.
     """
     lost_before = False
     for _ in range(_ATTEMPTS):
