@@ -69,7 +69,7 @@ async def run_on_host(
 ) -> Outcome:
     """Runs `argv` until it ends or until the deadline. Every failure of the command is an outcome, not an exception.
 
-    Cancellation kills the command, except with `outlives_us`, because the agent must not interrupt a requested reboot.
+    If the caller is cancelled, the command is killed. With `outlives_us` it continues, as a requested reboot must.
     """
     full = [*NSENTER, *argv] if how is HostExec.NSENTER else list(argv)
     try:

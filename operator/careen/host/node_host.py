@@ -57,8 +57,8 @@ class LocalHost:
     reboot_seconds: float
     test_seconds: float = TEST_SECONDS
     soft_reboots: boot_id.SoftReboots | None = None
-    """Counts the host's soft reboots, so that the boot id from `read_boot_id` contains their number. None if soft
-    reboots do not count."""
+    """Counts the host's soft reboots, so that the boot id from `read_boot_id` contains their number. None without
+    --reboot-proof=soft-reboots."""
     proc: Path = Path("/proc")
 
     async def read_need(self) -> Need:
@@ -67,7 +67,7 @@ class LocalHost:
         return await self.need.look()
 
     def read_boot_id(self) -> str | Unknown:
-        """Returns the boot id from the configured file. If soft reboots count, adds their number."""
+        """Returns the boot id from the configured file, with the number of soft reboots if `soft_reboots` is set."""
         found = boot_id.read_boot_id(self.boot_id_file)
         return found if self.soft_reboots is None else self.soft_reboots.added_to(found)
 

@@ -84,8 +84,8 @@ def _look_for(root: Path, path: str) -> Need:
 
 
 def _absent(root: Path, path: str) -> Need:
-    """Returns "no" only if the sentinel file's folder is readable, because a missing mount looks like a missing
-    file."""
+    """Returns the answer "no" if the folder of the missing sentinel file is readable, and otherwise unknown, because a
+    missing mount looks like a missing file."""
     folder = under_root(root, path).parent
     try:
         listing = folder.stat()
@@ -130,7 +130,7 @@ class FileLook:
     """Reads files of a host whose file system may hang (NFS), with at most one read at a time.
 
     If a read passes its deadline, the need is unknown, and no new read begins until that read ends. Each read has its
-    own daemon thread, which does not keep the process from ending.
+    own daemon thread, so the process can end while a read hangs.
     """
 
     def __init__(self, look: Callable[[], Need], what: str, *, deadline_seconds: float) -> None:

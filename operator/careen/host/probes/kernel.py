@@ -1,6 +1,6 @@
 """The probe `kernel`: yes if a newer kernel of the running kernel's kind is installed.
 
-A kernel counts as installed if it can be booted: `/boot/vmlinuz-RELEASE` exists, or `vmlinuz` beside its modules. Two
+For this probe a kernel is installed if `/boot/vmlinuz-RELEASE` exists, or `vmlinuz` in the folder of its modules. Two
 kernels are of one kind if their releases contain the same words in the same order. So an `-rt` kernel does not replace
 a `-generic` one.
 """

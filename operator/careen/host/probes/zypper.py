@@ -14,8 +14,8 @@ _REBOOT_NEEDED = 102  # ZYPPER_EXIT_INF_REBOOT_NEEDED, zypper(8)
 
 
 def judge(outcome: Outcome) -> Need:
-    """Returns the answer yes or no by zypper's exit code alone, because zypper has one code for each answer and other
-    codes for failures; unknown for any other code."""
+    """Returns the answer that zypper's exit code means: yes or no, and unknown for every other code. Does not read the
+    output, because zypper has different codes for its answers and its failures."""
     match outcome:
         case Exited(code=code) if code == _REBOOT_NEEDED:
             return yes(f"`{_COMMAND}` exited with {code}: a core library or service was updated")
