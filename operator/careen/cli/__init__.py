@@ -33,7 +33,7 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "status",
         "careen.cli.status",
         "status",
-        "Show each node's phase, why and since when the node is in that phase, and which nodes hold the lock.",
+        "Show each node's phase, why and since when the node is in that phase, and which nodes hold a claim.",
     ),
     CommandEntry(
         "why",

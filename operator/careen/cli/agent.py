@@ -46,7 +46,7 @@ def agent(**values: Any) -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Ends the process at once. A normal exit would wait until the deadline of each thread that waits for a server."""
+    """Ends the process immediately. A normal exit would wait for each thread that waits for a server."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

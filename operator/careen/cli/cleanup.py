@@ -55,11 +55,11 @@ from scheduler_core.values import Value
     metavar="KEY",
     help="Also remove labels, annotations and PreferNoSchedule taints with the key KEY; may be given several times.",
 )
-@click.option("--even-rebooting", is_flag=True, help="Go on even if a node is in the middle of a reboot.")
+@click.option("--even-rebooting", is_flag=True, help="Continue even if a node is in the middle of a reboot.")
 @click.option(
     "--even-with-agents",
     is_flag=True,
-    help="Go on even if agents run. These agents will write their marks on their Nodes again.",
+    help="Continue even if agents run. These agents will write their marks on their Nodes again.",
 )
 @output_option
 @cluster_command

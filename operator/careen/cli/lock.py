@@ -145,8 +145,8 @@ def _paused_already(old_reason: str, given: str) -> str:
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:
-    """Calls `change` with the lock's content and writes the content that `change` returns. If `change` returns None, it
-    has already printed why; then nothing is written, and the result is False."""
+    """Calls `change` with the lock's content, writes the content that `change` returns, and returns True. If nothing
+    needs to be written, `change` prints why and returns None, and this function returns False."""
     for _ in range(TRIES):
         reading = await read_lock(cluster)
         wanted = change(_understood(cluster, reading))

@@ -28,7 +28,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
             "the lock.",
         ),
         click.option(
-            "--no-wait", is_flag=True, help="Return at once; by default the command waits until the node is drained."
+            "--no-wait", is_flag=True, help="Return immediately; by default the command waits until the drain ends."
         ),
         click.option("--now", "is_now", is_flag=True, help="Drain even outside the maintenance window."),
         click.option(
@@ -61,8 +61,8 @@ async def drain(cluster: Cluster, *, node: str, **given: Any) -> None:
 async def maintenance(cluster: Cluster, *, node: str, **given: Any) -> None:
     """Drain NODE and keep it cordoned for work by hand, until --end or the time of --until.
 
-    The node holds a claim during this time, so it counts like a node that reboots. You may reboot the machine by hand:
-    the node stays in maintenance, and its agent verifies the new boot after --end."""
+    The node holds a claim during this time, so concurrency and budgets count it like a node that reboots. You may
+    reboot the machine by hand: the node stays in maintenance, and its agent verifies the new boot after --end."""
     if not given["end"] and not given["reason"].strip():
         raise click.UsageError("give a --reason: people whose nodes wait see this reason in `careen why`")
     await _keep(cluster, node, Wish.MAINTENANCE, **given)

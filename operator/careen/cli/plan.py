@@ -240,7 +240,7 @@ def plan(connection: Connection, *, output: str, **given: Any) -> None:
     """Simulate the whole roll-out: which node reboots when, which pods move, what is at risk, and whether it fits the
     maintenance window. It changes nothing.
 
-    Each drain is simulated on the cluster as the earlier drains leave it. Exit code 0: all nodes reboot in the same
+    Each drain is simulated on the cluster that the earlier drains left. Exit code 0: all nodes reboot in the same
     maintenance window, and every pod finds room. 3: at least one node does not reboot in that window, or a pod finds no
     room; the plan names it. 1: the plan could not be made, or --report could not be written.
     """

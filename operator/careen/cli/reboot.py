@@ -27,7 +27,7 @@ from careen.report.fleet_report import phase_of
     "--now", "is_now", is_flag=True, help="Ignore the maintenance windows and the minimum interval between reboots."
 )
 @click.option(
-    "--no-wait", is_flag=True, help="Return at once; by default the command waits until the node has rebooted."
+    "--no-wait", is_flag=True, help="Return immediately; by default the command waits until the node has rebooted."
 )
 @click.option(
     "--end",

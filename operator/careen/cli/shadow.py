@@ -123,12 +123,12 @@ def shadow(
     metrics_port: int | None,
     output: str,
 ) -> None:
-    """Compare each binding of kube-scheduler with what scheduler_core would have said a moment before, and show how
-    often the two agree. The command lists and watches; it changes nothing.
+    """Compare the node of each pod that kube-scheduler binds with the node that scheduler_core would have chosen at
+    that time, and show how often the two agree. The command lists and watches; it changes nothing.
 
-    Without --once, --for or --bindings it runs until it is interrupted, and then prints the table. Exit code 0: they
-    agree. 3: they agree so rarely that the scheduler probably has another configuration than careen was given. 4: no
-    bound pod could be compared."""
+    Without --once, --for or --bindings the command runs until it is interrupted, and then prints the table. Exit code
+    0: kube-scheduler and scheduler_core agree. 3: they agree so rarely that the scheduler probably has another
+    configuration than careen was given. 4: no bound pod could be compared."""
     options = Options(
         seconds=seconds or (_ONCE_SECONDS if once and bindings is None else None),
         bindings=bindings,

@@ -1,5 +1,5 @@
 """`careen status`: shows every node's phase, since when the node has been in that phase, the reason, and the node's
-place in the line of nodes that wait for the lock. Also shows which nodes hold the lock, and which node is next."""
+place in the line of nodes that wait for the lock. Also shows which nodes hold a claim, and which node is next."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 @output_option
 @cluster_command
 async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
-    """Show every node's phase, since when, its place in line and the reason; who holds the lock, and who is next. If no
-    node can start, the first lines say why."""
+    """Show every node's phase, since when, its place in line and the reason. Also show which nodes hold a claim and
+    which node is next. If no node can start, the first lines say why."""
     # Reads the lock first: a claim released between the two reads is then shown with a node that still has it.
     lock = await look_at_lock(cluster)
     nodes = await list_nodes(cluster.api)

@@ -83,8 +83,8 @@ def _marks(cleanup: Cleanup, column: tuple[str, Any], width: int | None) -> str:
 
 
 def _warnings(cleanup: Cleanup, width: int | None) -> list[str]:
-    """Returns a warning for each rebooting node, because of which `careen cleanup --yes` would refuse to change
-    anything. Only a dry run shows these warnings."""
+    """Returns a warning for each rebooting node, because `careen cleanup --yes` changes nothing while a node reboots.
+    Only a dry run shows these warnings."""
     if cleanup.is_applied or cleanup.refused:
         return []
     busy = [each for each in cleanup.nodes if each.rebooting]

@@ -104,8 +104,8 @@ def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: L
 
 
 def _waiting_for_holders(waiters: str, nodes: Sequence[NodeView], lock: LockContent) -> Headline | None:
-    """Returns the headline for a lock with as many claims as it may hold. Returns None otherwise, and if the node of
-    some claim does not exist, because the report about the lock describes such claims."""
+    """Returns the headline if all claims of the lock are taken. Returns None if a claim is free. Also returns None if
+    the Node of a claim does not exist, because the report about the lock describes such a claim."""
     holders = [node for node in nodes if node.name in lock.holders]
     if not holders or len(lock.holders) < max(lock.max_owners, 1) or len(holders) < len(lock.holders):
         return None
@@ -136,10 +136,10 @@ def _said(node: NodeView) -> str:
 def _by_their_refusals(
     waiting: Sequence[NodeView], now: datetime, policy: Policy | None, *, is_free: bool
 ) -> Headline | None:
-    """Returns the headline if gates refuse the reboots of all waiting nodes.
+    """Returns the headline if gates refuse the reboots of all waiting nodes; otherwise None.
 
-    If the lock has no claim, one waiting node whose reboot a costly gate refuses is enough. Only the agents of the
-    first nodes in line ask costly gates, and the other nodes wait for these nodes.
+    If no node holds a claim, it is enough that a costly gate refuses one node. Only the agents of the first nodes in
+    line ask costly gates, and the other waiting nodes wait for these agents.
     """
     everybody = {node.name: _refusals_now(node, now) for node in waiting}
     refused = {name: refusals for name, refusals in everybody.items() if refusals}
@@ -153,7 +153,7 @@ def _by_their_refusals(
     )
     reasons = [_reason(code, by_code[code], waiting, now, policy) for code in list(by_code)[:_SHOWN_CODES]]
     left_out = len(by_code) - _SHOWN_CODES
-    more = f"; this line leaves out {count_of(left_out, 'more reason')}" if left_out > 0 else ""
+    more = f"; and {count_of(left_out, 'more reason')}" if left_out > 0 else ""
     ways = [way for code in list(by_code)[:_SHOWN_CODES] for way in _ways_out(code, by_code[code])]
     verdict = (
         f"No reboot has started so far, and the gates have not checked {listed(left)} yet"

@@ -68,8 +68,8 @@ class StrayClaim(Value, kw_only=True):
         )
         return (
             f"a claim is held by {self.node}, but {what}. careen frees the claim when this state has lasted longer "
-            f"than the reboot deadline. `careen lock release {self.node}` frees the claim at once: run it only if you "
-            "know that the host is down or idle."
+            f"than the reboot deadline. `careen lock release {self.node}` frees the claim immediately: run it only if "
+            "you know that the host is down or idle."
         )
 
 
@@ -121,7 +121,7 @@ def _row(entry: Entry, node: NodeView | None, now: datetime) -> list[str]:
 
 def _phase(entry: Entry, node: NodeView | None) -> str:
     if entry.unread:
-        return "the claim is unreadable, but counts"
+        return "the claim is unreadable, but treated as held"
     if node is None:
         return "there is no such Node"
     if entry.uid and entry.uid != node.uid:

@@ -262,8 +262,8 @@ def risks(plan: Plan) -> list[Risk]:
 
 
 def comparison(plan: Plan) -> list[tuple[Order, Timeline]]:
-    """A pair per order of the nodes: the order and its timeline. The plan's own order is first, then the same roll-out
-    in the other orders."""
+    """One pair for each order of the nodes: the order and its timeline. The plan's own order is first, then the same
+    roll-out in the other orders."""
     return [(plan.line, plan.timeline), *plan.others.items()]
 
 

@@ -144,7 +144,7 @@ def test_lock_show_prints_an_unreadable_claim_and_lock_release_removes_it(desk: 
     desk.lock('{"nodeID":"n3","maxOwners":2,"locks":[{"nodeID":"n3","id":"c3"},{"nodeID":7}]}')
     shown = desk.ok("lock", "show")
     assert "unreadable entry 1" in shown
-    assert "the claim is unreadable, but counts" in shown
+    assert "the claim is unreadable, but treated as held" in shown
     desk.ok("lock", "release", "unreadable entry 1")
     assert desk.lock_content().holders == ("n3",)
 

@@ -58,7 +58,7 @@ def test_the_headline_shows_three_reasons_and_counts_the_remaining_reasons() -> 
     )
     assert found is not None
     assert found.why.count(" (the gate ") == 3
-    assert found.why.endswith("; this line leaves out 2 more reasons")
+    assert found.why.endswith("; and 2 more reasons")
 
 
 def test_the_headline_ignores_an_unreadable_annotation_with_refusals() -> None:

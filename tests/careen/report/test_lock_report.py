@@ -116,7 +116,7 @@ def test_a_claim_of_a_missing_node_is_shown_with_the_remedy() -> None:
         "lasted longer than the reboot deadline. " in text
     )
     assert (
-        "`careen lock release n3` frees the claim at once: run it only if you know that the host is down or idle."
+        "`careen lock release n3` frees the claim immediately: run it only if you know that the host is down or idle."
         in text
     )
 

@@ -16,11 +16,11 @@ is slow, so they are repeated here; a test checks that both are equal."""
 
 
 async def find(api: ClusterApi, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:
-    """Returns the namespace and the name of the DaemonSet that carries the lock. A namespace or name that the caller
-    gives is not changed.
+    """Returns the namespace and the name of the DaemonSet that carries the lock. Keeps a namespace or name that the
+    caller gives.
 
-    Tries careen's default DaemonSet, then kured's. If neither exists or may be read, returns careen's. Raises
-    `ClusterError` if the server does not answer.
+    Tries careen's default DaemonSet, then kured's. Skips a DaemonSet that does not exist or that the caller may not
+    read; if both are skipped, returns careen's. Raises `ClusterError` if the server does not answer.
     """
     places = dict.fromkeys((namespace or space, name or own) for space, own in (OURS, KUREDS))
     first = next(iter(places))

@@ -75,7 +75,7 @@ def _with_day(at: datetime, zone: tzinfo) -> str:
 
 
 def _round_after(at: datetime, step: timedelta, zone: tzinfo) -> datetime:
-    """Returns the first time, not before `at`, whose distance from the zone's midnight is a multiple of `step`."""
+    """Returns the first time at or after `at` that is a multiple of `step` after midnight in the zone."""
     local = at.astimezone(zone)
     midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
     missing = (local - midnight) % step

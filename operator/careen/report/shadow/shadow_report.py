@@ -60,7 +60,7 @@ def _headline(tally: RunCounts, followed: Followed) -> str:
     if not tally.compared:
         return f"{seen}; no bound pod could be compared{_besides(unsaid)}."
     share = f"{100 * (tally.agreement or 0.0):.1f} %"
-    sets = f", and its expected sets have {tally.mean_set:.1f} nodes on average" if tally.mean_set else ""
+    sets = f", and expects {tally.mean_set:.1f} possible nodes per pod on average" if tally.mean_set else ""
     result = (
         f"{seen}: scheduler_core agrees with the scheduler on {agreed} of {count_of(tally.compared, 'pod')} "
         f"({share}){sets}"
@@ -86,8 +86,8 @@ def _rows(tally: RunCounts) -> list[list[str]]:
 
 
 def nodes_said(each: Compared) -> str:
-    """Returns the names of the nodes that scheduler_core expected, the most likely first. Leaves out the last of many
-    names."""
+    """Returns the names of the nodes that scheduler_core expected, the most likely first. Shows only the first few of
+    many names."""
     if not each.said:
         return "none"
     return first_few([name for name, _ in each.said], _SHOWN_NODES)

@@ -36,7 +36,7 @@ def test_the_first_sentence_says_how_often_careen_shadow_and_kube_scheduler_agre
     text = shadow_text(many(19, 1), FOLLOWED, last=10)
     assert text.startswith(
         "20 nodes and 300 pods were followed for 61 s (1234 events): scheduler_core agrees with the "
-        "scheduler on 19 of 20 pods (95.0 %), and its expected sets have 4.0 nodes on average."
+        "scheduler on 19 of 20 pods (95.0 %), and expects 4.0 possible nodes per pod on average."
     )
     assert "Note: a note." in text
     assert "n1, n2, n3 and 1 more" in text
