@@ -22,8 +22,8 @@ _MOST_MEBIBYTES = 64
 
 
 class Alertmanager:
-    """A client of one Alertmanager. If there are several in a cluster, one is enough, because each has all alerts and
-    silences."""
+    """A client of one Alertmanager. If a cluster has several, a client of one of them is enough, because each has all
+    alerts and silences."""
 
     def __init__(self, url: str, *, timeout_seconds: float, access: Access | None = None) -> None:
         self._url = url.rstrip("/")
@@ -63,7 +63,7 @@ class Several:
         self._sources = tuple(sources)
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Queries all sources at once. If two sources have the same alert, it is returned twice."""
+        """Queries all sources at the same time. If two sources have the same alert, it is returned twice."""
         answers = await asyncio.gather(*(source.active_alerts() for source in self._sources))
         for answer in answers:
             if isinstance(answer, Unknown):

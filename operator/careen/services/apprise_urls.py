@@ -70,7 +70,7 @@ def is_scheme(scheme: str) -> bool:
 
 
 def is_form_of(scheme: str, text: str) -> bool:
-    """Whether the URL has apprise's form rather than shoutrrr's. For services that both programs support."""
+    """Whether the URL has apprise's form, not shoutrrr's. `scheme` is that of a service that both programs support."""
     form = _FORMS.get(scheme)
     return form is not None and re.match(form, text.partition("://")[2]) is not None
 

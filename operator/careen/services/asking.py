@@ -53,7 +53,7 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
     """Calls `question` once in a thread and returns its result. If it raises or takes too long, returns unknown with
     the reason.
 
-    The client applies `timeout_seconds` to each read from the network, so the whole query may take twice that. The
+    The client applies `timeout_seconds` to each read from the network, so the whole query may take twice as long. The
     reason names `server` and shows `url` without its login.
     """
     shown = f"{server} at {without_login(url)}"
@@ -136,7 +136,7 @@ def without_login(url: str) -> str:
 
 
 def secret_in(file: str) -> str:
-    """Returns the file's only line. Raises `CannotAsk`; no message contains the file's content."""
+    """Returns the file's only line. Raises `CannotAsk` with a message that does not contain the file's content."""
     try:
         text = Path(file).read_text(encoding="utf-8").strip()
     except OSError as error:

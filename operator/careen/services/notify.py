@@ -29,8 +29,8 @@ class Delivery(Value, kw_only=True):
 
 
 async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
-    """Sends the message to all targets at once. Returns one outcome per target, in their order. A failure does not
-    raise, but is an outcome."""
+    """Sends the message to all targets at the same time. Returns one outcome per target, in their order. A failure is
+    an outcome too, not an exception."""
     wanted = [target for target in targets if target.way is not DeliveryMethod.LOG]
     if not wanted:
         return ()

@@ -1,8 +1,8 @@
 """The process that sends one message to people: `python -m careen.services.notify_child`. It reads the request from its
 standard input, and prints one line for each target.
 
-Only this module imports apprise. The process ends itself after its deadline, because nobody else ends it if the agent
-stops while the message is being sent.
+Only this module imports apprise. The process ends itself after its deadline, because no other process ends it if the
+agent stops while the message is being sent.
 """
 
 from __future__ import annotations

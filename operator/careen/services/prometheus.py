@@ -54,8 +54,8 @@ class Prometheus:
         """Returns the samples of an instant query, each with its age.
 
         The response contains the time of the query, not the time of the sample. So this method also queries
-        `timestamp(query)`, which returns the time of a series' last sample, but not for an expression. For expressions,
-        `lookback_delta` limits the age of the samples that the server uses. Servers without that parameter ignore it.
+        `timestamp(query)`, which gives the time of the last sample if the query is a single series. If the query is an
+        expression, `lookback_delta` limits the age of the samples. Servers without that parameter ignore it.
         """
         return await self._asked(lambda: self._samples(query, fresh_seconds))
 
@@ -117,7 +117,7 @@ class Prometheus:
         return rows
 
     def _credentials(self) -> tuple[dict[str, str] | None, tuple[str, str] | None]:
-        """Returns the header with the token, or the user name and password. Returns neither without credentials."""
+        """Returns the header with the token, or the user name and password. Without credentials, both are None."""
         access = self._access
         if access.token_file:
             return {"Authorization": f"Bearer {secret_in(access.token_file)}"}, None
@@ -141,7 +141,7 @@ def _alert(row: Mapping[str, Any]) -> Alert:
 
 def _reading(row: Mapping[str, Any]) -> tuple[dict[str, str], float, float]:
     """Returns the labels, the time and the value of a row. Raises an error if the row is invalid, because the whole
-    response then counts as unknown."""
+    response is then treated as unknown."""
     at, value = row["value"]
     return {str(key): str(text) for key, text in row["metric"].items()}, float(at), float(value)
 
