@@ -51,10 +51,10 @@ _REPEAT = re.compile(r"\{\d+(,\d*)?\}")
 
 
 class _Translation:
-    """Translates an expression in one pass from left to right, and writes the flags at each piece.
+    """Translates an expression in one pass from left to right, and writes before each piece the flags that apply to it.
 
-    In Go a flag holds from its position to the end of its group, even across a `|`. Python's flags cannot begin in the
-    middle of a group.
+    In Go a flag applies from its position to the end of its group, even across a `|`. Python's flags cannot begin in
+    the middle of a group.
     """
 
     def __init__(self, text: str) -> None:

@@ -1,7 +1,7 @@
 """The settings in force. A changed ConfigMap takes effect as a whole or not at all.
 
-After a bad edit the old settings stay in force, and the agent reports the problem. They also stay in force if the
-ConfigMap is deleted, as `kubectl replace --force` does for a moment. Otherwise the gates that they configure would no
+After a bad edit the old settings stay in force, and the agent reports the problem. They also stay in force after the
+ConfigMap is deleted, as `kubectl replace --force` does for a moment: without these settings, configured gates would no
 longer refuse reboots. Settings that cannot change while the agent runs take effect when it starts again.
 """
 
@@ -131,8 +131,8 @@ class LiveSettings:
         return ()
 
     def _missed(self) -> tuple[str, ...]:
-        """Returns a problem for a ConfigMap that does not exist: it was deleted. Returns none if the agent has never
-        seen the ConfigMap."""
+        """Returns the problem that the ConfigMap was deleted. Returns none if the agent has never seen the
+        ConfigMap."""
         if self._seen is None and self._instead is None:
             return ()
         problem = (

@@ -1,4 +1,4 @@
-"""Builds the `Policy` of `careen.core`, by which it decides, from the settings."""
+"""Builds the `Policy`, which `careen.core` obeys in its decisions, from the settings."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 In kured the environment overrides flags. Here the flag overrides the environment, and the agent says so at its start if
 both are given and differ. The agent rejects unknown, unreadable and contradictory settings, because a typing error
-could otherwise switch off a gate that should refuse reboots. It reports all of them at once, with setting, source and
-remedy.
+could otherwise switch off a gate that should refuse reboots. It reports all problems together, each with setting,
+source and remedy.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ _LINKED_ADDRESS = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
 
 
 def is_service_link(name: str, value: str) -> bool:
-    """Whether Kubernetes set this variable for a Service, so that it is not a setting."""
+    """Whether Kubernetes set this variable for a Service. Such a variable is not a setting."""
     if name.endswith("_PORT") and _LINKED_ADDRESS.fullmatch(value):
         return True
     return _LINK_BY_NAME.fullmatch(name) is not None

@@ -39,7 +39,7 @@ class Setting(Value, kw_only=True):
     is_kureds: bool
     """Whether this setting is one of kured's 43 settings. The agent also reads such a setting from KURED_<NAME>."""
     is_live: bool
-    """Whether a change in the ConfigMap takes effect at once. Other settings need a restart of the agent."""
+    """Whether a change in the ConfigMap takes effect immediately. Other settings need a restart of the agent."""
     bootstrap: bool
     """Whether the agent needs the setting to find and read the ConfigMap. The ConfigMap cannot set such a setting."""
 
@@ -125,9 +125,9 @@ class Settings:
     reboot_packages: GoRegexp | None = _ours(
         None,
         kinds.REGEXP,
-        "Regular expression for package names. The sentinel counts only if the list reboot-required.pkgs beside the "
-        "sentinel (Debian, Ubuntu) has a matching package; empty: the sentinel always counts. Without the list it is "
-        "unknown whether the host needs a reboot.",
+        "Regular expression for package names. A sentinel file requests a reboot only if the list "
+        "reboot-required.pkgs beside the file (Debian, Ubuntu) has a matching package; empty: every sentinel file "
+        "requests a reboot. Without the list it is unknown whether the host needs a reboot.",
         live=False,
     )
     reboot_max_uptime: float = _ours(
@@ -194,7 +194,7 @@ class Settings:
         live=False,
     )
     reboot_timeout: float = _ours(
-        60.0, kinds.DEADLINE, "How long the reboot command may run before its outcome counts as unclear.", live=False
+        60.0, kinds.DEADLINE, "How long the reboot command may run before its outcome is unknown.", live=False
     )
     reboot_proof: str = _ours(
         "boot-id",
@@ -226,15 +226,15 @@ class Settings:
     concurrency: int = _kured(
         1,
         kinds.AT_ONCE,
-        "How many nodes may be down at once because of careen. Nodes that are down for other reasons count too.",
+        "How many nodes may be down at the same time. Nodes that are down for other reasons than careen count too.",
     )
     order: str = _ours(
         "oldest",
         kinds.word("oldest", "zone", "fewest-moves"),
-        "Order of the nodes. oldest: first the node that has needed a reboot for longest; among nodes that have "
-        "needed a reboot since the same hour, first the node whose drain makes the fewest pods move twice. The nodes "
-        "of a zone in which reboots have begun come before other zones. zone: careen never works in two zones at "
-        "once. fewest-moves: first the node with the fewest pods to evict; each node counts its own pods.",
+        "Order of the nodes. oldest: the node that has needed a reboot for longest goes first; among needs of the "
+        "same hour, the node whose drain makes the fewest pods move twice. A zone in which reboots have begun goes "
+        "before other zones. zone: careen never works in two zones at the same time. fewest-moves: the node that "
+        "has the fewest pods to evict goes first; each node counts its own pods.",
     )
     budget: tuple[Budget, ...] = _ours(
         (),
@@ -247,7 +247,7 @@ class Settings:
         True,
         kinds.SWITCH,
         "Whether a node counts as down if another client cordoned it. With --concurrency=1 such a node stops "
-        "the roll-out; false: only nodes that are not ready count.",
+        "the roll-out; false: only nodes that are not ready are counted.",
     )
     reboot_cordoned: bool = _ours(
         True,
@@ -318,7 +318,7 @@ class Settings:
     drain_parallel: int = _ours(
         1,
         kinds.whole_number(1, 100),
-        "How many evictions may be in progress at once. The forecast assumes the order that 1 gives.",
+        "How many evictions may be in progress at once. The forecast assumes that pods are evicted one by one.",
     )
     skip_wait_for_delete_timeout: int = _kured(
         0,
@@ -452,8 +452,8 @@ class Settings:
         (),
         list_kinds.HEALTH_QUERIES,
         "Queries for --prometheus-url, a list of mappings: name; query (PromQL; $NODE is the node's name); "
-        'holds (the condition for each sample: "== 0", "< 0.9"); fresh (the oldest sample that counts, '
-        "default 5m); labels (matchers; other samples do not count). An error, no sample or an old sample "
+        'holds (the condition for each sample: "== 0", "< 0.9"); fresh (the greatest age of a sample, '
+        "default 5m); labels (matchers; samples that do not match are ignored). An error, no sample or an old sample "
         "also forbids the reboot.",
     )
     alert_filter_regexp: GoRegexp | None = _kured(
@@ -481,7 +481,7 @@ class Settings:
         3600.0, kinds.DURATION, "How long the forecast may refuse a reboot before the agent posts a warning."
     )
     forecast_timeout: float = _ours(
-        60.0, kinds.DEADLINE, "How long the simulation may take before the forecast counts as unknown."
+        60.0, kinds.DEADLINE, "How long the simulation may take before the forecast is unknown."
     )
     forecast_memory: int = _ours(
         512 * 2**20, kinds.MEMORY, "Memory limit of the simulation's process; the container's limit must allow for it."
@@ -558,7 +558,7 @@ class Settings:
         86400.0,
         kinds.DURATION,
         "How long a gate may hold a node back before people get a message, which is repeated after a week; 0:"
-        " never. Closed windows and waiting in line do not count.",
+        " never. Closed windows and waiting in line are ignored.",
     )
     cluster_name: str = _ours("", kinds.TEXT, "The text that replaces {cluster} in message templates.")
     metrics_host: str = _kured(

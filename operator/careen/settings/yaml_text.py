@@ -97,7 +97,7 @@ def _load(text: str, keep: Callable[[yaml.SafeLoader, yaml.Node], None]) -> Any:
 
 
 def _refuse_depth(loader: yaml.SafeLoader) -> None:
-    """Refuses deeply nested text. Uses only PyYAML's parser, because the later steps recurse and would fail."""
+    """Refuses deeply nested text. Uses only PyYAML's parser: its later steps are recursive and would fail."""
     depth = 0
     while loader.check_event():
         event = loader.get_event()  # type: ignore[no-untyped-call]

@@ -21,7 +21,10 @@ def contradictions(settings: Settings) -> list[str]:
         )
     found += probing.contradictions(settings)
     if not settings.boot_id_file:
-        found.append("--boot-id-file is empty: the agent could not find out whether the host rebooted")
+        found.append(
+            "--boot-id-file is empty, so the agent could not find out whether the host rebooted: name the file, or "
+            "leave the setting out"
+        )
     if settings.alert_filter_match_only and settings.alert_filter_regexp is None:
         found.append(
             "--alert-filter-match-only needs --alert-filter-regexp: without it no alert could ever forbid a reboot"

@@ -28,8 +28,8 @@ def _without_a_source(settings: Settings) -> list[str]:
     has_sentinel = settings.reboot_sentinel or settings.reboot_sentinel_command
     if SENTINEL in settings.reboot_probes and not has_sentinel:
         problem = (
-            "neither --reboot-sentinel nor --reboot-sentinel-command is given: the agent could not find out when a "
-            "reboot is needed"
+            "neither --reboot-sentinel nor --reboot-sentinel-command is given, so the agent could not find out when a "
+            "reboot is needed: give one of them"
         )
         return [problem]
     return []

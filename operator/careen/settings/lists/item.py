@@ -9,7 +9,7 @@ class ListElement(str):
     """JSON in which every value is a text, a list or a mapping. So `22:00` and `2026-12-24` stay texts, while YAML
     would make a number and a date of them.
 
-    `lines` has the line of each field. The empty name has the line of the element itself.
+    `lines` maps the name of each field to its line, and the empty name to the line of the element itself.
     """
 
     __slots__ = ("lines",)
