@@ -37,7 +37,7 @@ def test_an_empty_lock_of_careen_or_kured_has_no_holders(text: str | None) -> No
     assert lock.free_slots(understood(text), 1) == 1
 
 
-def test_kureds_lock_for_one_node_is_read_as_one_claim_that_records_whether_the_node_was_cordoned_before() -> None:
+def test_kureds_lock_for_one_node_is_read_as_a_claim_with_the_earlier_cordon() -> None:
     (entry,) = understood(SINGLE).entries
     assert (entry.node, entry.id, entry.cordoned) == ("n9", "", True)
 
@@ -127,7 +127,7 @@ def test_removing_the_last_claim_removes_the_lock_annotation() -> None:
     ("zones", "is_let_in"),
     [(("a",), True), (("a", "a"), True), (("b",), False), (("a", "b"), False), ((None,), False), ((), True)],
 )
-def test_with_order_zone_a_claim_is_added_only_if_all_holders_are_in_the_same_zone(
+def test_with_order_zone_a_claim_is_added_only_beside_claims_of_the_same_zone(
     zones: tuple[str | None, ...], is_let_in: bool
 ) -> None:
     content = held(*(an_entry(f"h{number}", zone=zone, limit=5) for number, zone in enumerate(zones)))
@@ -143,7 +143,7 @@ def test_a_claim_written_by_an_older_release_has_an_unknown_zone() -> None:
     ("node", "names", "abreast"),
     [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)],
 )
-def test_removing_a_waiting_node_lowers_the_number_of_nodes_that_may_claim_together(
+def test_removing_one_of_the_nodes_that_may_claim_together_lowers_their_number(
     node: str, names: tuple[str, ...], abreast: int
 ) -> None:
     line = Line().naming(("n1", "n2", "n3"), at="t", waiting=3, abreast=2)
@@ -169,7 +169,7 @@ def test_a_lock_that_lists_only_waiting_nodes_has_a_ttl_for_kured() -> None:
         ([an_entry("n1", limit=2), an_entry("n2", limit=3)], 3, 2),
     ],
 )
-def test_the_smallest_limit_that_a_claim_records_limits_the_number_of_claims_in_the_lock(
+def test_the_smallest_limit_of_any_claim_limits_the_number_of_claims(
     entries: list[Any], ours: int, allowed: int
 ) -> None:
     assert lock.limit(held(*entries), ours) == allowed
@@ -366,7 +366,7 @@ def test_node_and_claim_id_identify_the_claim_to_remove() -> None:
     assert claims(lock.remove(TWO_OF_ONE_NODE, "n3", "c1")) == claims(TWO_OF_ONE_NODE)
 
 
-def test_removing_a_claim_that_its_node_no_longer_uses_keeps_other_claims_of_the_same_node() -> None:
+def test_removing_a_ghost_keeps_other_claims_of_the_same_node() -> None:
     assert claims(lock.remove_all(TWO_OF_ONE_NODE, TWO_OF_ONE_NODE.entries[:1])) == [("n1", "c2"), ("n2", "c1")]
 
 
@@ -385,7 +385,7 @@ def test_the_lock_records_the_smallest_limit_and_the_limit_of_each_claim() -> No
     assert (put_back.max_owners, put_back.entries[-1].limit) == (3, 5)
 
 
-def test_only_the_given_claims_without_a_holder_are_removed() -> None:
+def test_only_the_given_ghosts_are_removed_from_the_lock() -> None:
     ghost, living = an_entry("n1", "a"), an_entry("n2", "b")
     assert lock.remove_all(held(ghost, living), (ghost,)).entries == (living,)
 

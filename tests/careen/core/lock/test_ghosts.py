@@ -94,14 +94,14 @@ def test_a_claim_whose_node_was_never_read_counts_as_held() -> None:
 
 
 def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
-    """Return what a new agent process finds out about ghosts (claims that no node uses) in a lock with one claim. The
-    Node of this claim was deleted, and another agent has marked the claim as overdue with `mark`."""
+    """Return what a new agent process knows about the claim of a deleted Node. Another agent has marked this claim as
+    overdue with `mark`."""
     content = held(an_entry("n2", "c2", created="2026-03-04T11:00:00Z", overdue=mark))
     situation = a_situation(policy=a_policy(reboot_deadline_seconds=900.0, **policy), lock=content)
     return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))
 
 
-def test_a_restarted_agent_remembers_only_how_long_a_node_has_been_deleted() -> None:
+def test_only_an_overdue_mark_without_a_phase_says_when_the_node_was_deleted() -> None:
     since = "2026-03-04T11:30:00Z"
     assert [entry.node for entry in watched(Overdue(phase="", since=since)).proven] == ["n2"]
     assert watched(Overdue(phase="Rebooting", since=since)).proven == ()

@@ -117,14 +117,14 @@ def test_in_each_later_zone_the_node_with_the_fewest_zone_bound_pods_comes_first
         pytest.param(None, ("a1", "a2", "c1", "c2", "b2", "b1"), id="the holder's zone is unknown"),
     ],
 )
-def test_writing_the_next_nodes_into_the_lock_while_a_node_holds_a_claim_does_not_begin_a_new_roll_out(
+def test_the_zone_of_a_node_that_holds_a_claim_comes_first_in_the_line(
     zone: str | None, names: tuple[str, ...]
 ) -> None:
     assert next_names(THREE_ZONES, held(an_entry("d0", zone=zone)), a_policy()) == names
 
 
 @pytest.mark.parametrize("by", [Order.OLDEST, Order.ZONE])
-def test_if_no_node_holds_a_claim_the_zone_of_the_first_node_in_line_is_finished_first(by: Order) -> None:
+def test_without_a_claim_the_zone_of_the_first_node_in_line_comes_first(by: Order) -> None:
     names = next_names(THREE_ZONES, LockContent(line=Line(names=("c1",))), a_policy(order=by))
     assert names == ("c1", "c2", "a1", "a2", "b2", "b1")
 
@@ -187,7 +187,8 @@ counts = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda pair: (max(p
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), counts), min_size=1, max_size=12))
 def test_no_other_order_of_zones_and_nodes_moves_fewer_pods_twice(nodes: list[tuple[str, tuple[int, int]]]) -> None:
-    """The pods of the first node move twice. In each later zone, the zone-bound pods of the first node move twice."""
+    """All pods of the first node move twice. In each later zone, only the zone-bound pods of the first node move
+    twice."""
     waiters = {f"n{n:02}": with_pods(a_waiter(f"n{n:02}", zone=zone), *pods) for n, (zone, pods) in enumerate(nodes)}
     names = next_names([*waiters.values()], FREE, a_policy())
     firsts: dict[str, NodeView] = {}
@@ -260,7 +261,7 @@ def test_control_plane_nodes_come_last() -> None:
     assert next_names(waiters, FREE, a_policy()) == ("n1", "cp")
 
 
-def test_a_zone_in_which_a_node_has_rebooted_is_finished_before_a_zone_that_has_waited_longer() -> None:
+def test_a_zone_with_a_rebooted_node_is_finished_before_a_zone_that_has_waited_longer() -> None:
     waiters = [
         a_waiter("a1", "09:00", "a"),
         a_waiter("b1", "08:00", "b"),
@@ -286,12 +287,12 @@ def test_nodes_that_were_passed_over_or_are_unready_come_last() -> None:
     assert next_names(waiters, LockContent(line=Line(passed=("n1",))), a_policy()) == ("n3", "n1", "n2")
 
 
-def test_the_lock_names_as_next_only_nodes_whose_careen_label_is_ready_and_that_hold_no_claim() -> None:
+def test_the_lock_names_only_nodes_that_are_labelled_ready_and_hold_no_claim() -> None:
     waiters = [a_waiter("n1", label="required"), a_waiter("n2"), a_waiter("n3"), a_waiter("n4")]
     assert next_names(waiters, held(an_entry("n3")), a_policy(), leave_out="n4") == ("n2",)
 
 
-def test_a_node_comes_first_if_the_limit_on_nodes_down_at_once_in_its_zone_allows_its_reboot_now() -> None:
+def test_a_node_comes_first_if_the_budget_of_its_zone_allows_its_reboot() -> None:
     policy = a_policy(concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     waiters = [
         a_waiter("a1", "01:00", "a"),
@@ -317,7 +318,7 @@ def test_the_lock_names_a_few_more_nodes_than_may_reboot_at_once() -> None:
     assert len(next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
 
 
-def test_each_budget_puts_a_node_that_it_selects_into_a_group_with_a_limit_on_nodes_down_at_once() -> None:
+def test_each_budget_that_selects_a_node_gives_the_node_a_group_and_a_limit() -> None:
     policy = a_policy(
         budgets=(
             Budget(kind=BudgetKind.ZONE, limit=2),
@@ -407,7 +408,7 @@ def test_with_order_zone_control_plane_nodes_come_last() -> None:
     assert (line.names, line.abreast) == (("b1", "cp-a"), 0)
 
 
-def test_nodes_without_a_zone_label_form_a_zone_of_their_own() -> None:
+def test_nodes_without_a_zone_label_form_one_zone() -> None:
     waiters = [a_waiter("n1", zone=""), a_waiter("n2", zone="a")]
     assert order.name_next(held(an_entry("n0", zone="", limit=3)), waiters, BY_ZONE, at="").line.abreast == 1
 
@@ -434,12 +435,12 @@ def test_with_order_fewest_moves_nodes_are_sorted_by_pod_count_and_then_by_waiti
     assert next_names(waiters, FREE, FEWEST) == ("n4", "n1", "n3", "n2", "n5", "cp")
 
 
-def test_with_order_fewest_moves_nodes_that_the_lock_names_come_before_all_other_nodes() -> None:
+def test_with_order_fewest_moves_nodes_that_the_lock_names_come_first() -> None:
     waiters = [a_counted("n1", "5"), a_counted("n2", "4"), a_counted("n3", "3")]
     assert next_names(waiters, LockContent(line=Line(names=("n1", "n2"))), FEWEST) == ("n2", "n1", "n3")
 
 
-def test_with_order_fewest_moves_a_budget_that_allows_the_reboot_matters_more_than_a_low_pod_count() -> None:
+def test_with_order_fewest_moves_room_in_a_budget_matters_more_than_a_low_pod_count() -> None:
     policy = a_policy(order=Order.FEWEST_MOVES, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     waiters = [a_counted("a1", "1", zone="a"), a_counted("b1", "9", zone="b")]
     assert next_names(waiters, held(an_entry("a0", groups=("zone=a",), limit=3)), policy) == ("b1", "a1")
@@ -470,7 +471,7 @@ def start(
         ("n9", 180, 1, True),
     ],
 )
-def test_a_node_that_the_lock_names_is_passed_over_if_it_does_not_claim_within_a_minute(
+def test_a_named_node_that_does_not_claim_within_a_minute_is_passed_over(
     name: str, waited: float, concurrency: int, expected: bool
 ) -> None:
     assert start(name, NAMED, waited, concurrency).is_allowed is expected
@@ -486,7 +487,7 @@ def test_no_node_may_claim_a_full_or_paused_lock() -> None:
     assert not start("n2", NAMED, 0, memory=stopped).is_allowed
 
 
-def test_after_a_release_each_node_that_the_lock_names_has_a_new_minute_to_claim() -> None:
+def test_after_a_release_each_named_node_has_a_new_minute_to_claim() -> None:
     watching = start("n2", NAMED, 59).memory
     again = order.start_of(
         "n2", LockContent(line=Line(names=NAMED.line.names, at="later")), a_policy(), watching, 1060.0
@@ -548,7 +549,7 @@ def test_after_a_release_each_node_that_the_lock_names_has_a_new_minute_to_claim
         ),
     ],
 )
-def test_with_order_zone_only_nodes_of_the_zone_whose_reboots_have_begun_may_claim(
+def test_with_order_zone_only_nodes_of_the_zone_in_progress_may_claim(
     name: str, waited: float, content: LockContent, expected: bool
 ) -> None:
     first = order.start_of(name, content, BY_ZONE, Memory(), 1000.0)
@@ -588,14 +589,12 @@ LINE = LockContent(line=Line(names=tuple(f"n{number}" for number in range(1, 14)
         ("n10", 2, 20.0),
     ],
 )
-def test_the_closer_a_node_is_to_the_front_of_the_line_the_more_often_it_reads_the_lock(
-    name: str, concurrency: int, seconds: float
-) -> None:
+def test_nodes_near_the_front_of_the_line_read_the_lock_more_often(name: str, concurrency: int, seconds: float) -> None:
     assert order.look_again_seconds(name, LINE, a_policy(concurrency=concurrency), 0.5) == seconds
 
 
 @pytest.mark.parametrize(("waiting", "seconds"), [(0, 30.0), (180, 30.0), (6000, 1000.0)])
-def test_agents_of_nodes_that_the_lock_does_not_name_read_the_lock_rarely(waiting: int, seconds: float) -> None:
+def test_agents_of_nodes_that_are_not_named_read_the_lock_rarely(waiting: int, seconds: float) -> None:
     assert (
         order.look_again_seconds("other", LockContent(line=Line(names=("n1",), waiting=waiting)), a_policy(), 0.5)
         == seconds
@@ -701,7 +700,7 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
         pytest.param(None, None, 0, id="neither the lock nor the number of agents is known"),
     ],
 )
-def test_if_the_count_of_waiting_nodes_in_the_lock_is_old_as_many_nodes_may_wait_as_there_are_agents(
+def test_without_a_recent_count_as_many_nodes_may_wait_as_there_are_agents(
     content: LockContent | None, agents: int | None, number: int
 ) -> None:
     assert order.how_many_wait(content, agents, NOW) == number
@@ -709,7 +708,7 @@ def test_if_the_count_of_waiting_nodes_in_the_lock_is_old_as_many_nodes_may_wait
 
 @given(st.integers(1, 20), st.integers(0, 40))
 def test_the_agent_of_a_node_that_the_lock_names_sleeps_less_than_thirty_seconds(concurrency: int, place: int) -> None:
-    """Longer sleeps grow with the number of waiting nodes: with 5,000 nodes, to a quarter of an hour."""
+    """Agents of other waiting nodes sleep longer: with 5,000 waiting nodes, up to a quarter of an hour."""
     line = LockContent(line=Line(names=tuple(f"n{number}" for number in range(41)), waiting=5000))
     assert 3.0 <= order.look_again_seconds(f"n{place}", line, a_policy(concurrency=concurrency), 0.0) < 30.0
 
@@ -723,7 +722,7 @@ def test_no_node_in_line_sleeps_long_if_a_release_may_change_the_order(changes: 
     assert order.look_again_seconds("n2", LINE, a_policy(**changes), 0.0) == 5.0
 
 
-def test_the_lock_limit_that_an_older_claim_recorded_decides_which_nodes_are_near_the_front_of_the_line() -> None:
+def test_the_limit_recorded_in_a_claim_decides_how_often_a_named_node_reads_the_lock() -> None:
     assert (
         order.look_again_seconds(
             "n3", held(an_entry("n9", limit=1), line=Line(names=LINE.line.names)), a_policy(concurrency=4), 0.0

@@ -202,7 +202,7 @@ def test_the_roll_out_is_reported_as_halted_when_all_claims_are_overdue() -> Non
         decision = waiting(content, policy=policy, holders=Holders(nodes=(REBOOTING,)))
         kinds = [type(action) for action in decision.actions]
         assert Notify not in kinds or kinds.index(WriteLock) < kinds.index(Notify), (
-            "the message comes after the mark, because the mark may not land"
+            "the message follows the mark, because the write of the mark may fail"
         )
         return [(each.occasion, each.sentence) for each in decision.actions if isinstance(each, Notify)]
 
@@ -248,7 +248,7 @@ def test_the_message_about_an_overdue_node_does_not_change_while_the_node_is_ove
         {"policy": replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))},
     ],
 )
-def test_a_node_that_does_not_wait_for_the_overdue_node_also_shows_it(changes: dict[str, Any]) -> None:
+def test_a_node_that_waits_for_another_reason_also_shows_the_overdue_node(changes: dict[str, Any]) -> None:
     content = replace(
         MARKED, entries=(replace(MARKED.entries[0], limit=2),), line=replace(MARKED.line, names=("n2", "n3", "n1"))
     )
@@ -289,7 +289,7 @@ def test_in_a_paused_lock_no_node_is_marked_as_overdue() -> None:
     assert WriteLock not in kinds(waiting(lock.pause(LINE, "", 1), holders=Holders(nodes=(REBOOTING,))))
 
 
-def test_overdue_nodes_are_remembered_for_the_metric_of_overdue_holders_until_they_recover() -> None:
+def test_an_overdue_node_is_remembered_for_the_metric_until_the_node_recovers() -> None:
     memory = waiting(MARKED, memory=QUIET, waiters=()).memory
     assert memory.holder_check.overdue == (("n9", at(480)),)
     assert (
@@ -398,7 +398,7 @@ def absent(marked_ago: float, **changes: Any) -> Decision:
     return waiting(content, holders=Holders(absent=frozenset({"n9"})), **changes)
 
 
-def test_a_restarted_agent_remembers_how_long_a_node_has_been_missing() -> None:
+def test_a_restarted_agent_reads_from_the_lock_how_long_a_node_has_been_missing() -> None:
     assert WriteLock not in kinds(absent(899))
     assert the_lock(absent(901)).entries == ()
 

@@ -58,8 +58,7 @@ def claiming(**changes: Any) -> Decision:
 
 
 def withdraws_the_claim(decision: Decision) -> bool:
-    """Whether the decision gives up the claim: it must write this fact to the Node before it removes the claim from the
-    lock."""
+    """Whether the decision's first action is a patch that marks the claim on the Node as withdrawn."""
     patches = kinds(decision)
     record = the_record(decision)
     return (
@@ -67,7 +66,7 @@ def withdraws_the_claim(decision: Decision) -> bool:
     )
 
 
-def test_the_claim_and_the_names_of_the_next_nodes_are_written_into_the_lock_together() -> None:
+def test_one_write_adds_the_claim_to_the_lock_and_names_the_next_nodes() -> None:
     n2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
     n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
     assert claiming(lock=LockContent(), waiters=NOT_ASKED).wants == {Evidence.WAITERS}
@@ -82,7 +81,7 @@ def test_the_claim_and_the_names_of_the_next_nodes_are_written_into_the_lock_tog
 JUST_NAMED = LockContent(line=Line(names=("n1", "n2"), at=rfc3339(NOW), waiting=2))
 
 
-def test_a_node_claims_without_a_list_of_waiting_nodes_if_the_lock_names_all_of_them() -> None:
+def test_a_claim_needs_no_list_of_nodes_if_the_lock_names_every_waiting_node() -> None:
     decision = claiming(lock=JUST_NAMED, waiters=NOT_ASKED)
     content = the_lock(decision)
     assert (content.holders, content.line.names, content.line.at, content.line.waiting) == (
@@ -126,13 +125,13 @@ def test_a_node_claims_without_a_list_of_waiting_nodes_if_the_lock_names_all_of_
         ),
     ],
 )
-def test_a_claiming_node_lists_the_waiting_nodes_if_the_lock_may_not_name_all_of_them(
+def test_a_claim_needs_a_list_of_nodes_if_the_lock_may_lack_a_waiting_node(
     content: LockContent, memory: Memory
 ) -> None:
     assert claiming(lock=content, waiters=NOT_ASKED, memory=memory).wants == {Evidence.WAITERS}
 
 
-def test_the_claim_records_whether_the_node_was_already_cordoned_and_which_budgets_select_it() -> None:
+def test_the_claim_records_an_earlier_cordon_and_the_budgets_that_select_the_node() -> None:
     node = {"unschedulable": True, "labels": {keys.CONTROL_PLANE: ""}}
     (entry,) = the_lock(decided(RECORD, node=node, lock=LockContent())).entries
     assert (entry.cordoned, entry.groups) == (True, ("control-plane",))
@@ -226,7 +225,7 @@ def test_the_node_keeps_its_claim_for_some_seconds_while_a_fact_is_unknown(chang
         ({"forecast": Unknown("out of memory")}, 20, 2),
     ],
 )
-def test_a_withdrawn_claim_is_retried_after_a_pause(changes: dict[str, Any], pause: float, refusals: int) -> None:
+def test_a_withdrawn_claim_is_retried_after_a_back_off(changes: dict[str, Any], pause: float, refusals: int) -> None:
     after = claiming(memory=remembering(costly__refusals=1), **changes).memory
     assert (after.costly.not_before, after.costly.refusals) == (UPTIME + pause, refusals)
 
@@ -243,7 +242,7 @@ def test_a_claiming_node_lists_its_pods_again_if_pods_may_block_the_reboot() -> 
     }
 
 
-def test_a_claiming_agent_asks_for_pods_then_the_forecast_then_dry_run_evictions_then_lock_and_nodes() -> None:
+def test_a_claiming_agent_reads_costly_facts_in_a_fixed_order() -> None:
     lacking: dict[str, Any] = dict.fromkeys(
         ("foreign", "forecast", "pods", "evictability", "owners", "fleet", "peers"), NOT_ASKED
     )
@@ -274,7 +273,7 @@ def test_a_claiming_node_replaces_an_old_list_of_nodes_before_the_cordon(age: fl
     assert decision.wants == (frozenset() if is_good else {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET})
 
 
-def test_one_patch_which_may_not_be_sent_late_cordons_the_node_and_writes_the_progress_record() -> None:
+def test_one_patch_with_a_deadline_cordons_the_node_and_writes_the_progress_record() -> None:
     pods = (a_pod("a"), a_pod("b", owner_uid="rs-other"))
     decision = claiming(
         pods=pods,
@@ -440,7 +439,7 @@ def test_a_node_waits_while_another_claiming_node_has_no_entry_in_the_lock() -> 
     assert late.phase is Phase.DRAINING
 
 
-def test_a_change_of_another_claiming_nodes_object_restarts_the_wait_for_that_nodes_claim_in_the_lock() -> None:
+def test_the_wait_for_another_nodes_claim_restarts_if_that_node_changes() -> None:
     memory = claiming(peers=(BESIDE,)).memory
     changed: NodeView = replace(BESIDE, resource_version="99")
     later = claiming(

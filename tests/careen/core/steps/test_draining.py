@@ -128,7 +128,7 @@ def test_the_drain_forgets_the_back_offs_of_deleted_pods() -> None:
     assert draining(pods=(a_pod("other"),), memory=refused()).memory.drain.evictions == {}
 
 
-def test_after_the_drain_the_agent_first_records_the_reboot_then_confirms_its_claim_then_asks_the_host() -> None:
+def test_after_the_drain_the_agent_announces_the_reboot_confirms_its_claim_and_asks_the_host() -> None:
     decision = draining(pods=(a_daemon_pod(),))
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ANNOUNCED)
     assert kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
@@ -153,7 +153,7 @@ def test_after_the_drain_the_agent_first_records_the_reboot_then_confirms_its_cl
     ],
 )
 @pytest.mark.parametrize("pods", [(a_pod(),), ()])
-def test_the_drain_is_undone_after_a_hold_or_a_pause_or_if_the_host_no_longer_needs_a_reboot(
+def test_a_hold_a_pause_or_an_ended_reboot_need_undoes_the_drain(
     changes: dict[str, Any], code: Code, pods: Any
 ) -> None:
     decision = draining(pods=pods, **changes)
@@ -167,7 +167,7 @@ def test_a_cancelled_drain_is_undone_on_the_node_before_the_claim_leaves_the_loc
     assert the_lock(decision).entries == ()
     (write,) = [action for action in decision.actions if isinstance(action, WriteLock)]
     assert (write.expected_resource_version, write.daemonset_uid) == ("42", DAEMONSET), (
-        "the write requires the DaemonSet that this turn read"
+        "the write must name the DaemonSet that the agent read in this turn"
     )
 
 
@@ -322,7 +322,7 @@ LATE = {
 
 
 @pytest.mark.parametrize("case", LATE.values(), ids=LATE.keys())
-def test_the_setting_late_policy_decides_whether_a_refusal_after_the_drain_undoes_the_drain(
+def test_the_late_policy_decides_whether_a_refusal_after_the_drain_undoes_the_drain(
     case: dict[str, Any],
 ) -> None:
     more: dict[str, Any] = {key: value for key, value in case.items() if key != "policy"}
@@ -350,7 +350,7 @@ def test_a_drained_node_waits_for_unknown_facts_and_then_undoes_the_drain(case: 
 
 
 @pytest.mark.parametrize("late_policy", list(LatePolicy))
-def test_a_wrong_clock_prevents_the_reboot_of_a_drained_node_with_any_value_of_the_setting_late_policy(
+def test_under_every_late_policy_a_wrong_clock_prevents_the_reboot_of_a_drained_node(
     late_policy: LatePolicy,
 ) -> None:
     decision = draining(policy=a_policy(late_policy=late_policy), clock_skew_seconds=100.0)
@@ -361,7 +361,7 @@ def test_after_the_drain_the_agent_reads_the_facts_for_its_gates_again() -> None
     assert draining(foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
 
 
-def test_the_reboot_delay_after_the_drain_does_not_restart_with_each_round_of_the_agents_loop() -> None:
+def test_the_reboot_delay_after_the_drain_starts_only_once() -> None:
     record = a_progress(Phase.DRAINING, drained=ago(5))
     decision = decided(record, a_policy(reboot_delay_seconds=10.0))
     assert (decision.reason.code, decision.phase) == (Code.DRAINED, Phase.DRAINING)

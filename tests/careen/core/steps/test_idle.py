@@ -42,7 +42,7 @@ OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
 THEIRS = Taint(key="dedicated", effect="NoSchedule", value="db", time_added="2026-01-01T00:00:00Z")
 
 
-def test_one_patch_sets_the_taint_and_the_label_and_the_progress_record_of_a_node_that_needs_a_reboot() -> None:
+def test_one_patch_writes_taint_label_and_progress_record_if_a_reboot_is_needed() -> None:
     decision = decided(
         need=Need(answer=NeedAnswer.YES, detail="/run/reboot-required exists"), node={"taints": (THEIRS,)}
     )
@@ -83,7 +83,7 @@ def test_the_taint_is_set_at_once_even_if_a_gate_refuses(changes: dict[str, Any]
     assert the_patch(decision).taints == (OURS,)
 
 
-def test_a_taint_with_careens_key_and_effect_that_was_on_the_node_before_careen_taints_it_is_foreign() -> None:
+def test_a_taint_with_careens_key_and_effect_that_existed_before_is_foreign() -> None:
     foreign = Taint(key="careen.dev/reboot", effect="PreferNoSchedule", value="theirs")
     decision = decided(node={"taints": (foreign,)})
     assert the_patch(decision).taints is None
@@ -122,7 +122,7 @@ def test_an_idle_node_that_needs_no_reboot_writes_nothing() -> None:
     assert (decision.phase, decision.reason.code, decision.actions) == (Phase.IDLE, Code.NO_NEED, ())
 
 
-def test_an_unknown_reboot_need_is_reported_again_only_after_it_was_known() -> None:
+def test_an_unknown_reboot_need_is_reported_once_until_the_need_is_known() -> None:
     def events(decision: Any) -> int:
         return sum(isinstance(action, PostEvent) for action in decision.actions)
 

@@ -111,7 +111,7 @@ def test_a_host_that_cannot_reboot_can_be_in_maintenance() -> None:
 
 
 @pytest.mark.parametrize(("is_now", "refused"), [(False, True), (True, False)])
-def test_only_a_request_whose_field_now_is_true_waives_the_maintenance_window(is_now: bool, refused: bool) -> None:
+def test_only_a_request_with_now_set_to_true_waives_the_maintenance_window(is_now: bool, refused: bool) -> None:
     shut = a_policy(window=Window(days=frozenset()))
     request = PersonRequest(wish=Wish.REBOOT, boot=BOOT, is_now=is_now)
     decision = decided(WAITS, shut, asking(request, taints=(OURS,)), need=NO, lock=LockContent())
@@ -248,8 +248,8 @@ def test_a_node_cordoned_before_its_maintenance_stays_cordoned() -> None:
 
 
 def unready(request: PersonRequest | None, waited: float | None, **node: Any) -> Decision:
-    """Return the decision for a node that is not ready. Its maintenance request ended `waited` seconds ago, or still
-    exists if `waited` is None."""
+    """Return the decision for a node that is not ready and has this maintenance request. `waited` is the number of
+    seconds since the agent saw the end of an earlier request, or None."""
     record = replace(DOWN, settle_started=None if waited is None else ago(waited))
     return decided(record, a_policy(verify_timeout_seconds=600), asking(request, ready=False, **node), need=NO, pods=())
 

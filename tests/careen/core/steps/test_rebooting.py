@@ -47,15 +47,14 @@ def having(outcome: RebootOutcome, detail: str = "", announcement: int = 1) -> M
 
 
 def watching(seconds: float, by: str = "") -> Memory:
-    """Return the memory of an agent process that has known for `seconds` that another process of the same node recorded
-    a coming reboot on the Node."""
+    """Return the memory of an agent process that saw the announcement of another process `seconds` ago."""
     return remembering(stranger=StrangerMemory(by=by, announcement=1, since=UPTIME - seconds))
 
 
 def rebooting(outcome: RebootOutcome | None = None, announced_ago: float = 20, **changes: Any) -> Decision:
-    """Return the decision of an agent process in the phase Rebooting. With `outcome`, this process has asked its host
-    to reboot, with this result. Without `outcome`, another process has recorded on the Node that a reboot follows, and
-    has been silent for so long that it counts as dead."""
+    """Return the decision of an agent process in the phase Rebooting. With `outcome`, this process made the
+    announcement, and `outcome` is the result of its reboot request. Without `outcome`, another process made the
+    announcement, and has been silent long enough to be treated as dead."""
     memory = having(outcome, "exit code 1") if outcome else watching(150)
     return decided(a_progress(Phase.REBOOTING, announced=ago(announced_ago)), **{"memory": memory, **changes})
 
@@ -64,7 +63,7 @@ def asks(decision: Decision) -> bool:
     return kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
 
 
-def test_a_decision_to_reboot_is_remembered_as_not_yet_requested_from_the_host() -> None:
+def test_after_the_announcement_the_agent_remembers_that_it_has_not_asked_the_host() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert decision.memory.reboot == RebootMemory(
         claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED, by="fresh"
@@ -84,8 +83,8 @@ def told(decision: Decision) -> list[tuple[Occasion, str]]:
 
 
 def test_a_restarted_agent_does_not_repeat_the_message_about_the_reboot() -> None:
-    """If the Node already records that a reboot follows, a restarted agent sends no message. Only a process that has to
-    write this record again sends the message again, because an error may have prevented the first message."""
+    """A process sends the message with its announcement, and again if it repeats its own announcement. A restarted
+    agent sends no message, because the earlier process has sent it."""
     assert told(decided(a_progress(Phase.DRAINING))) == [(Occasion.REBOOT, "c1")]
     assert told(rebooting(RebootOutcome.NOT_ASKED)) == [(Occasion.REBOOT, "c1")]
     assert asks(rebooting())
@@ -180,7 +179,7 @@ def test_remaining_pods_do_not_delay_the_second_attempt_of_a_forced_reboot() -> 
     assert the_record(decision).is_forced
 
 
-def test_the_result_of_a_reboot_request_counts_only_for_the_attempt_on_record() -> None:
+def test_the_result_of_a_reboot_request_applies_only_to_its_announcement() -> None:
     assert decided(RECORD, memory=having(RebootOutcome.FAILED, announcement=9)).phase is Phase.REBOOTING
 
 
@@ -204,11 +203,11 @@ def test_the_recorded_reboot_names_the_agent_process_and_is_requested_within_30_
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.NOT_ASKED, RebootOutcome.FAILED])
 @pytest.mark.parametrize("changes", [{}, {"need": NO}, {"pods": (a_pod(),)}, {"node": {"unschedulable": False}}])
-def test_a_process_does_nothing_about_a_reboot_that_another_process_recorded(
+def test_a_process_does_nothing_about_a_reboot_that_another_process_announced(
     outcome: RebootOutcome, changes: dict[str, Any]
 ) -> None:
-    """Two processes of one node have tried to record on the Node that a reboot follows, and the record of the other
-    process took effect. The other process may be about to reboot the host, so this process does nothing."""
+    """Two processes of one node have each announced a reboot, and the announcement of the other process took effect.
+    The other process may be about to reboot the host, so this process does nothing."""
     decision = decided(record_by("other"), memory=mine(outcome), **changes)
     assert (decision.phase, decision.reason.code, asks(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, False)
     assert not [action for action in decision.actions if isinstance(action, WriteLock)]
@@ -232,7 +231,7 @@ def test_a_process_waits_for_the_reboot_that_another_process_requested(memory: M
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(0, False), (149.9, False), (150, True)])
-def test_a_process_that_recorded_a_reboot_and_stays_silent_counts_as_dead(seconds: float, expected: bool) -> None:
+def test_a_process_that_announced_a_reboot_and_stays_silent_is_treated_as_dead(seconds: float, expected: bool) -> None:
     assert asks(decided(record_by("other"), memory=watching(seconds, "other"))) is expected
 
 
@@ -241,7 +240,7 @@ def test_the_wait_for_another_process_depends_on_the_reboot_command_timeout() ->
     assert stranger_patience_seconds(a_policy(reboot_command_seconds=200, reboot_deadline_seconds=400)) == 200
 
 
-def test_the_wait_for_another_process_restarts_if_a_third_one_records_a_reboot_or_the_node_is_unreadable() -> None:
+def test_a_third_announcing_process_or_an_unreadable_node_restarts_the_wait() -> None:
     assert not asks(decided(record_by("third"), memory=watching(150, "other")))
     blind = decide(an_observation(Unknown("503"), memory=watching(149, "other")), a_policy())
     assert not asks(decided(record_by("other"), memory=blind.memory))

@@ -59,7 +59,7 @@ def test_an_idle_node_removes_its_claim_if_it_has_no_progress_record() -> None:
     assert the_lock(decision).entries == ()
 
 
-def test_a_claim_is_kept_if_a_newer_read_of_the_node_shows_it() -> None:
+def test_a_claim_is_kept_if_a_newer_read_of_the_node_shows_the_claim() -> None:
     newer = a_marked_node(a_progress(Phase.CLAIMING))
     assert kinds(idle(holders=Holders(nodes=(newer,)))) == []
 
@@ -110,7 +110,7 @@ def test_a_claim_from_before_the_boot_is_taken_over_and_the_new_boot_is_verified
     ("label", "cordoned_before", "is_ours"),
     [("in-progress", False, True), ("in-progress", True, False), (None, False, False)],
 )
-def test_the_label_and_the_claim_of_a_node_without_progress_record_show_whether_careen_cordoned_it(
+def test_without_a_progress_record_label_and_claim_show_whether_careen_cordoned_the_node(
     label: str | None, cordoned_before: bool, is_ours: bool
 ) -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: label} if label else {}}
@@ -423,7 +423,7 @@ def test_a_process_remembers_its_reboot_request_without_a_progress_record() -> N
 
 
 @pytest.mark.parametrize("unread", [{"lock": Unknown("503")}, {"holders": Unknown("503")}])
-def test_the_agent_restores_a_progress_record_lost_before_the_reboot_only_if_the_claim_is_readable(
+def test_a_lost_progress_record_is_not_restored_while_lock_or_node_is_unreadable(
     unread: dict[str, Any],
 ) -> None:
     decision = idle(node=ANNOUNCED, need=YES, **unread)
@@ -431,8 +431,8 @@ def test_the_agent_restores_a_progress_record_lost_before_the_reboot_only_if_the
 
 
 def test_a_progress_record_lost_before_the_reboot_causes_an_immediate_read_of_the_lock() -> None:
-    """The lost annotation said that a reboot follows. The agent must soon write an annotation that says this again, or
-    else the agents of other nodes could remove this node's claim from the lock."""
+    """The lost annotation said that a reboot follows. Until the agent has written the annotation again, the agents of
+    other nodes could remove this node's claim from the lock."""
     has_looked = remembering(is_reconciled=True, holder_check__holders_not_before=UPTIME + 20)
     assert idle(node=ANNOUNCED, need=YES, lock=NOT_ASKED, memory=has_looked).wants == {Evidence.LOCK}
     decision = idle(node=ANNOUNCED, need=YES, holders=NOT_ASKED, memory=has_looked)

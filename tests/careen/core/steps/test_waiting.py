@@ -165,7 +165,7 @@ def test_the_event_of_a_claim_lists_the_unready_daemonsets() -> None:
     )
 
 
-def test_a_pod_that_its_owner_creates_with_the_nodes_name_leads_to_a_refusal_before_the_claim() -> None:
+def test_a_pod_created_with_the_nodes_name_refuses_the_reboot_before_the_claim() -> None:
     decision = waiting(pods=(a_pod(came_bound=True),), owners=(an_owner(bound_to="n1"),))
     assert (decision.phase, [(each.gate, each.code) for each in decision.refusals]) == (
         Phase.WAITING,
@@ -191,9 +191,7 @@ def test_if_the_lock_names_no_node_the_node_that_has_waited_longest_claims() -> 
 
 
 @pytest.mark.parametrize(("how", "phase"), [(Order.OLDEST, Phase.CLAIMING), (Order.ZONE, Phase.WAITING)])
-def test_with_order_zone_only_a_node_of_the_first_zone_claims_if_the_lock_names_no_node(
-    how: Order, phase: Phase
-) -> None:
+def test_with_order_zone_a_node_of_a_later_zone_waits_for_the_first_zone(how: Order, phase: Phase) -> None:
     zones = [{keys.ZONE: "a", keys.REBOOT_LABEL: "ready"}, {keys.ZONE: "b"}]
     first = a_progress(Phase.WAITING, need_since="2026-03-04T01:00:00Z")
     in_a = a_marked_node(first, name="n2", label="ready", labels=zones[0])
@@ -226,7 +224,7 @@ def test_agents_of_a_large_fleet_decide_rarely_before_the_first_claim(agents: in
 
 
 def test_after_a_refusal_a_node_waits_again_for_other_nodes_before_the_first_claim() -> None:
-    """Without this wait, all nodes would claim at the same time when the refusal that concerned all of them ends."""
+    """Without this wait, all nodes would claim at the same time at the end of a refusal that concerned all of them."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
 
@@ -241,7 +239,7 @@ def test_every_agent_decides_again_when_the_maintenance_window_opens(jitter: flo
     assert OPENING_SECONDS < order.GATHER_SECONDS
 
 
-def test_an_agent_sleeps_for_the_usual_time_if_the_window_does_not_open_during_this_sleep() -> None:
+def test_an_agent_sleeps_for_the_usual_time_if_the_window_opens_later() -> None:
     shut = Window(start=(NOW + timedelta(seconds=40)).time(), end=(NOW + timedelta(hours=1)).time())
     assert waiting(policy=a_policy(window=shut)).look_again_seconds == LOOK_SECONDS
 
@@ -266,7 +264,7 @@ def test_agents_of_a_large_fleet_decide_rarely_outside_the_maintenance_window(
 
 
 @pytest.mark.parametrize("number", [10**6, 10**13, 10**30, 10**400])
-def test_an_agent_sleeps_for_a_limited_time_whatever_the_count_of_waiting_nodes(number: int) -> None:
+def test_a_huge_count_of_waiting_nodes_makes_the_agent_sleep_for_a_limited_time(number: int) -> None:
     shut = a_policy(window=Window(days=frozenset()))
     assert waiting(
         policy=shut, lock=f'{{"nodeID":"","locks":[],"waiting":{number}}}'
@@ -293,7 +291,7 @@ def test_agents_of_refused_nodes_decide_rarely_in_a_large_fleet(
     assert decision.look_again_seconds == pytest.approx(look)
 
 
-def test_while_the_lock_is_paused_agents_of_nodes_in_line_sleep_for_the_usual_time() -> None:
+def test_agents_of_named_nodes_sleep_for_the_usual_time_while_the_lock_is_paused() -> None:
     """The lock lists only few nodes as next, so the requests of their agents are few. These nodes must begin their
     reboot soon after a person ends the pause of the lock."""
     paused = replace(NAMED, is_paused=True)
@@ -301,8 +299,8 @@ def test_while_the_lock_is_paused_agents_of_nodes_in_line_sleep_for_the_usual_ti
 
 
 def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
-    """Without a new count, the lock would keep the old number of waiting nodes, from the time when the list of next
-    nodes was written."""
+    """Without a new count, the lock would keep the number of waiting nodes from the time of its last list of next
+    nodes."""
     late = tuple(a_marked_node(a_progress(Phase.WAITING), name=f"m{number}", label="required") for number in range(7))
     decision = waiting(
         lock=NAMED, waiters=(N2, *late), alerts=(Alert(name="A"),), policy=a_policy(alerts=AlertPolicy())
@@ -327,7 +325,7 @@ def test_agents_of_a_large_fleet_spread_their_decisions_after_the_window_opens()
     assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_a_node_claims_at_once_if_another_node_holds_a_claim_or_if_the_lock_names_this_node() -> None:
+def test_a_node_claims_at_once_if_it_is_named_or_another_node_holds_a_claim() -> None:
     just_now = remembering(line__key="another line")
     assert waiting(memory=just_now, lock=NAMED).phase is Phase.CLAIMING
     assert (
@@ -349,7 +347,7 @@ def test_a_restarted_agent_keeps_the_start_time_of_a_refusal_by_a_costly_gate() 
     ]
 
 
-def test_a_node_that_may_claim_writes_the_claim_id_on_the_node_and_does_not_write_the_lock_yet() -> None:
+def test_a_claim_is_written_on_the_node_before_it_is_written_into_the_lock() -> None:
     decision = waiting(lock=NAMED)
     assert (decision.phase, decision.reason.code) == (Phase.CLAIMING, Code.TAKING_CLAIM)
     assert kinds(decision) == [PatchNode]
@@ -430,7 +428,7 @@ def test_a_cluster_wide_refusal_keeps_the_order_of_the_waiting_nodes() -> None:
 
 
 @pytest.mark.parametrize(("is_of_node", "line"), [(False, ("n1", "n2")), (True, ("n2", "n1"))])
-def test_only_a_refusal_by_a_health_query_about_the_node_changes_its_position_in_line(
+def test_only_a_health_query_about_the_node_moves_the_node_back_in_line(
     is_of_node: bool, line: tuple[str, ...]
 ) -> None:
     query = HealthQuery(name="ceph", query="x", comparison="==", bound=0, fresh_seconds=60, is_of_node=is_of_node)
@@ -441,7 +439,7 @@ def test_only_a_refusal_by_a_health_query_about_the_node_changes_its_position_in
     assert the_lock(decision).line.names == line
 
 
-def test_a_refusal_by_the_minimum_interval_between_reboots_in_the_cluster_keeps_the_order_of_waiting_nodes() -> None:
+def test_a_refusal_by_the_gate_cluster_interval_keeps_the_order_of_the_line() -> None:
     named = replace(NAMED, released_at="2026-03-04T11:59:00Z", line=replace(NAMED.line, names=("n1", "n2")))
     decision = waiting(lock=named, policy=a_policy(cluster_interval_seconds=3600), waiters=(N2,))
     assert (decision.reason.code, [each.gate for each in decision.refusals]) == (Code.REFUSED, ["cluster-interval"])
@@ -508,7 +506,7 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 @pytest.mark.parametrize(
     ("named", "look"), [((), 3), (("n2",), 5), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)]
 )
-def test_the_more_nodes_the_lock_names_the_more_rarely_a_refused_node_reads_the_lock(
+def test_a_refused_node_reads_the_lock_less_often_if_the_lock_names_more_nodes(
     named: tuple[str, ...], look: float
 ) -> None:
     """If a gate refuses the reboot of a node, the node leaves the lock's list of next nodes. A node that releases its

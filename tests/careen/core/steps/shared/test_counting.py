@@ -48,7 +48,7 @@ def counting(label: str = "required", moves: str | None = None, **changes: Any) 
 
 
 def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "2") -> bool:
-    """Whether the agent of a waiting node lists the node's pods again, if it listed them `ago` seconds before."""
+    """Whether the agent of a waiting node lists the node's pods again `ago` seconds after its last list."""
     return (
         Evidence.PODS
         in counting(
@@ -152,7 +152,7 @@ def test_a_node_lists_its_pods_again_soon_after_a_failed_list() -> None:
     ) == (False, True)
 
 
-def test_a_list_of_pods_for_another_purpose_writes_no_pod_count() -> None:
+def test_pods_listed_for_another_purpose_do_not_change_the_pod_count() -> None:
     decision = counting("ready", "1", pods=PODS, memory=remembering(moves_counted_at=UPTIME - 1))
     assert all(keys.MOVES not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 

@@ -1,5 +1,5 @@
 """The agent's own count of waiting nodes. In a large fleet, the agent of a node that may not reboot yet counts the
-waiting nodes. The more nodes wait, the longer the agent sleeps."""
+waiting nodes. If more than a hundred nodes wait, the agent sleeps longer."""
 
 from __future__ import annotations
 
@@ -58,9 +58,7 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
         ),
     ],
 )
-def test_a_node_whose_reboot_is_refused_counts_the_waiting_nodes_if_no_other_node_does(
-    changes: dict[str, Any], asks: bool
-) -> None:
+def test_a_refused_node_counts_the_waiting_nodes_if_no_recent_count_exists(changes: dict[str, Any], asks: bool) -> None:
     assert (refused(**{"crowd": NOT_ASKED, **changes}).wants == {Evidence.CROWD}) is asks
 
 
@@ -73,7 +71,7 @@ def test_a_node_whose_reboot_is_refused_counts_the_waiting_nodes_if_no_other_nod
         pytest.param(Unknown("503"), 5000 / 6, 5000.0, id="the count failed"),
     ],
 )
-def test_the_more_nodes_wait_the_longer_the_agent_of_a_refused_node_sleeps(
+def test_a_refused_nodes_agent_sleeps_longer_if_over_a_hundred_nodes_may_wait(
     crowd: Any, look: float, holds: float
 ) -> None:
     decision = refused(crowd=crowd)

@@ -1,5 +1,5 @@
-"""The lock lists which waiting node is next. While the workloads of the node that rebooted last settle, this next node
-prepares its claim, for example with a forecast. The tests show what it prepares, and how long the result is valid."""
+"""While the workloads of the node that rebooted last settle, the next node in line prepares its claim, for example with
+a forecast. The tests show what the next node prepares, and how long the result is valid."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ NO_ROOM = Forecast(
 
 
 def waiting(**changes: Any) -> Decision:
-    """Return the decision of the agent of n1, which the lock lists as the next node. Another node holds the claim, and
+    """Return the decision of the agent of n1, which is the next node in line. n9 holds the claim on the reboot lock and
     expects to release it in three seconds."""
     given: dict[str, Any] = {"pods": PODS, "fleet": a_fleet(MINE, OTHER), "disruptions": ALLOWED, "lock": SETTLING}
     return decided(RECORD, node=READY, **given | changes)
@@ -147,8 +147,8 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
 def test_only_a_node_that_may_claim_within_seconds_starts_a_forecast_process(
     changes: dict[str, Any], expects: bool
 ) -> None:
-    """A process that waits for the request for a forecast costs memory. Therefore only the next node starts such a
-    process, and only for some seconds."""
+    """A forecast process uses memory while it waits for its input. Only the agent of the next node in line starts such
+    a process, some seconds before the claim."""
     assert waiting(**changes).starts_soon is expects
 
 
@@ -190,15 +190,15 @@ def ready(before: Prepared, **changes: Any) -> Memory:
 
 
 def our_turn(before: Prepared, **changes: Any) -> Decision:
-    """Return the decision of n1's agent after n9, which held the claim in the lock, has released it. `before` is what
-    n1's agent has prepared for its own claim. Unless `changes` has one, the decision gets no new forecast."""
+    """Return the decision of n1's agent after n9 has released its claim. `before` is what n1's agent has prepared. By
+    default, the agent has no newer forecast."""
     given: dict[str, Any] = {"lock": FREE, "forecast": NOT_ASKED, "memory": ready(before)}
     return waiting(**given | changes)
 
 
 def claimed(before: Prepared, **changes: Any) -> Decision:
-    """Return the decision of n1's agent after it has written its prepared claim (`before`) into the lock. It makes no
-    new forecast and sends no new dry-run evictions."""
+    """Return the decision of n1's agent when the lock contains n1's claim. `before` is what the agent has prepared. By
+    default, the agent has no newer forecast and no newer results of dry-run evictions."""
     given: dict[str, Any] = {
         "pods": PODS,
         "fleet": a_fleet(MINE, OTHER),
@@ -327,7 +327,7 @@ def test_an_irrelevant_change_does_not_discard_the_prepared_forecast(changes: di
         pytest.param({"disruptions": Unknown("503")}, id="the disruption budgets cannot be read"),
     ],
 )
-def test_a_prepared_forecast_that_forbids_the_reboot_is_made_again_when_the_node_may_claim(
+def test_a_prepared_forecast_that_forbids_the_reboot_is_repeated_before_the_claim(
     refused: dict[str, Any],
 ) -> None:
     before = prepared(**refused)

@@ -42,7 +42,7 @@ def announced(boot: str, uptime: float) -> Announcement:
         ({}, None),
     ],
 )
-def test_the_reboot_report_measures_the_drain_until_its_end_or_else_until_the_agent_recorded_the_reboot(
+def test_the_reported_drain_time_ends_with_the_drain_or_else_with_the_announcement(
     marks: dict[str, Any], seconds: int | None
 ) -> None:
     record = a_progress(Phase.VERIFYING, drain_started=STARTED, **marks)
