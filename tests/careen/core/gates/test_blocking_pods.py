@@ -39,7 +39,7 @@ def test_a_matching_pod_on_the_node_refuses_the_reboot(pods: Any, expected: Code
     assert (refused.code if refused else None) is expected
 
 
-def test_the_gate_lists_no_pods_without_configured_selectors() -> None:
+def test_without_a_configured_selector_the_gate_needs_no_list_of_pods() -> None:
     assert blocking_pods.needs(a_policy()) == frozenset()
     assert blocking_pods.ask(a_situation(pods=Unknown("503")), When.READY) is None
 
@@ -76,7 +76,7 @@ def test_a_blocking_pod_refuses_only_in_the_configured_namespaces(
     assert (refused.longest_seconds if refused else 0) == longest
 
 
-def test_the_gate_lists_no_pods_of_the_node_if_all_its_settings_are_cluster_wide() -> None:
+def test_a_cluster_wide_selector_needs_no_list_of_the_nodes_pods() -> None:
     policy = a_policy(blocking_pods=(replace(BACKUP, scope=BlockingScope.CLUSTER),))
     assert blocking_pods.needs(policy) == frozenset()
     assert blocking_pods.needs(a_policy(blocking_pods=(BACKUP,))) == {Evidence.PODS}

@@ -101,7 +101,7 @@ def test_a_node_that_holds_a_claim_and_is_unready_counts_as_down_once(concurrenc
     assert answer(*others, policy=a_policy(concurrency=concurrency), content=content) is expected
 
 
-def test_the_smaller_limit_of_an_existing_claim_applies() -> None:
+def test_a_smaller_limit_in_an_existing_claim_replaces_the_configured_limit() -> None:
     content = held(an_entry("n2", limit=2))
     assert answer(a_node("n2"), a_node("n3", ready=False), policy=a_policy(concurrency=5), content=content) is (
         Code.NODES_DOWN

@@ -78,7 +78,7 @@ def test_with_an_interval_no_node_reboots_while_another_node_holds_a_claim(
 
 
 @pytest.mark.parametrize("content", [LockContent(released_at=ago(1)), held(an_entry("n2")), Garbage("x")])
-def test_the_interval_gate_refuses_no_node_if_no_interval_is_set(content: LockContent | Garbage) -> None:
+def test_if_no_interval_is_set_the_interval_gate_allows_every_reboot(content: LockContent | Garbage) -> None:
     assert cluster_interval.ask(a_situation(policy=a_policy(concurrency=3), lock=content), When.READY) is None
 
 

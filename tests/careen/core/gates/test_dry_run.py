@@ -1,5 +1,5 @@
-"""The gate that refuses a reboot because of dry-run evictions. The agent sends them for the node's pods before the
-cordon."""
+"""The gate that refuses a reboot if a dry-run eviction was refused or has no result. Before the cordon, the agent sends
+a dry-run eviction for each pod that the drain would evict."""
 
 from __future__ import annotations
 

@@ -94,12 +94,12 @@ OURS = a_marked_node(a_progress(Phase.FAILED, claim="", boot_left="", is_cordone
             id="a cordoned node that is not ready",
         ),
         pytest.param(a_node("n2", ready=False), False, "is not ready", id="an uncordoned node that is not ready"),
-        pytest.param(OURS, False, "is still cordoned by careen", id="a cordon of careen always counts"),
+        pytest.param(OURS, False, "is still cordoned by careen", id="a cordon of careen always counts as down"),
         pytest.param(
             a_marked_node(a_progress(Phase.DRAINING), name="n2"),
             False,
             "was taken down by careen",
-            id="a draining node always counts",
+            id="a draining node always counts as down",
         ),
     ],
 )

@@ -116,6 +116,5 @@ def test_a_plan_does_not_mention_gates_that_are_switched_off() -> None:
     ],
 )
 def test_a_plan_evaluates_only_gates_whose_facts_are_known(known: Foreseen, evidence: set[Evidence]) -> None:
-    """A gate that lacks its facts refuses the reboot. Without this rule, such a gate would refuse every node in the
-    whole plan."""
+    """A gate without its facts refuses the reboot. If a plan evaluated such a gate, the plan would reboot no node."""
     assert {kind for gate in foreseen(known) for kind in gate.needs(a_policy())} <= evidence

@@ -1,4 +1,4 @@
-"""The gate for health queries. A query refuses the reboot unless it returns a fresh sample that meets its condition."""
+"""The gate for health queries. A query allows the reboot only if it returns a fresh sample that meets its condition."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_the_result_of_a_health_query_decides_whether_the_gate_refuses(
         (Matcher(label="job", value=""), [2]),  # a label that is missing is empty
     ],
 )
-def test_only_samples_with_the_given_labels_count(matcher: Matcher, counts: list[int]) -> None:
+def test_a_health_query_uses_only_samples_whose_labels_match(matcher: Matcher, counts: list[int]) -> None:
     samples = (a_sample(job="ceph"), a_sample(job="db"), a_sample())
     query = replace(CEPH, matchers=(matcher,))
     policy = replace(a_policy(), health_queries=(query,))
@@ -140,7 +140,7 @@ def test_a_health_query_applies_its_comparison_operator(comparison: str, holds: 
     assert not query.holds(math.nan)
 
 
-def test_query_results_are_requested_only_if_there_are_queries() -> None:
+def test_query_results_are_requested_only_if_a_query_is_configured() -> None:
     assert health_queries.needs(a_policy()) == frozenset()
     assert health_queries.needs(replace(a_policy(), health_queries=(CEPH,))) == {Evidence.QUERIES}
 

@@ -25,7 +25,7 @@ AN_HOUR_AGO = '{"at":"2026-03-04T11:00:00Z"}'
         (AN_HOUR_AGO, 3601, {keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"}, None),
     ],
 )
-def test_a_recent_reboot_refuses_the_next_reboot(
+def test_the_gate_refuses_a_second_reboot_within_the_minimum_interval(
     last: str | None, interval: float, more: dict[str, str], expected: Code | None
 ) -> None:
     node = a_node(annotations={**({keys.LAST_REBOOT: last} if last else {}), **more})

@@ -29,7 +29,7 @@ LOSSY = SelfTest(warning="the kubelet gets no notice of the shutdown")
         (BROKEN, Code.REBOOT_IMPOSSIBLE),
     ],
 )
-def test_the_self_test_refuses_the_reboot_only_if_it_found_an_obstacle(test: Any, expected: Code | None) -> None:
+def test_the_gate_refuses_the_reboot_only_if_the_self_test_found_an_obstacle(test: Any, expected: Code | None) -> None:
     refused = reboot_way.ask(a_situation(self_test=test), When.READY)
     assert (refused.code if refused else None) is expected
 
