@@ -51,7 +51,7 @@ UNKNOWN_NEED = Need(answer=NeedAnswer.UNKNOWN, detail="permission denied")
 
 
 def ago(seconds: float, boot: str = BOOT) -> Mark:
-    """Return the time `seconds` before the default observation, measured by the host's own clock."""
+    """Return the host's uptime `seconds` before the default observation, together with the boot id."""
     return Mark(boot=boot, uptime=UPTIME - seconds)
 
 
@@ -79,8 +79,8 @@ def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
 
 
 def a_progress(phase: Phase, **changes: Any) -> Progress:
-    """Return a typical progress of a node in this phase, as careen stores it in an annotation. In every phase after
-    Waiting it contains a claim. In the phases of a cordoned node it says that careen cordoned the node."""
+    """Return a typical progress of a node in this phase. The progress contains a claim in every phase after Waiting,
+    and says that careen cordoned the node in the phases in which the node is cordoned."""
     given: dict[str, Any] = {"phase": phase.value, "need_since": "2026-03-04T11:00:00Z"}
     if phase not in {Phase.IDLE, Phase.WAITING}:
         given |= {"claim": "c1", "lock": LOCK_OBJECT, "boot_left": BOOT, "claimed": ago(60)}
@@ -231,7 +231,7 @@ def deciding_without(evidence: Evidence, **changes: Any) -> dict[str, Any]:
 
 
 def the_patch(decision: Decision) -> PatchNode:
-    """Return the patch of the Node. Fails unless the decision contains exactly one patch."""
+    """Return the patch of the Node. The decision must contain exactly one such patch."""
     (found,) = [action for action in decision.actions if isinstance(action, PatchNode)]
     return found
 

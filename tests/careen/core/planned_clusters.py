@@ -3,7 +3,7 @@ whole plans of these clusters.
 
 A seed determines each cluster. Together the clusters have nodes with little and with much room, topology spread and
 anti-affinity, priorities that preempt, StatefulSets, bare pods, disruption budgets that allow no disruption, nodes that
-are down or on hold, budgets for zones, maintenance windows, and pauses between steps."""
+are down or on hold, budgets for zones, maintenance windows, and delays between steps."""
 
 from __future__ import annotations
 

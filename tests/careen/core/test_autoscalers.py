@@ -162,7 +162,7 @@ def test_a_failed_reboot_removes_the_autoscaler_annotations() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_the_patch_after_failed_rounds_of_the_agents_loop_removes_the_autoscaler_annotations(phase: Phase) -> None:
+def test_the_rescue_patch_after_failed_rounds_removes_the_autoscaler_annotations(phase: Phase) -> None:
     node = {
         "kind": "Node",
         "metadata": {

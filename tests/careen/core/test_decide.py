@@ -188,8 +188,8 @@ policies = st.builds(
 
 
 def consistent(progress: Progress) -> Progress:
-    """Return this progress of a node with a claim if its phase requires a claim, else without a claim. `decide` refuses
-    an annotation with progress that careen cannot have written."""
+    """Return this progress with a claim if its phase requires one, and without the fields that contradict its phase.
+    `decide` refuses a progress that careen cannot have written."""
     phase = Phase(progress.phase)
     is_under_claim = phase not in {Phase.IDLE, Phase.WAITING, Phase.FAILED}
     has_claim = is_under_claim or (progress.claim != "" and phase is not Phase.IDLE)

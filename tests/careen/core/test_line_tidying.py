@@ -94,14 +94,15 @@ def test_an_idle_node_removes_deleted_nodes_from_the_line_of_waiting_nodes() -> 
         {"lock": replace(NAMED, line=replace(NAMED.line, names=("n2",)))},
         {"lock": lock.pause(NAMED, "", 1)},
     ],
+    ids=["the waiting nodes are unknown", "every named node waits", "the lock is paused"],
 )
-def test_an_idle_node_keeps_a_line_that_is_correct_or_cannot_be_checked_or_belongs_to_a_paused_lock(
+def test_an_idle_node_keeps_a_correct_unverifiable_or_paused_line(
     changes: dict[str, Any],
 ) -> None:
     assert WriteLock not in kinds(idle(**changes))
 
 
-def test_all_idle_nodes_together_check_the_line_of_waiting_nodes_about_once_a_minute() -> None:
+def test_all_idle_nodes_together_check_the_line_at_most_once_a_minute() -> None:
     def pause(agents: int | None) -> float:
         looked = idle(lock=LockContent(), memory=replace(JUST_STARTED, agents=agents))
         assert looked.memory.lock_due is not None

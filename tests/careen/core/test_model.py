@@ -77,7 +77,9 @@ def calm(world: World) -> None:
 
 @pytest.mark.parametrize("order", list(Order))
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_without_faults_every_node_reboots_once_and_as_many_at_once_as_allowed(concurrency: int, order: Order) -> None:
+def test_without_faults_every_node_reboots_once_and_the_concurrency_limit_is_reached(
+    concurrency: int, order: Order
+) -> None:
     world = a_world(1, concurrency, fault_rate=0.0, order=order)
     world.run(400)
     world.check_quiet()

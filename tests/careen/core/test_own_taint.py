@@ -96,7 +96,7 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
         pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a foreign key that is not configured"),
     ],
 )
-def test_if_there_is_no_progress_record_the_key_and_the_managed_fields_show_whether_a_taint_is_careens(
+def test_without_a_progress_record_key_and_managed_fields_identify_careens_taint(
     node: NodeView, policy: dict[str, Any], expected: set[str]
 ) -> None:
     assert keys_of_ours(node, Progress(), a_policy(**policy)) == expected
@@ -132,7 +132,7 @@ def test_a_waiting_node_that_lost_its_progress_record_recognises_its_taint_again
 @pytest.mark.parametrize(
     "node",
     [{}, {"labels": {}, "annotations": {}}],
-    ids=["only the progress record is lost", "everything but the taint is lost"],
+    ids=["only the progress record is lost", "only the taint remains"],
 )
 def test_a_node_without_a_progress_record_that_needs_no_reboot_removes_careens_taint(node: dict[str, Any]) -> None:
     decision = wiped(need=NO, node=node)
@@ -174,7 +174,7 @@ def test_with_an_unreadable_progress_record_the_agent_may_only_remove_the_taint(
     assert set(patch.annotations) == {keys.REASON}
 
 
-def test_the_annotation_reason_says_which_annotation_a_person_must_remove_and_is_written_only_once() -> None:
+def test_an_unreadable_progress_record_is_reported_once_with_the_command_to_remove_it() -> None:
     decision = wiped(need=YES, node=GARBAGE)
     said = the_patch(decision).annotations[keys.REASON]
     assert said == (

@@ -138,7 +138,7 @@ def test_a_decision_that_ignores_the_unknown_fact_does_not_restart_the_waiting_t
 
 
 @pytest.mark.parametrize("changes", [*EARLY.values(), SKEW], ids=[*EARLY, "the host's clock is wrong"])
-def test_short_gaps_in_the_facts_do_not_undo_a_long_drain(changes: dict[str, Any]) -> None:
+def test_facts_that_are_briefly_unknown_do_not_undo_a_long_drain(changes: dict[str, Any]) -> None:
     story, busy = draining(), {"pods": (a_pod(),)}
     assert story.turn(**{**busy, **changes}).phase is Phase.DRAINING
     story.turn(590, **busy)

@@ -103,7 +103,7 @@ def events(decision: Decision) -> list[PostEvent]:
         ),
     ],
 )
-def test_the_reason_code_of_a_changed_message_decides_how_soon_the_agent_writes_the_message(
+def test_a_new_reason_code_is_written_sooner_than_a_new_sentence(
     reason: str, told: float, said: str, code: Code, is_written: bool
 ) -> None:
     decision = staying(reason, told, said, code)
@@ -169,11 +169,11 @@ def test_a_restarted_agent_does_not_repeat_the_last_event() -> None:
     assert events(staying(reason="new words", said="")) == []
 
 
-def test_a_status_whose_field_is_silent_is_true_is_not_written_to_the_node() -> None:
+def test_a_silent_status_is_not_written_on_the_node() -> None:
     assert not any(isinstance(action, PatchNode) for action in staying(said="drain-started", is_silent=True).actions)
 
 
-def test_the_annotation_named_since_changes_only_with_the_phase() -> None:
+def test_the_since_annotation_changes_only_with_the_phase() -> None:
     node = a_marked_node(RECORD, annotations={keys.SINCE: "2026-03-04T11:00:00Z"})
     same = move(a_situation(node), Status(Code.DRAINED, "drained"), Transition(Phase.DRAINING, RECORD))
     assert the_patch(same).annotations[keys.SINCE] == "2026-03-04T11:00:00Z"
@@ -300,13 +300,13 @@ def test_the_forecast_annotation_says_how_often_a_pod_would_go_to_each_node() ->
     ("longest", "read"),
     [(7200, 7200.0), (0.5, 0.5), (-1, 0.0), ("2h", 0.0), (None, 0.0), (True, 0.0), (1e300, 0.0), ([], 0.0)],
 )
-def test_an_invalid_time_until_a_stored_refusal_fires_an_alert_is_read_as_zero(longest: object, read: float) -> None:
+def test_an_invalid_time_limit_of_a_stored_refusal_is_read_as_zero(longest: object, read: float) -> None:
     row = {"gate": "blocking-pods", "code": "blocking-pod", "sentence": "x", "longest": longest}
     (refusal,) = stored_refusals(a_node(annotations={keys.REFUSALS: json.dumps([row])}))
     assert refusal.longest_seconds == read
 
 
-def test_the_time_until_a_refusal_fires_an_alert_is_stored_on_the_node() -> None:
+def test_the_time_limit_of_a_refusal_is_stored_on_the_node() -> None:
     policy = a_policy(
         taint_key=None, blocking_pods=(BlockingPods(name="b", selector=Selector.parse("app=db"), longest_seconds=7200),)
     )

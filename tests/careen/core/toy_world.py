@@ -609,9 +609,9 @@ class World:
         )
 
     def check_cordon(self, name: str) -> None:
-        """Check a new cordon: the number of nodes that are down stays within the concurrency limit, and no other node
-        has failed and keeps its claim. Every agent must have seen a failed claim, or a node that is down for a reason
-        other than careen, after 15 seconds. More recent facts are ignored."""
+        """Check a new cordon: no more nodes are down than the concurrency limit allows, and no other node has failed
+        and keeps its claim. For 15 seconds, the check ignores a new failure, and a node that went down without careen,
+        because agents may not have seen these facts yet."""
         long_down = {
             other
             for other, node in self.nodes.items()

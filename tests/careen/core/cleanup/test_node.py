@@ -202,14 +202,16 @@ def test_a_cleanup_restores_labels_changed_for_the_reboot(
 
 
 def test_a_cleanup_keeps_a_label_that_careen_has_already_restored() -> None:
-    """After careen has undone a drain, managedFields still name careen as the manager of the label. This is no reason
-    to restore the label: `careen cleanup` restores only labels that a reboot report on the Node lists."""
+    """managedFields name careen as the manager of a label even after careen has undone the drain. `careen cleanup`
+    therefore restores only labels that a reboot report on the Node lists."""
     node = a_node(labels={"state": "before"})
     assert cleaned(node, CONFIGURED, labels_by={"state": AGENT}) == node
 
 
 @pytest.mark.parametrize(("prior", "left"), [("done", {}), ("mine", {"state": "mine"})])
-def test_a_cleanup_restores_the_labels_from_before_the_first_reboot(prior: str, left: dict[str, str]) -> None:
+def test_a_cleanup_during_a_second_reboot_restores_the_labels_from_before_the_first(
+    prior: str, left: dict[str, str]
+) -> None:
     progress = replace(a_progress(Phase.DRAINING), prior_labels={"state": prior})
     node = a_marked_node(progress, labels={"state": "rebooting"}, annotations=REBOOTED)
     assert cleaned(node).labels == left
@@ -319,12 +321,14 @@ def test_the_progress_record_shows_whether_a_node_is_rebooting(
     [(BOOT, True), ("boot-0", False), ("", True)],
     ids=["the host runs the same boot", "the host runs a new boot", "the claim names no boot"],
 )
-def test_without_a_progress_record_the_phase_and_the_claim_show_a_reboot(boot: str, is_rebooting: bool) -> None:
+def test_without_a_progress_record_phase_and_claim_show_whether_a_node_is_rebooting(
+    boot: str, is_rebooting: bool
+) -> None:
     node = a_node(annotations={keys.PHASE: Phase.REBOOTING.value}, unschedulable=True)
     assert bool(found(node, NOTHING, replace(CLAIM, boot=boot)).rebooting) is is_rebooting
 
 
-def test_a_node_with_an_unreadable_progress_record_counts_as_rebooting() -> None:
+def test_a_node_with_an_unreadable_progress_record_is_treated_as_rebooting() -> None:
     assert found(a_node(annotations={keys.PROGRESS: "?"})).rebooting.endswith("so the node may be rebooting")
 
 

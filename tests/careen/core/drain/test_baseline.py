@@ -59,12 +59,12 @@ def test_the_stored_baseline_says_which_pods_were_ready(given_pods: list[tuple[i
         pytest.param(a_daemon_pod(), True, id="an unchanged pod that was ready before the drain"),
     ],
 )
-def test_only_an_unchanged_pod_has_a_known_readiness_before_the_drain(pod: Any, told: bool | None) -> None:
+def test_the_baseline_says_only_of_unchanged_pods_whether_they_were_ready(pod: Any, told: bool | None) -> None:
     record = replace(DRAINING, owners=baseline.taken(a_situation(a_marked_node(DRAINING), pods=(a_daemon_pod(),)), ()))
     assert baseline.was_ready(a_situation(a_marked_node(record)), pod) is told
 
 
-def test_the_baseline_contains_only_owners_of_evicted_pods() -> None:
+def test_the_baseline_omits_a_replicaset_without_an_evicted_pod() -> None:
     situation = a_situation(a_marked_node(DRAINING), owners=(an_owner(), an_owner("other")), pods=())
     assert baseline.taken(situation, (a_pod(),)) == (an_owner(),)
 

@@ -119,7 +119,7 @@ FULL = Memory(
 )
 
 
-def test_the_memory_of_these_tests_sets_every_field() -> None:
+def test_the_example_memory_sets_every_field() -> None:
     empty = Memory()
     assert [name for name in Memory.__struct_fields__ if getattr(FULL, name) == getattr(empty, name)] == []
 

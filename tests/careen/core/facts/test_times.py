@@ -35,5 +35,5 @@ def test_a_time_without_an_offset_is_not_read() -> None:
         (7 * 86400, "168h"),
     ],
 )
-def test_a_duration_is_written_in_the_notation_of_settings(seconds: float, expected: str) -> None:
+def test_a_duration_is_written_as_in_the_settings(seconds: float, expected: str) -> None:
     assert span(seconds) == expected

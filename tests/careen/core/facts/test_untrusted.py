@@ -295,14 +295,13 @@ POLICIES = (
 
 
 def beside(own: NodeView, other: NodeView) -> dict[str, Any]:
-    """Return the arguments of an observation by the agent of the node `own`, in which every list of nodes contains the
-    Node `other`."""
+    """Return keyword arguments of `an_observation` for the agent of `own`. Every list of nodes that this agent has read
+    contains the Node `other`."""
     return {"fleet": a_fleet(own, other), "peers": (other,), "waiters": (other,), "holders": Holders(nodes=(other,))}
 
 
 def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
-    """Return a Node with the label, annotations, taint and cordon of this phase, and the claims of this node in the
-    lock (one or none)."""
+    """Return two values: the Node of a node in this phase, and the claims of this node in the lock (one or none)."""
     progress = a_progress(
         phase, failed=Code.SETTLE_TIMEOUT if phase is Phase.FAILED else "", taint_key=keys.DEFAULT_TAINT_KEY
     )

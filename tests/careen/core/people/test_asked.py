@@ -115,15 +115,15 @@ def test_during_a_reboot_a_persons_request_causes_no_further_reboot(phase: Phase
 
 
 def test_a_reboot_requested_by_a_person_stays_necessary_until_the_host_boots() -> None:
-    """An agent may restart between two steps: it has recorded on the Node that a reboot follows, but has not yet asked
-    the host. The restarted agent must not treat the person's request as withdrawn."""
+    """An agent may restart after it has announced the reboot and before it asks the host. The restarted agent must not
+    treat the person's request as withdrawn."""
     node = asking(PersonRequest(wish=Wish.REBOOT))
     found = heard(an_observation(node, need=NO), node, Progress(phase=Phase.REBOOTING)).need
     assert found.answer is NeedAnswer.YES
     assert heard(an_observation(node, need=NO), node, Progress(phase=Phase.VERIFYING)).need == NO
 
 
-def test_a_boot_id_to_which_the_count_of_soft_reboots_was_added_does_not_fulfil_a_reboot_request() -> None:
+def test_a_soft_reboot_count_in_the_boot_id_does_not_fulfil_a_reboot_request() -> None:
     wish = PersonRequest(wish=Wish.REBOOT, boot="boot-1")
     assert standing(wish, now=NOW, boot="boot-1+soft-reboots=0") is Standing.STANDS
     assert standing(wish, now=NOW, boot="boot-2+soft-reboots=0") is Standing.MET
@@ -149,7 +149,7 @@ def test_a_running_package_manager_is_reported_despite_a_reboot_request() -> Non
 
 
 @pytest.mark.parametrize(("request_", "waived"), [(WHOLE, True), (KEEP, False)])
-def test_a_persons_request_whose_field_now_is_true_waives_the_maintenance_window(
+def test_a_persons_request_with_now_set_to_true_waives_the_maintenance_window(
     request_: PersonRequest, waived: bool
 ) -> None:
     assert is_waived(asking(request_), NOW) is waived

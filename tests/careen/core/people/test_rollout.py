@@ -28,7 +28,7 @@ def test_reboots_that_were_needed_at_the_same_time_belong_to_one_roll_out() -> N
     assert figures([N3, BEFORE, N1, a_node("n5"), N2]) == Figures(nodes=3, seconds=7200, pods=8, failures=2)
 
 
-def test_the_reboot_of_a_single_node_counts_as_a_roll_out() -> None:
+def test_the_reboot_of_a_single_node_is_a_roll_out() -> None:
     assert figures([N1]) == Figures(nodes=1, seconds=600, pods=3, failures=0)
 
 
@@ -55,7 +55,7 @@ def test_a_reboot_that_was_needed_for_hours_merges_two_roll_outs_into_one() -> N
         "[" * 5000,
     ],
 )
-def test_an_invalid_reboot_report_on_a_node_does_not_count(report: str) -> None:
+def test_an_invalid_reboot_report_on_a_node_is_ignored(report: str) -> None:
     nonsense = a_node("n0", annotations={keys.LAST_REBOOT: report})
     assert figures([nonsense]) is None
     assert figures([nonsense, N1]) == figures([N1])

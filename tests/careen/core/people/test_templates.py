@@ -26,7 +26,7 @@ def test_a_message_template_is_filled_from_left_to_right(template: str, text: st
     assert filled(template, VALUES) == text
 
 
-def test_braces_in_a_value_are_not_filled() -> None:
+def test_braces_in_an_inserted_value_are_kept() -> None:
     assert filled("%s {reason}", {"node": "{reason}%s", "reason": "%s{node}{{node}}"}) == "{reason}%s %s{node}{{node}}"
 
 
