@@ -66,17 +66,16 @@ DEADLINE_SECONDS = 40
 LATE_SECONDS = 60  # kube-apiserver gives up on a write
 FROZEN_SECONDS = (10, 60)  # longer than a list of nodes lasts; longer than any announcement does
 CONFIRMED_SECONDS = 5
-"""How many seconds ago an agent may have read the lock for the last time when it asks its host to reboot."""
+"""The longest time between an agent's last read of the lock and its reboot request to the host."""
 GRID_SECONDS = 5
-"""An agent's pause between two rounds of its loop ends at a multiple of these seconds, so that several agents act at
-the same time."""
+"""The end of an agent's sleep is rounded up to a multiple of these seconds, so that several agents act at the same
+time."""
 IDLE_SECONDS = 30
-"""The pause of an idle agent whose host needs no reboot. The agent's checks of the sentinel file in between have no
-effect here."""
+"""The time between two rounds of an idle agent. Its checks of the sentinel file in between have no effect here."""
 
 
 class Kind(IntEnum):
-    """A kind of fault. The value is the kind's index in `State.left`, the numbers of faults that may still happen."""
+    """A kind of fault. Its value is its index in `State.left`."""
 
     LOST = 0  # the write is lost, and nothing was done
     ANSWER_LOST = 1  # the write was done, the answer is lost
@@ -135,7 +134,7 @@ class SmallFleet:
         self.policies = tuple(_policy(name, bounds.concurrency) for name in self.names)
         self.decisions = 0
         self.is_guarded: Callable[[Action], bool] = lambda _: True
-        """A function that says whether the server compares the version of the object for a write."""
+        """Whether the server refuses this write if the object has changed since the agent read it."""
         self._turns: dict[tuple[Any, ...], tuple[int, tuple[int, ...], int]] = {}
 
     def first(self) -> State:
@@ -193,8 +192,8 @@ class SmallFleet:
         )
 
     def _is_scrapped(self, state: State, name: str) -> bool:
-        """Whether node and machine were removed for ever. The node's claim may then remain in the lock if no other node
-        waits for its reboot."""
+        """Whether the Node and its machine were removed for ever. If no other node waits for its reboot, the lock may
+        keep the claim of the removed node."""
         return state.hosts[self.names.index(name)].is_scrapped
 
     def check_home(self, state: State) -> None:
@@ -203,9 +202,9 @@ class SmallFleet:
                 raise BrokenRule(f"once: {name} rebooted {host.reboots} times")
 
     def _in_turn(self, state: State, awake: list[int]) -> Iterator[Step]:
-        """Yield the possible steps of the agent that acts next. Agents in the middle of a round act first, then the
-        others in the order of their names; a delayed agent acts after all others. If the bounds still allow a delay,
-        also yield a step that lets the other agents act before this agent."""
+        """Yield the possible steps of the agent that acts next. An agent in the middle of a round acts first, then the
+        first agent by name; a delayed agent acts last. If the bounds still allow a delay, also yield a step that delays
+        this agent."""
         index = min(awake, key=lambda each: (state.agents[each].is_overtaken, not state.agents[each].acts, each))
         agent = state.agents[index]
         if len(awake) > 1 and state.delays and not agent.is_overtaken:
@@ -610,8 +609,8 @@ def _locked(state: State, text: str | None) -> State:
 
 
 def _held(state: State, names: tuple[str, ...]) -> State:
-    """Record in `held_at`, for each node, the time at which its claim left the lock. While the claim is in the lock,
-    record `-NEVER`, a time before all others."""
+    """Return the state with new values in `held_at`: for each node, the time at which its claim left the lock. While
+    the claim is in the lock, the value is `-NEVER`, which is before every time."""
     holders = content_of(state.lock).holders
     before = content_of(state.lock_before).holders
     held = tuple(

@@ -10,10 +10,10 @@ from tests.careen.explored.fleet import Bounds, SmallFleet
 from tests.careen.explored.search import Explored, explore
 
 MORE_FAULTS = int(os.environ.get("MODEL_FAULTS", "0"))
-"""The number of faults in one run beyond those of `_ROWS`. With two faults in one run, the rules are stricter than
-careen's guarantee: docs/safety.md."""
+"""The number of faults that one run may have in addition to those of `_ROWS`. With two faults in one run, the rules are
+stricter than careen's guarantee: docs/safety.md."""
 MORE_DELAYS = int(os.environ.get("MODEL_DELAYS", "0"))
-"""The number of delays in one run beyond those of `_ROWS`. Explorations without a limit of delays do not change."""
+"""The number of delays that one run may have in addition to those of `_ROWS`. A row without a limit is unchanged."""
 
 _ROWS = (
     Bounds(agents=3, concurrency=1, faults=1, delays=1),

@@ -75,7 +75,7 @@ class Host(NamedTuple):
     needs: bool = True
     next_at: int = NEVER
     asked_at: int = -NEVER
-    """The time at which the current boot was asked to reboot."""
+    """The time of the last reboot request to the host."""
     reboots: int = 0
     is_scrapped: bool = False
 
@@ -124,7 +124,7 @@ class State(NamedTuple):
     left: tuple[int, ...]
     """For each kind of fault, how many faults may still happen; the last number is the limit for all kinds together."""
     delays: int
-    """How often an agent may still be overtaken by the others."""
+    """How many delays the bounds still allow."""
 
 
 class Tables:
