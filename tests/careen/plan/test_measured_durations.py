@@ -1,5 +1,5 @@
-"""Tests that a plan uses the durations that each node reported after its last reboot. For nodes without such a report,
-the plan uses default durations."""
+"""Tests that a plan uses the durations that each node reported after its last reboot. For a node without a report, the
+plan uses the median of the other nodes' reports. If no node has a report, it uses default durations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_node_without_a_report_gets_the_median_of_the_reported_durations() -> 
     )
 
 
-def test_a_boot_is_estimated_as_one_second_if_the_drain_took_longer_than_the_whole_reboot() -> None:
+def test_the_estimated_boot_time_is_at_least_one_second() -> None:
     assert measured_boots([a_node("a", annotations={keys.LAST_REBOOT: '{"seconds": 50}'})], drain_seconds=60).of == {
         "a": 1
     }
@@ -50,7 +50,7 @@ def test_a_boot_is_estimated_as_one_second_if_the_drain_took_longer_than_the_who
         "[" * 9999,
     ],
 )
-def test_a_report_of_a_reboot_without_durations_is_ignored(text: str) -> None:
+def test_a_reboot_report_without_a_valid_duration_is_ignored(text: str) -> None:
     assert measured_boots([a_node("a", annotations={keys.LAST_REBOOT: text})], drain_seconds=60) == Boots(
         of={}, others=ASSUMED_BOOT_SECONDS, measured=0
     )

@@ -202,7 +202,7 @@ def test_with_order_fewest_moves_a_plan_counts_the_pods_that_would_move_now() ->
     ) == ["n2", "n3", "n1", "cp"]
 
 
-def test_a_plan_counts_the_pods_of_a_node_that_has_no_annotation_with_the_pod_count() -> None:
+def test_a_plan_counts_the_pods_of_a_node_without_a_pod_count_annotation() -> None:
     """The plan takes the number of a node's pods from the Node's annotation, or else counts the pods once. This number
     stays the same during the plan, even if simulated pods move."""
     nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
@@ -210,7 +210,7 @@ def test_a_plan_counts_the_pods_of_a_node_that_has_no_annotation_with_the_pod_co
     assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
 
 
-def test_plans_and_agents_count_the_pods_that_must_stay_in_their_zone_in_the_same_way() -> None:
+def test_a_plan_counts_zone_bound_pods_as_the_agents_do() -> None:
     said = {keys.MOVES: "3"}  # by an agent, which found no pod that must stay
     nodes = [
         in_zone("a1", "a"),
@@ -248,8 +248,7 @@ def test_a_hold_annotation_undoes_a_drain_under_every_late_policy(late_policy: L
 
 
 def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS, **more: Any) -> Gate:
-    """Return a gate that refuses the reboot of n1. It is written as CONTRIBUTING.md tells a contributor to write a new
-    gate."""
+    """Return a new gate that refuses the reboot of n1. CONTRIBUTING.md explains how to write such a gate."""
 
     def ask(situation: Situation, _when: When) -> Refusal | None:
         is_refused = situation.node.name == "n1"
@@ -268,7 +267,7 @@ def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS,
         (Unforeseen("the moon"), ALWAYS, False, False, False),
     ],
 )
-def test_a_plan_asks_a_new_gate_at_the_moments_that_the_gate_declares(
+def test_a_plan_evaluates_a_gate_as_the_gates_fields_foresight_and_when_say(
     monkeypatch: pytest.MonkeyPatch,
     foresight: Foreseen | Unforeseen,
     when: frozenset[When],
@@ -289,7 +288,7 @@ def test_a_plan_asks_a_new_gate_at_the_moments_that_the_gate_declares(
     assert ("the moon" in gates.unforeseen(POLICY)) is isinstance(foresight, Unforeseen)
 
 
-def test_a_plan_waits_until_the_end_time_that_a_new_gate_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_waits_until_the_end_of_a_gates_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     end = NOW + timedelta(hours=3)
 
     def ask(situation: Situation, _when: When) -> Refusal | None:
@@ -309,7 +308,7 @@ def test_a_gate_that_does_not_declare_what_a_plan_can_foresee_is_an_error() -> N
 
 
 @pytest.mark.parametrize("line", list(Order))
-def test_a_plan_drains_no_further_node_while_the_lock_has_as_many_claims_as_allowed(line: Order) -> None:
+def test_a_plan_begins_no_drain_while_the_lock_is_full(line: Order) -> None:
     rules = RolloutRules([a_node("n1"), a_node("n2")], replace(POLICY, order=line))
     rules.claimed("n1", NOW)
     assert list(rules.line(["n2"], NOW, lambda _: 0)) == []
@@ -599,8 +598,8 @@ def test_budgets_refuse_the_same_nodes_if_healthy_nodes_are_left_out_of_the_coun
 @given(fleet=fleets(), policy=policies())
 @settings(max_examples=150, deadline=None)
 def test_a_plan_takes_no_more_nodes_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy) -> None:
-    """Whenever a node begins its drain, the test takes each group that contains the node, and counts the nodes of the
-    group that have a claim or were down from the beginning. The test reads only the result of the plan."""
+    """At the beginning of each drain, the test counts the nodes that are down in each group of the draining node: nodes
+    with a claim, and nodes that were down before the plan. The test reads only the result of the plan."""
     timeline = plan(fleet, policy)
     broken = {node.name for node in fleet if not node.ready or node.unschedulable}
     limits: list[tuple[set[str], int]] = [

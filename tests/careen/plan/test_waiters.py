@@ -86,7 +86,8 @@ def test_the_short_list_gives_the_same_next_nodes_as_the_list_of_all_nodes(
 def test_earlier_questions_do_not_change_the_short_list(
     nodes: list[NodeView], policy: Policy, drawn: st.DataObject
 ) -> None:
-    """Nodes leave the waiting ones and come back, as when a drain is undone."""
+    """`short_list` returns the same nodes whatever its earlier calls were. Between two calls, nodes stop waiting and
+    wait again, as when a drain is undone."""
     names = [node.name for node in nodes]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(waiters, "_MOST_GONE", 1)
@@ -98,7 +99,7 @@ def test_earlier_questions_do_not_change_the_short_list(
             assert asked.short_list(waiting, content, len) == fresh
 
 
-def test_the_short_list_of_equal_nodes_is_as_long_as_the_list_of_next_nodes_in_the_lock() -> None:
+def test_the_short_list_of_equal_nodes_has_as_many_nodes_as_the_lock_names() -> None:
     nodes = [a_node(f"n{number:04}", labels={keys.REBOOT_LABEL: order.READY}) for number in range(1000)]
     short = Waiters(nodes, POLICY).short_list([node.name for node in nodes], LockContent(), lambda _: 0)
     assert [node.name for node in short] == [f"n{number:04}" for number in range(1 + order.SPARE_NAMES)]
