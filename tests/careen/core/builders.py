@@ -167,8 +167,8 @@ def a_policy(**changes: Any) -> Policy:
 
 
 def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
-    """Return an observation in which every fact is known and allows the reboot, even facts that are costly to read. The
-    agent then decides without reading anything else."""
+    """Return an observation in which every fact is known, even a costly one, and allows the reboot. The agent reads
+    nothing more before it decides."""
     node = a_node() if node is None else node
     given: dict[str, Any] = {
         "now": NOW,
@@ -224,7 +224,7 @@ def decided(
 
 
 def deciding_without(evidence: Evidence, **changes: Any) -> dict[str, Any]:
-    """Return keyword arguments for an observation in which the agent has not read this kind of facts."""
+    """Return keyword arguments of `an_observation` in which facts of this kind have not been read."""
     from careen.core.facts.observation import NOT_ASKED
 
     return {evidence.value.replace("-", "_"): NOT_ASKED, **changes}

@@ -1,4 +1,4 @@
-"""Simulates a cluster of a few nodes in memory. The simulation is just realistic enough to run production's function
+"""Simulates a cluster of a few nodes in memory. The simulation is realistic enough to run production's function
 `decide` for several agents together, with random faults.
 
 At each API call, other agents may run, the caller may die, the response may be lost, and a write may take effect late.

@@ -155,7 +155,7 @@ def test_a_configured_grace_period_replaces_the_pods_grace_period() -> None:
     ] == [("uid-a", 0)]
 
 
-def test_dry_run_evictions_cover_exactly_the_pods_to_evict() -> None:
+def test_dry_run_evictions_are_sent_only_for_pods_that_the_drain_evicts() -> None:
     pods = (a_pod("a"), a_daemon_pod(), terminating(0))
     assert [pod.name for pod in drain_plan.to_evict(pods, DrainPolicy())] == ["a"]
 
@@ -255,7 +255,7 @@ def test_pods_bound_to_the_node_stay_only_if_the_setting_allows_it(
     assert drain_plan.to_evict((pod,), DrainPolicy(bound_pods=bound_pods)) == (() if stays else (pod,))
 
 
-def test_the_back_off_for_an_owner_applies_only_to_its_pods_created_after_the_cordon() -> None:
+def test_the_back_off_of_an_owner_delays_only_pods_created_after_the_cordon() -> None:
     memory = after_evicting_new_pods(Memory(), ["rs-web"], uptime=UPTIME, jitter=0.5)
     found = plan_since(new_pod("new"), new_pod("old", after=-30), new_pod("other", owner_uid="rs-other"), memory=memory)
     assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["old", "other"], ["new"])

@@ -89,7 +89,7 @@ Answers = Mapping[str, tuple[Sample, ...] | Unknown]
             (CEPH,),
             {"ceph": (a_sample(1), a_sample(age=500))},
             "older than 2m",
-            id="a stale sample outweighs a failed condition",
+            id="a stale sample is reported instead of a failed condition",
         ),
         pytest.param((), NOT_ASKED, None, id="no health query is configured"),
     ],

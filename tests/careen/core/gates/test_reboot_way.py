@@ -42,7 +42,7 @@ def test_after_a_failed_self_test_a_waiting_node_may_not_claim() -> None:
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "required"}
 
 
-def test_a_failed_self_test_releases_the_claim_without_a_cordon() -> None:
+def test_after_a_failed_self_test_a_claiming_node_releases_its_claim_without_a_cordon() -> None:
     decision = decided(a_progress(Phase.CLAIMING), self_test=BROKEN)
     assert decision.phase is Phase.WAITING
     assert the_patch(decision).unschedulable is None

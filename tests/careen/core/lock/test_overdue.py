@@ -122,7 +122,7 @@ def test_the_claim_of_a_node_that_fails_loses_its_overdue_mark() -> None:
 
 
 @pytest.mark.parametrize("since", ["", "yesterday", "2026-12-01T00:00:00Z", "2999-01-01T00:00:00Z"])
-def test_if_the_start_of_the_phase_is_unreadable_the_start_of_the_claim_counts(since: str) -> None:
+def test_if_the_start_of_the_phase_is_unreadable_the_start_of_the_claim_is_used(since: str) -> None:
     node = a_marked_node(a_progress(Phase.REBOOTING), name="n9", annotations={keys.SINCE: since})
     assert mark(node, replace(ENTRY, created=at(400))) == Overdue(phase="Rebooting", since=at(400))
     assert mark(node, replace(ENTRY, created=since)) is None

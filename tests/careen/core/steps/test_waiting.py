@@ -737,6 +737,6 @@ def test_a_new_claim_starts_with_a_cleared_memory() -> None:
     assert (after.drain.evictions, after.drain.new_pods, after.reboot) == ({}, {}, None)
 
 
-def test_a_newer_read_of_the_agents_node_outweighs_an_older_list_of_waiting_nodes() -> None:
+def test_a_newer_read_of_the_agents_node_is_used_instead_of_an_older_list() -> None:
     stale: NodeView = a_marked_node(a_progress(Phase.WAITING), label="required")
     assert waiting(waiters=(stale,)).phase is Phase.CLAIMING
