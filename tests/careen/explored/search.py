@@ -26,8 +26,8 @@ class Explored:
 
     @property
     def wrong(self) -> str:
-        """Return a text with the broken rule and the steps that lead to it, or an empty text. If the search found no
-        state in which every node is idle again, the text says so."""
+        """Return the broken rule and the steps that lead to it, or a message that no state has every node idle again.
+        Without such an error, return an empty text."""
         if self.broken:
             return self.text()
         return "" if self.ends else "no state has every node idle again"

@@ -267,7 +267,7 @@ def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS,
         (Unforeseen("the moon"), ALWAYS, False, False, False),
     ],
 )
-def test_a_plan_evaluates_a_gate_as_the_gates_fields_foresight_and_when_say(
+def test_the_fields_foresight_and_when_decide_if_a_plan_evaluates_a_gate(
     monkeypatch: pytest.MonkeyPatch,
     foresight: Foreseen | Unforeseen,
     when: frozenset[When],
@@ -425,7 +425,7 @@ def test_a_plan_applies_the_late_policy_if_the_window_closes_during_the_drain(
 
 def test_nodes_that_do_not_fit_into_the_window_continue_in_the_next_window() -> None:
     """The reboot of a node takes 275 s, so 52 nodes finish within four hours. The 53rd node begins its drain in the
-    window and finishes after it."""
+    window and finishes after the window has closed."""
     nodes = [a_node(f"n{number:03}") for number in range(120)]
     timeline = plan(nodes, replace(POLICY, window=NIGHT), begins=datetime(2026, 3, 4, 22, 0, tzinfo=UTC))
     assert [(closing.at, closing.left) for closing in timeline.closings] == [
