@@ -82,7 +82,7 @@ async def test_a_node_that_changed_since_the_decision_is_not_rebooted(shell: She
         '{"nodeID":"n1","locks":[{"nodeID":"n1","id":"other"}]}',
         "garbage",
     ],
-    ids=["no claim", "another's", "paused by hand", "another claim of careen", "unreadable"],
+    ids=["no claim", "a claim of another node", "a pause", "another claim of this node", "an unreadable lock"],
 )
 async def test_a_node_without_its_own_claim_in_the_lock_is_not_rebooted(shell: Shell, content: str) -> None:
     hold_lock(shell, content)
@@ -137,7 +137,7 @@ async def test_the_agent_counts_how_often_it_evicts_recreated_pods_of_an_owner(s
     assert applied.memory.drain.new_pods["rs-web"].judgements == 1
 
 
-async def test_a_reboot_is_not_requested_if_the_claim_is_not_confirmed_right_before(shell: Shell) -> None:
+async def test_no_reboot_is_requested_without_a_claim_confirmed_right_before_the_request(shell: Shell) -> None:
     assert (await do(shell, ASK)).stop is not None
     assert shell.host.reboots == 0
 
@@ -227,7 +227,7 @@ async def test_a_write_without_the_rbac_right_stops_the_remaining_actions(shell:
     assert stop.is_refusal
 
 
-async def test_the_node_in_a_response_counts_as_read_when_its_request_was_sent(
+async def test_the_age_of_a_node_in_a_response_counts_from_the_request(
     shell: Shell,
 ) -> None:
     """After the agent has sent its request, a person may set a hold (an annotation that keeps the node from rebooting),
@@ -345,7 +345,7 @@ async def test_a_refused_eviction_is_not_retried_before_its_retry_after_time(she
     ).memory
     assert memory.drain.evictions["a"].answer is EvictAnswer.BUDGET
     assert memory.drain.evictions["a"].not_before == asked_at + 10, (
-        "the server's Retry-After for a budget that is not yet observed"
+        "the server's Retry-After for a budget whose status is outdated"
     )
 
 
@@ -361,7 +361,7 @@ async def test_the_agent_waits_for_the_silence_before_it_announces_the_reboot(sh
     applier = Applier(hands, ANNOUNCED, node_uid="uid", remember=lambda _: None)
     applied = await applier.apply((SilenceAlerts(), patch(shell), CONFIRM, ASK))
     assert (applied.stop, shell.host.reboots) == (None, 1)
-    assert asked == [0], "the silence comes before the first request"
+    assert asked == [0], "the agent requests the silence before it sends a request to the API server"
 
 
 async def test_unanswered_events_and_messages_do_not_delay_the_agents_loop(shell: Shell) -> None:

@@ -29,8 +29,8 @@ def config_map(name: str = "careen", **data: str) -> dict[str, object]:
 
 
 class Follower:
-    """Runs the agent's watch of the ConfigMap in a thread until the test ends. The watch adds each ConfigMap that it
-    delivers to `seen`."""
+    """Runs the agent's watch of the ConfigMap in a thread until the test ends. `seen` lists each ConfigMap that the
+    watch delivered."""
 
     def __init__(self, credentials: Callable[[], Credentials]) -> None:
         self.seen: list[SeenConfigMap | None] = []

@@ -108,7 +108,7 @@ async def test_the_decision_sets_the_time_of_the_next_loop_round() -> None:
     assert await Stage(3.0, 12.0, 1.0).run() == [0, 3, 15]
 
 
-async def test_the_loop_sleeps_for_milliseconds_even_if_the_decision_sets_no_pause() -> None:
+async def test_the_loop_sleeps_for_milliseconds_even_if_the_decision_sets_no_delay() -> None:
     first, second, _ = await Stage(0.0, 0.0, 0.0).run()
     assert 0 < second - first < 0.1
 
@@ -233,7 +233,7 @@ async def test_the_metrics_show_the_phase_and_the_refusals_of_the_last_decision(
         assert line in text.splitlines()
 
 
-async def test_the_health_probe_waits_for_a_loop_round_as_long_as_the_configured_deadlines() -> None:
+async def test_the_health_probe_fails_only_after_a_loop_round_exceeds_the_configured_deadlines() -> None:
     """A forecast may take a quarter of an hour. The liveness probe must not end the agent during this time."""
     stage = Stage(5.0, 1.0)
     loop = Loop(

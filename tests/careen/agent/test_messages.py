@@ -178,7 +178,7 @@ async def test_the_end_of_a_roll_out_is_reported_with_its_figures(
     assert f"the agent tells people: {text}" in caplog.text
 
 
-async def test_the_figures_are_read_only_if_a_message_uses_them() -> None:
+async def test_the_figures_of_a_roll_out_are_read_only_for_a_message_with_figures() -> None:
     world = World()
 
     async def figures() -> Figures | None:

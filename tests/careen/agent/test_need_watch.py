@@ -187,7 +187,7 @@ async def test_sentinel_files_are_checked_each_time_even_if_a_command_runs_once_
     assert asked["commands"] == 2
 
 
-async def test_the_package_manager_shown_with_a_cached_command_result_is_current() -> None:
+async def test_the_agent_shows_the_current_package_manager_with_a_cached_command_result() -> None:
     """The result of the command that says whether the host needs a reboot may be a minute old, but the shown state of
     the package manager is current."""
     clock, busy = VirtualClock(), ["dpkg"]

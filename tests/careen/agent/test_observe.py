@@ -88,7 +88,7 @@ async def test_an_idle_node_is_read_again_only_after_five_minutes(shell: Shell) 
     assert shell.requests == [NODE, NODE]
 
 
-async def test_the_five_minutes_until_the_next_read_count_from_the_request(shell: Shell) -> None:
+async def test_an_idle_node_is_read_again_five_minutes_after_the_last_request_was_sent(shell: Shell) -> None:
     shell.put_node("n1")
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)
     observer = shell.observer()
@@ -192,7 +192,7 @@ async def test_the_agent_skips_only_one_read_of_the_lock_after_it_wrote_the_lock
         pytest.param(Phase.DRAINING, 0.1, 2, id="the node drains"),
     ],
 )
-async def test_the_agent_looks_for_other_reboot_coordinators_again_before_the_reboot(
+async def test_only_a_claiming_agent_reuses_its_search_for_other_reboot_coordinators(
     shell: Shell, phase: Phase, later: float, lists: int
 ) -> None:
     put_in_phase(shell, Phase.WAITING)
@@ -221,7 +221,7 @@ async def test_the_agent_reads_the_lock_before_the_cordon_even_after_its_own_wri
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
-async def test_the_agent_reads_the_facts_that_the_phase_recorded_on_the_node_requires(
+async def test_the_phase_recorded_on_the_node_determines_which_facts_the_agent_reads(
     shell: Shell, phase: Phase
 ) -> None:
     """The phase in the Node's annotation determines which kinds of facts the agent reads, even if the agent has just
@@ -329,13 +329,13 @@ async def test_thousands_of_claims_cause_few_requests_and_invalid_node_names_cau
     assert len(shell.requests) < 5
 
 
-async def test_the_nodes_that_hold_an_unreadable_lock_are_unknown(shell: Shell) -> None:
+async def test_the_holders_of_an_unreadable_lock_are_unknown(shell: Shell) -> None:
     shell.put_node("n1")
     shell.put_daemonset(annotations={KEY: "garbage"})
     assert isinstance((await add(shell, Evidence.HOLDERS)).holders, Unknown)
 
 
-async def test_the_reboot_label_tells_rebooting_nodes_from_waiting_nodes(shell: Shell) -> None:
+async def test_the_reboot_label_distinguishes_rebooting_nodes_from_waiting_nodes(shell: Shell) -> None:
     for name, label in (("n1", "in-progress"), ("n2", "failed"), ("n3", "ready"), ("n4", "required")):
         shell.put_node(name, labels={"careen.dev/reboot": label})
     seen = await add(shell, Evidence.PEERS, Evidence.WAITERS)
@@ -366,7 +366,7 @@ async def test_the_age_of_the_list_of_nodes_counts_from_the_request(shell: Shell
     seen = await observer.add(seen, [Evidence.FLEET], POLICY)
     assert isinstance(seen.fleet, Fleet)
     assert seen.fleet.read_at_uptime == asked_at
-    assert seen.uptime == asked_at + 7, "the gates compare the age of the list with the present time"
+    assert seen.uptime == asked_at + 7, "the gates compute the age of the list from both times"
 
 
 async def test_eviction_dry_runs_cover_exactly_the_pods_that_the_drain_would_evict(shell: Shell) -> None:
@@ -407,7 +407,7 @@ async def test_eviction_dry_runs_cover_exactly_the_pods_that_the_drain_would_evi
     assert shell.server.get("pods", "free", "shop") is not None
 
 
-async def test_eviction_dry_runs_stop_after_a_minute_and_the_other_pods_are_unknown(shell: Shell) -> None:
+async def test_eviction_dry_runs_stop_after_a_minute_and_the_remaining_pods_are_unknown(shell: Shell) -> None:
     shell.put_node("n1")
     names = [f"pod-{number:03}" for number in range(110)]
     for name in names:
@@ -458,10 +458,10 @@ async def test_the_agent_reads_the_owners_recorded_on_the_node_instead_of_the_po
     seen = await add(shell, Evidence.OWNERS)
     assert isinstance(seen.owners, tuple)
     assert [owner.name for owner in seen.owners] == ["old"]
-    assert isinstance(seen.pods, NotAsked), "the record names the owners, so the pods are not read"
+    assert isinstance(seen.pods, NotAsked), "the Node's annotation names the owners, so the pods are not read"
 
 
-async def test_the_agent_of_a_waiting_node_reads_only_owners_that_may_bind_pods_to_the_node(shell: Shell) -> None:
+async def test_a_waiting_nodes_agent_reads_only_owners_that_choose_the_node_of_their_pods(shell: Shell) -> None:
     for name, field in (("placed", "f:containers"), ("bound", "f:nodeName")):
         owner = {
             "apiVersion": "apps/v1",

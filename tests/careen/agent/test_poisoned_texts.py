@@ -53,7 +53,6 @@ class Recorder:
         return [each for each in bodies if each.get("kind") != "Eviction"]
 
     def heard(self) -> list[str]:
-        """Return everything that the agent wrote: its log, its requests, its messages and its metrics."""
         written = [text for body in self.bodies() for text in strings_in(body)]
         told = [wording(each, Settings(node_id="n1"), "n1") for each in self.shell.told]
         return [self.log.getvalue(), *written, *told, self.shell.metrics.exposition().decode()]

@@ -398,7 +398,7 @@ def test_an_idle_agent_reads_its_node_once_and_then_only_checks_the_sentinel(nod
     agent.says("does not ask for a reboot|nothing|no need|Idle")
     patience, settled = TimeLimit(SECONDS), -1
     while settled != len(node.requests):
-        assert not patience.is_over(), f"it still sends requests: {node.requests[-5:]}"
+        assert not patience.is_over(), f"the agent still sends requests: {node.requests[-5:]}"
         settled = len(node.requests)
         time.sleep(6)  # a look at the sentinel, and more
     assert [(record.verb, record.resource, record.name) for record in node.requests].count(("get", "nodes", "n1")) == 1
@@ -469,7 +469,7 @@ def _slow(hanging: threading.Event) -> Any:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_idle_agent_stops_on_sigterm(node: Node, number: signal.Signals) -> None:
+def test_an_idle_agent_stops_on_sigterm_or_sigint(node: Node, number: signal.Signals) -> None:
     agent = node.start()
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))
     agent.process.send_signal(number)
@@ -517,8 +517,8 @@ def start_of_the_image(node: Node) -> Agent:
 
 
 def test_an_agent_stopped_at_any_moment_of_its_start_exits_with_0(node: Node) -> None:
-    """The test sends SIGTERM after given amounts of processor time of the agent, so that these moments are the same on
-    a slow machine."""
+    """The test sends SIGTERM at 25 moments of the start. It measures the moments in processor time of the agent, so
+    that they do not depend on the load of the machine."""
     agent = start_of_the_image(node)
     agent.says("on port")
     whole = _processor_seconds(agent)

@@ -134,8 +134,8 @@ async def test_the_agent_does_not_remember_an_unsent_event_as_sent(
 async def test_a_successful_write_is_reported_even_if_the_next_write_conflicts(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the next round of the agent's loop, the first write has already taken effect, so that round would not report
-    it."""
+    """The next round of the agent's loop finds the result of the first write on the Node and would not report this
+    write."""
     shell.put_node("n1")
     told, message = (
         PostEvent(code=Code.HELD, sentence="undone", is_warning=False),

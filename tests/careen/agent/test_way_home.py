@@ -147,7 +147,8 @@ class Life(Shell):
                 return
             await self.clock.sleep(1.0 if turned.stop else max(turned.decision.look_again_seconds, 0.02))
         raise AssertionError(
-            f"not home after {most_turns} turns: {mind.phase}, {self.node('n1')['metadata'].get('annotations')}"
+            f"the node is not idle after {most_turns} turns: "
+            f"{mind.phase}, {self.node('n1')['metadata'].get('annotations')}"
         )
 
     def new_process(self) -> Mind:
@@ -196,8 +197,8 @@ async def test_a_node_reboots_once_and_returns_to_idle(tmp_path: Path) -> None:
 def nth(
     number: int, what: Callable[[], BaseException | None], *, only: Callable[[Request], bool] = lambda _: True
 ) -> Callable[[Request], Any]:
-    """Return a hook for requests, which counts the requests that `only` selects. At the request with this number, the
-    hook calls `what`."""
+    """Return a function that counts the requests selected by `only`, and that calls `what` when the count reaches
+    `number`."""
     seen = 0
 
     def at(request: Request) -> BaseException | None:
@@ -390,7 +391,7 @@ async def test_an_idle_agent_only_reads_node_and_lock_every_five_minutes(
         lock = "GET /apis/apps/v1/namespaces/careen/daemonsets/careen"
         assert [request for request in life.requests if request not in ("GET /api/v1/nodes/n1", lock)] == []
         assert 12 <= life.requests.count("GET /api/v1/nodes/n1") <= 14
-        assert life.requests.count(lock) <= 16, "another node may have to check the last holder of a roll-out"
+        assert life.requests.count(lock) <= 16, "an idle agent reads the lock to notice an overdue claim"
 
 
 @pytest.mark.parametrize(

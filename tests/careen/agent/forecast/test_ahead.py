@@ -106,7 +106,7 @@ async def test_a_new_process_makes_the_forecast_if_the_prestarted_process_fails(
     assert [arguments for arguments, _ in started][-1] == ()
 
 
-async def test_a_prestarted_process_that_exceeds_the_deadline_is_not_replaced(
+async def test_no_second_process_starts_if_the_prestarted_process_exceeds_the_deadline(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, started: Started
 ) -> None:
     child(monkeypatch, tmp_path, "import time\ntime.sleep(3000)")
@@ -120,8 +120,8 @@ async def test_a_prestarted_process_that_exceeds_the_deadline_is_not_replaced(
 
 
 async def test_the_deadline_of_a_forecast_starts_with_its_request(tmp_path: Path, started: Started) -> None:
-    """The agent starts the child process before it needs a forecast. The seconds that this process waits for a request
-    do not count towards the deadline of the forecast."""
+    """The agent starts the child process before it needs a forecast. The deadline of the forecast does not include
+    the seconds in which this process waits for a request."""
     async with running_server() as server:
         put_cluster(server)
         for seconds in growing(1.0):
@@ -145,7 +145,7 @@ class FakeClock:
 
 
 async def test_the_agent_waits_a_minute_before_it_replaces_a_prestarted_process() -> None:
-    """On a node with too little memory, the child process that computes forecasts ends at once. Without this minute,
+    """On a node with too little memory, the child process that computes forecasts ends at once. Without this delay,
     the agent would start a new process in each round of its loop."""
     made: list[FakeProcess] = []
 

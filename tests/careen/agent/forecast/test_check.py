@@ -84,11 +84,11 @@ def test_the_nodes_of_identical_pods_match_the_forecast_in_any_order(
             [("a", "…"), ("a",)],
             ["a", "b"],
             Score(hits=1, misses=0, superseded=1),
-            id="one pod is a hit, the list of the other is cut off",
+            id="one pod matches the forecast, the other pod's list is cut off",
         ),
     ],
 )
-def test_the_forecast_of_each_pod_counts_as_hit_or_miss_or_superseded(
+def test_the_forecast_of_each_pod_is_a_hit_or_a_miss_or_superseded(
     said: list[tuple[str, ...]], places: list[str], score: Score
 ) -> None:
     assert score_of_owner(said, places)._replace(firsts=0) == score
@@ -100,7 +100,7 @@ def test_the_forecast_of_each_pod_counts_as_hit_or_miss_or_superseded(
         pytest.param([("a", "b")], ["a"], 1, id="the pod runs on its first forecast node"),
         pytest.param([("a", "b")], ["b"], 0, id="the pod runs on its second forecast node"),
         pytest.param([("a", "b"), ("b", "a")], ["a", "b"], 2, id="each pod runs on its first forecast node"),
-        pytest.param([("a", "…")], ["…"], 0, id="the ellipsis is not a node name"),
+        pytest.param([("a", "…")], ["…"], 0, id="the mark of a list that is cut off is not a node name"),
     ],
 )
 def test_hits_on_the_first_forecast_node_are_counted_separately(
@@ -204,7 +204,7 @@ def test_the_agent_checks_the_forecast_when_it_releases_the_claim(after: Phase) 
         pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="the forecast node is not a text"),
     ],
 )
-def test_an_unfinished_reboot_or_an_unusable_forecast_is_not_checked(other: Turned) -> None:
+def test_the_agent_checks_no_unusable_forecast_and_none_after_an_unfinished_reboot(other: Turned) -> None:
     assert finished_drain(other) is None
 
 

@@ -173,7 +173,7 @@ async def test_the_forecast_process_refuses_a_configuration_that_names_a_file(
     tmp_path: Path, field: str, padding: str
 ) -> None:
     """The agent itself does not check a scheduler configuration that is very long or has a YAML alias. In both cases
-    the child process that computes the forecast must refuse the name of the file."""
+    the child process that computes the forecast must refuse the configuration."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n"
         f"- urlPrefix: https://127.0.0.1:1\n  filterVerb: filter\n  tlsConfig: {{{field}: /no/such/file}}{padding}\n"

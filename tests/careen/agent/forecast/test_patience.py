@@ -34,7 +34,7 @@ def test_a_forecast_refusal_longer_than_the_patience_is_reported_once() -> None:
     assert patience.look((), late + HOUR + HOUR) == (False, "")
 
 
-def test_a_refusal_that_returns_after_a_new_claim_counts_from_its_first_appearance() -> None:
+def test_the_forecast_patience_continues_while_new_claims_interrupt_the_refusal() -> None:
     """Dry-run evictions can refuse the reboot only while the node has a claim. With each new claim, the refusal
     disappears from the Node for some seconds and then returns with a new start time."""
     patience = ForecastPatience(lambda: 3600.0)
@@ -51,7 +51,7 @@ def test_a_refusal_that_returns_after_a_new_claim_counts_from_its_first_appearan
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.IDLE, Phase.FAILED])
-def test_a_refusal_after_the_node_left_the_phase_waiting_counts_as_a_new_refusal(phase: Phase) -> None:
+def test_the_forecast_patience_starts_again_after_the_node_left_the_phase_waiting(phase: Phase) -> None:
     patience = ForecastPatience(lambda: 3600.0)
     patience.look((refusal(),), SINCE + HOUR / 2)
     assert patience.look((), SINCE + HOUR / 2, phase) == (False, "")
@@ -67,7 +67,7 @@ def test_a_new_forecast_refusal_is_reported_again() -> None:
 
 
 @pytest.mark.parametrize("other", [refusal(Code.OUTSIDE_WINDOW), refusal(Code.HELD), refusal(since=None)])
-def test_refusals_of_other_gates_are_not_reported(other: Refusal) -> None:
+def test_refusals_of_gates_other_than_forecast_are_not_reported(other: Refusal) -> None:
     assert ForecastPatience(lambda: 3600.0).look((other,), SINCE + 48 * HOUR) == (False, "")
 
 

@@ -1,5 +1,5 @@
-"""The agent reports keys in its settings (of labels, annotations and taints) that the admission policies would not let
-it write. It reports them when it reads the settings, long before a roll-out would fail."""
+"""The settings may contain keys of labels, annotations or taints that the admission policies would refuse. The agent
+reports these keys when it reads the settings, long before a roll-out would fail."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def settings(**changes: Any) -> Settings:
             {"post_reboot_node_labels": (("careen.dev/reboot", "x"), ("careen.dev/other", "x"))},
             LISTS,
             "labels does not list careen.dev/other, which --post-reboot-node-labels names",
-            id="careen.dev/reboot needs no entry, another careen.dev label does",
+            id="careen.dev/reboot needs no entry, another careen.dev label needs one",
         ),
         pytest.param({"annotate_nodes": True}, LISTS, "", id="kured's annotations are listed by default"),
         pytest.param(
@@ -83,7 +83,7 @@ def settings(**changes: Any) -> Settings:
             {"pre_reboot_node_labels": (("a", "1"),)},
             {"weave.works/kured-node-lock": "{}"},
             "",
-            id="the DaemonSet has no lists but a lock",
+            id="the DaemonSet has a lock and no list",
         ),
     ],
 )

@@ -66,7 +66,9 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Asked]:
 
 
 @pytest.mark.parametrize("is_given", [True, False])
-async def test_an_agent_of_the_named_daemonset_reads_only_its_own_pod(cluster: Asked, is_given: bool) -> None:
+async def test_an_agent_that_uses_its_own_daemonsets_lock_reads_only_its_own_pod(
+    cluster: Asked, is_given: bool
+) -> None:
     cluster.server.seed(a_daemonset(OURS), a_pod())
     assert await cluster.judge(OURS, is_given=is_given) == Judged()
     assert [request.path for request in cluster.wire.asked] == ["/api/v1/namespaces/careen/pods/careen-x7k2p"]
@@ -90,7 +92,9 @@ async def test_an_agent_with_both_daemonset_flags_uses_another_daemonsets_lock_w
 
 
 @pytest.mark.parametrize(("pod", "is_given"), [(POD, True), (None, False)])
-async def test_a_daemonset_that_does_not_exist_is_refused(cluster: Asked, pod: OwnPod | None, is_given: bool) -> None:
+async def test_an_agent_refuses_a_lock_on_a_daemonset_that_does_not_exist(
+    cluster: Asked, pod: OwnPod | None, is_given: bool
+) -> None:
     cluster.server.seed(a_pod())
     judged = await cluster.judge(KUREDS, is_given=is_given, pod=pod)
     assert (

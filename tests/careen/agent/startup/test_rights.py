@@ -1,4 +1,4 @@
-"""The agent reports each RBAC right that it lacks once, with the rule that grants the right. It no longer sends
+"""The agent reports each missing RBAC right once, with the rule that grants the right. The agent sends no further
 requests that need a missing right."""
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ async def test_an_agent_without_the_right_to_write_the_lock_logs_an_error(
     ]
     assert "resourceNames: [kured], verbs: [patch]}" in error
     assert OptionalRight.SETTINGS not in world.rights.without, (
-        "a role that is not bound yet may also grant the ConfigMap"
+        "a role that is not bound yet may also grant access to the ConfigMap"
     )
     lock = LockStore(world.api, namespace="kube-system", name="kured", annotation="example.com/lock")
     seen = await lock.read()
@@ -197,7 +197,7 @@ async def test_an_agent_without_the_right_to_write_the_lock_logs_an_error(
     assert isinstance(await lock.write(wanted), Rejected)
 
 
-async def test_an_agent_without_list_rights_finds_kured_in_its_default_namespace(world: World) -> None:
+async def test_an_agent_without_list_rights_finds_kured_in_kureds_default_namespace(world: World) -> None:
     await world.rights.review()
     assert await find_foreign(world.api, namespace="ops", name="careen") == ()
     world.seed_daemonset(**{"weave.works/kured-node-lock": '{"nodeID":"n9"}'})
@@ -223,8 +223,8 @@ async def test_a_missing_right_never_switches_off_a_feature_that_a_setting_needs
 
 
 async def test_a_right_missing_from_careens_roles_switches_off_no_safety_check(world: World) -> None:
-    """The ConfigMap contains the maintenance window. An administrator who removes the right to read it from the Role
-    must not cause reboots outside of the window."""
+    """The ConfigMap contains the maintenance window. If an administrator removes the right to read the ConfigMap, no
+    node may reboot outside of the window."""
     ours = {(verb, group, resource, "") for verb, group, resource, _ in grants_of("manifests/rbac.yaml")}
     parts = {
         (each.verb, each.group, each.resource, ""): each.part for each in NEEDED if each.part and not each.subresource
@@ -237,7 +237,7 @@ async def test_a_right_missing_from_careens_roles_switches_off_no_safety_check(w
         assert rights.without <= {OptionalRight.EVENTS, OptionalRight.FOLLOWING}, (right, part)
 
 
-async def test_kureds_roles_with_the_right_to_patch_still_count_as_kureds_roles(world: World) -> None:
+async def test_an_agent_with_kureds_roles_and_the_patch_right_switches_off_all_other_features(world: World) -> None:
     world.grants |= {("patch", "apps", "daemonsets", "kured")}
     await world.rights.review()
     assert world.rights.without == set(OptionalRight) - {OptionalRight.PATCH}
@@ -251,15 +251,13 @@ async def test_kureds_roles_with_the_right_to_patch_still_count_as_kureds_roles(
         ("budget", "zone=1", OptionalRight.NODES),
     ],
 )
-def test_each_setting_that_needs_an_optional_feature_requests_this_feature(
-    name: str, value: str, part: OptionalRight
-) -> None:
+def test_the_agent_knows_which_optional_feature_a_setting_needs(name: str, value: str, part: OptionalRight) -> None:
     given = {"node_id": ("n1",), "kubeconfig": ("k",)}
     assert asked_for_by(resolve(flags=given, environment={}).origins) == frozenset()
     assert asked_for_by(resolve(flags={**given, name: (value,)}, environment={}).origins) == {part}
 
 
-async def test_the_agent_reports_no_right_that_its_settings_do_not_need(world: World) -> None:
+async def test_only_missing_rights_that_the_settings_need_are_reported(world: World) -> None:
     await world.rights.review()
     world.rights.tell(besides=(OptionalRight.FORECAST,))
     with_forecast = sum(right.part is OptionalRight.FORECAST for right in NEEDED)

@@ -1,5 +1,5 @@
-"""The start of an agent, on virtual time. The node may have a claim when its agent starts. The tests show how long the
-agent then waits for settings or a lock that it cannot read, and which settings it uses
+"""The start of an agent, on virtual time. The node may have a claim on the reboot lock when its agent starts. The
+tests show how long the agent waits for unreadable settings or an unreadable lock, and which settings it then uses
 (`careen.agent.startup.recorded_claim`)."""
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ async def test_the_agent_waits_at_its_start_until_it_can_read_its_node(world: Wo
 
 
 @pytest.mark.parametrize("record", [None, Progress(phase="Waiting"), "garbage"])
-async def test_invalid_settings_stop_the_start_of_a_node_without_a_claim(
+async def test_invalid_settings_stop_the_start_of_an_agent_without_a_claim(
     world: World, record: Progress | str | None
 ) -> None:
     world.put_node(record, KEPT)
@@ -244,7 +244,7 @@ async def test_an_agent_with_a_claim_starts_despite_a_url_that_apprise_rejects(
 
 
 @pytest.mark.parametrize("kept", ["", json.dumps({"version": 1, "settings": {}})])
-async def test_a_node_that_claimed_without_a_config_map_starts_without_a_config_map(world: World, kept: str) -> None:
+async def test_an_agent_that_claimed_without_a_config_map_starts_without_a_config_map(world: World, kept: str) -> None:
     world.put_node(CLAIM, kept)
     live = await world.start().first_settings()
     assert (live.stands_in, live.policy.settings_problem) == ("", "")
@@ -260,7 +260,7 @@ async def test_a_node_with_a_claim_but_no_recorded_settings_uses_the_agents_flag
     assert sorted(await world.told()) == [("ConfigMap", "BadSettings"), ("Node", "SettingsUnusable")]
 
 
-async def test_the_node_read_at_the_start_is_kept_for_the_first_loop_round(world: World) -> None:
+async def test_the_agent_keeps_the_node_from_its_start_for_the_first_loop_round(world: World) -> None:
     world.put_node()
     start = world.start()
     await start.first_settings()
@@ -277,7 +277,7 @@ async def test_an_agent_without_a_claim_does_not_start_if_the_daemonset_is_missi
         await world.start(is_place_given=False).make_sure_of_the_lock()
 
 
-async def test_a_node_with_a_claim_starts_without_its_daemonset(
+async def test_an_agent_with_a_claim_starts_without_its_daemonset(
     world: World,
 ) -> None:
     world.put_node(CLAIM, KEPT)
@@ -395,9 +395,9 @@ async def test_the_agent_waits_at_its_start_until_it_may_read_an_explicitly_name
     assert (await asked).settings.concurrency == 3
 
 
-async def test_a_role_binding_created_after_the_agent_switches_off_no_feature(world: World) -> None:
-    """The RoleBinding that grants access to the lock and to the ConfigMap may be created last. The agent waits for this
-    RoleBinding, so that the settings of the ConfigMap apply."""
+async def test_the_agent_keeps_every_feature_if_its_role_binding_is_created_late(world: World) -> None:
+    """The RoleBinding that grants access to the lock and to the ConfigMap may be created after the agent's pod. The
+    agent waits for this RoleBinding, so that the settings of the ConfigMap apply."""
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = lambda *asked: kureds_rights(*asked) and "daemonsets" not in asked[3]

@@ -90,7 +90,7 @@ def test_the_metrics_show_when_a_gate_began_to_refuse() -> None:
     assert float(line.split()[1]) == datetime(2026, 3, 4, 12, 0, tzinfo=UTC).timestamp()
 
 
-def test_a_repeated_self_test_still_counts_the_problems_found_at_the_start() -> None:
+def test_the_self_test_metric_always_includes_the_problems_found_at_the_start() -> None:
     metrics = Metrics("n1")
     metrics.show_self_test(SelfTest(obstacle="no program"), besides=1)
     assert 'careen_self_test_problems{node="n1"} 2.0' in lines(metrics)

@@ -47,7 +47,7 @@ def test_a_delay_is_reported_after_the_limit_and_again_each_week(after: timedelt
     assert (look(SINCE + after) is not None) is is_due
 
 
-def test_a_restarted_agent_gives_the_report_of_the_same_delay_the_same_name() -> None:
+def test_the_report_of_a_delay_has_the_same_name_after_a_restart() -> None:
     def once(after: timedelta, **changes: Any) -> str:
         from dataclasses import replace
 
@@ -89,7 +89,7 @@ def test_no_delay_is_reported_without_a_limit_or_a_start_time() -> None:
     assert look(SINCE + DAY, Refusal(gate="a", code=Code.ALERT, sentence="x")) is None
 
 
-def test_all_nodes_give_the_report_of_a_cluster_wide_refusal_the_same_name() -> None:
+def test_the_report_of_a_cluster_wide_refusal_has_the_same_name_on_all_nodes() -> None:
     def told(node: str, since: datetime) -> HeldBack | None:
         paused = Refusal(gate="hold", code=Code.PAUSED, sentence="paused: maintenance", since=since)
         return due(node, (paused,), Phase.WAITING, SINCE + DAY, after_seconds=86400.0)
@@ -109,7 +109,7 @@ def test_all_nodes_give_the_report_of_a_cluster_wide_refusal_the_same_name() -> 
         pytest.param(Code.BLOCKING_POD, True, True, id="a pod that forbids every reboot"),
         pytest.param(Code.BLOCKING_POD, False, False, id="a pod that forbids this node's reboot"),
         pytest.param(Code.PODS_UNKNOWN, False, False, id="the pods of this node cannot be read"),
-        pytest.param(Code.ALERT, False, True, id="an alert, which always counts for the cluster"),
+        pytest.param(Code.ALERT, False, True, id="an alert, which always affects the whole cluster"),
     ],
 )
 def test_a_refusal_is_reported_only_once_if_it_affects_the_whole_cluster(

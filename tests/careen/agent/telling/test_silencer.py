@@ -116,7 +116,7 @@ async def test_a_silence_that_cannot_be_created_does_not_stop_the_reboot(
     assert "the node's alerts are perhaps not silenced: Alertmanager" in caplog.text
 
 
-async def test_the_agent_tries_three_times_to_end_a_silence_and_then_lets_the_silence_expire(
+async def test_the_agent_tries_three_times_to_end_a_silence_and_then_gives_up(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()

@@ -127,7 +127,7 @@ async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_agai
     assert await world.done() == told
 
 
-async def test_a_cluster_wide_refusal_is_reported_even_if_a_refusal_affects_only_another_node(world: World) -> None:
+async def test_a_cluster_wide_refusal_is_reported_despite_a_refusal_that_concerns_one_node(world: World) -> None:
     since = rfc3339(NOW - timedelta(days=3))
     theirs = {"gate": "a", "code": Code.HEALTH_QUERY.value, "sentence": "no", "since": since}
     world.cluster.server.seed(
@@ -174,7 +174,7 @@ async def test_an_agent_without_message_receivers_sends_no_request(world: World,
     assert (await world.done(), world.tasks) == (0, [])
 
 
-async def test_the_figures_of_a_roll_out_add_up_the_last_reboots_of_all_nodes(cluster: Cluster) -> None:
+async def test_the_figures_of_a_roll_out_come_from_the_last_reboot_of_each_node(cluster: Cluster) -> None:
     report = {"at": "2026-03-04T12:00:00Z", "seconds": 60, "moves": 2}
     for name in ("n1", "n2"):
         cluster.server.seed(
