@@ -32,8 +32,7 @@ class Desk:
     kubeconfig: Path
 
     def run(self, *arguments: str, stdin: str = "") -> Result:
-        """Run a command with the path of the kubeconfig in the environment variable, as kubectl gets it. Return the
-        command's exit code and output."""
+        """Run a command with the path of the kubeconfig in KUBECONFIG. Return the command's exit code and output."""
         return CliRunner().invoke(cli, list(arguments), env={"KUBECONFIG": str(self.kubeconfig)}, input=stdin)
 
     def ok(self, *arguments: str, stdin: str = "") -> str:
@@ -47,9 +46,8 @@ class Desk:
         return json.loads(self.ok(*arguments, "--output", "json"))
 
     def node(self, name: str, phase: str = "", **more: Any) -> None:
-        """Create a Node whose annotations say that it is in this phase. `more` may set the reason and the start time
-        (`since`) of the phase, the label, the refusals, the progress record, a hold, or further annotations of the
-        Node."""
+        """Create a Node whose annotations say that it is in this phase. `more` may set the reason of the phase, its
+        start time (`since`), the reboot label, the refusals, the progress record, a hold, and other annotations."""
         annotations: dict[str, str] = dict(more.pop("annotations", {}))
         if phase:
             annotations |= {
@@ -132,7 +130,6 @@ class Desk:
         return text
 
     def lock_content(self) -> LockContent:
-        """Parse the lock annotation and return its content."""
         content = parse(self.lock_text())
         assert isinstance(content, LockContent)
         return content

@@ -128,7 +128,7 @@ def test_a_second_cleanup_writes_nothing(desk: Desk, interrupted: dict[str, Any]
     assert interrupted
 
 
-def test_cleanup_as_json_has_the_content_of_the_text(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_cleanup_as_json_shows_planned_and_completed_changes(desk: Desk, interrupted: dict[str, Any]) -> None:
     before = desk.json("cleanup")
     assert (before["applied"], [node["name"] for node in before["nodes"]]) == (False, ["n1", "n2", "n3"])
     assert {"kind": "cordon", "name": None, "now": "cordoned", "afterwards": "lifted"} in before["nodes"][1]["goes"]
@@ -298,7 +298,7 @@ def with_agents(desk: Desk, image: str) -> None:
     desk.server.seed(daemonset)
 
 
-def test_cleanup_keeps_a_pause_and_a_hold_while_agents_run(desk: Desk) -> None:
+def test_cleanup_with_the_flag_even_with_agents_keeps_pauses_and_holds(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     seed_node(desk, "n1", annotations={keys.HOLD: "disk swap"}, taints=[SOFT])
     output = desk.ok("cleanup", "--yes", "--even-with-agents")
@@ -307,7 +307,7 @@ def test_cleanup_keeps_a_pause_and_a_hold_while_agents_run(desk: Desk) -> None:
     assert desk.lock_content().is_paused
 
 
-def test_cleanup_removes_nothing_while_agents_run(desk: Desk) -> None:
+def test_cleanup_without_the_flag_even_with_agents_refuses_while_agents_run(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     before = seed_node(desk, "n1", taints=[SOFT])
     seen = the_node(desk, "n1")

@@ -150,7 +150,7 @@ def test_forecast_exits_with_4_if_another_scheduler_schedules_a_pod(desk: Desk) 
     assert "shop/web-1   unknown" in result.output
 
 
-def test_forecast_exits_with_4_and_the_reason_if_it_fails(desk: Desk) -> None:
+def test_a_failed_forecast_exits_with_4_and_shows_the_reason(desk: Desk) -> None:
     desk.server.seed(a_node("n1"))
     desk.server.api.authorizer = lambda user, verb, group, resource, namespace, name: resource != "poddisruptionbudgets"
     result = desk.run("forecast", "n1")
@@ -309,7 +309,7 @@ def test_the_agents_configmap_cannot_make_the_command_open_a_local_file(
             ),
         ),
     ],
-    ids=["a file of the agents", "settings that no agent could start with"],
+    ids=["a file on the agents' hosts", "settings with which no agent would start"],
 )
 def test_forecast_reports_unknown_agent_settings(desk: Desk, flags: list[str], note: str) -> None:
     desk.server.seed(a_node("n1"))
@@ -320,7 +320,9 @@ def test_forecast_reports_unknown_agent_settings(desk: Desk, flags: list[str], n
 @pytest.mark.parametrize(
     ("context", "says", "code"), [("careen-demo", "If n1 were drained now", 0), ("other", "there is no Node 'n1'", 2)]
 )
-def test_the_child_process_of_forecast_uses_the_same_cluster(desk: Desk, context: str, says: str, code: int) -> None:
+def test_the_child_process_of_forecast_uses_the_kubeconfig_context_of_the_command(
+    desk: Desk, context: str, says: str, code: int
+) -> None:
     desk.server.seed(a_node("n1"))
     with server_in_thread() as elsewhere:
         elsewhere.seed(a_node("n9"))
@@ -359,7 +361,7 @@ def test_the_forecast_of_several_nodes_lists_each_node_once(desk: Desk) -> None:
     assert desk.json("forecast", "n1", "n1")["node"] == "n1"
 
 
-def test_forecast_of_several_nodes_exits_with_the_code_of_the_worst_node(desk: Desk) -> None:
+def test_forecast_of_several_nodes_exits_with_the_code_of_the_worst_result(desk: Desk) -> None:
     """If only n1 or only n2 is drained, its pod fits on another node. If n1 and n2 are both drained, one of the two
     pods has no room, because n3 has room for one pod only."""
     desk.server.seed(
@@ -465,7 +467,7 @@ def test_forecast_says_how_many_more_nodes_would_be_enough(desk: Desk, wanted: s
     assert told in " ".join(output.stdout.split())
 
 
-def test_forecast_as_json_shows_which_pods_more_nodes_would_take(desk: Desk) -> None:
+def test_forecast_as_json_lists_the_pods_that_fit_on_the_added_nodes(desk: Desk) -> None:
     desk.server.seed(*a_full_cluster())
     told = json.loads(desk.run("forecast", "n1", "--with-nodes=n2=1", "--output=json").stdout)["moreNodes"]
     assert set(told["placed"].values()) == {"n2-new-1"}

@@ -1,5 +1,5 @@
-"""Tests the first lines of `careen status`. They say that no node will begin a reboot, the reason, since when, and how
-a person can change this."""
+"""Tests the first lines of `careen status`. If no node may begin a reboot, these lines show the reason, how long it has
+lasted, and the remedy."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_status_shows_the_failed_node_that_halts_the_roll_out(desk: Desk) -> Non
     assert said.endswith("The cause has lasted for 2h.")
 
 
-def test_status_shows_a_hold_before_the_agent_has_read_it(desk: Desk) -> None:
+def test_status_shows_a_hold_that_the_agent_has_not_read_yet(desk: Desk) -> None:
     waits(desk, "n1", hold="disk swap")
     waits(desk, "n2", refusal("hold", "held", "held: disk swap"), hold="disk swap")
     desk.lock(LockContent())
@@ -267,9 +267,9 @@ def test_status_shows_no_headline_if_a_waiting_node_may_reboot(desk: Desk) -> No
     assert headline(desk) == ""
 
 
-def test_status_shows_a_refused_forecast_before_other_nodes_were_checked(desk: Desk) -> None:
-    """While no node holds a claim, `careen status` shows the refusal of the waiting node. While another node holds a
-    claim, the roll-out makes progress, so `careen status` does not show the refusal."""
+def test_status_shows_one_nodes_refusal_while_the_other_waiting_nodes_are_unchecked(desk: Desk) -> None:
+    """While no node holds a claim, `careen status` shows the refusal of n1. While n4 holds a claim, the roll-out makes
+    progress, so `careen status` does not show the refusal."""
     waits(desk, "n1", refused_by_spread("n1"))
     waits(desk, "n2")
     waits(desk, "n3")

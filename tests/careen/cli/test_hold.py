@@ -40,8 +40,8 @@ def test_the_agent_reads_the_end_time_of_a_hold(desk: Desk) -> None:
 
 
 def test_hold_refuses_an_end_time_that_agents_cannot_read(desk: Desk) -> None:
-    """A hold is an annotation by which a person keeps a node from rebooting, if necessary until an end time. If an
-    agent could not read this end time, it would keep the hold for ever, and nobody would notice."""
+    """A hold keeps a node from rebooting, and may have an end time. If agents could not read the end time, the hold
+    would last for ever, and nobody would notice."""
     desk.node("n1")
     for until in ("2000000h", "2999-03-04T18:00:00Z"):
         assert desk.run("hold", "n1", "--until", until).exit_code == 2

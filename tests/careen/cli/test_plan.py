@@ -1,4 +1,4 @@
-"""Tests `careen plan` with the live cluster, with a file that contains a cluster, with the settings of the agents, and
+"""Tests `careen plan` with the live cluster, with a dump of a cluster, with the settings of the agents, and
 with the report as an HTML page."""
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def test_plan_leaves_out_a_held_node_and_shows_the_remedy(desk: Desk) -> None:
 
 
 def test_plan_assumes_that_a_rebooting_node_has_not_begun_its_reboot(desk: Desk) -> None:
-    """If the plan counted the cordon of the rebooting node, every other node would have to wait."""
+    """If the plan treated the rebooting node as cordoned, every other node would have to wait."""
     progress = {"version": 1, "phase": "Draining", "claim": "c", "boot_left": "b", "is_cordoned_by_us": True}
     desk.server.seed(a_node("n1"), a_replica("web-1", "n1"))
     desk.node("n2", "Draining", label="in-progress", progress=progress)

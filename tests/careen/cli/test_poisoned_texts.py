@@ -165,8 +165,7 @@ def poisoned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 def with_locks(names: Iterable[str]) -> list[tuple[str, str]]:
     """Return the pairs of a lock content and a command to test. A command that reads the lock is tested with every lock
-    content. Any other command is tested only with `claims`, and with the lock of the cluster in which all texts are
-    very long."""
+    content. Any other command is tested with two lock contents: `claims`, and the text that is very long."""
     return [
         (lock, name)
         for name in names
@@ -274,8 +273,8 @@ ANSWERS: dict[str, tuple[int, bytes]] = {
     "a Status": (403, json.dumps(STATUS).encode()),
     "a long Status": (500, json.dumps({**STATUS, "message": LONG}).encode()),
     "a page of a proxy": (502, f"<html>{POISON}</html>".encode()),
-    "a page of a proxy that is no UTF-8": (200, b"\xff\xfe\x1b[31m\nFORGED \xc2\x9b"),
-    "a Node of another name": (200, json.dumps({"kind": POISON, "metadata": {"name": POISON}}).encode()),
+    "a page of a proxy in an unknown encoding": (200, b"\xff\xfe\x1b[31m\nFORGED \xc2\x9b"),
+    "a Node with another name": (200, json.dumps({"kind": POISON, "metadata": {"name": POISON}}).encode()),
     "half of a surrogate pair": (200, b'{"kind":"Node","metadata":{"name":"\\ud800"}}'),
 }
 

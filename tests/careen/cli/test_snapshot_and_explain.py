@@ -93,7 +93,7 @@ def test_explain_of_one_node_shows_the_result_of_each_plugin(shop: Desk) -> None
     assert ["NodeResourcesFit", "filter", "passes"] in rows(output)
 
 
-def test_explain_as_json_is_complete(shop: Desk) -> None:
+def test_explain_as_json_contains_the_best_node_and_each_refusal(shop: Desk) -> None:
     explained = shop.json("explain", "shop/web")
     assert (explained["node"], explained["best"]) == ("n1", ["n1"])
     assert {row["node"]: (row["refusal"] or {}).get("plugin") for row in explained["nodes"]} == {

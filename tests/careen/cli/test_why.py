@@ -99,7 +99,7 @@ def test_why_shows_every_gate_of_an_idle_node_as_not_asked(desk: Desk) -> None:
     }
 
 
-def test_why_shows_a_hold_before_the_agent_has_read_it(desk: Desk) -> None:
+def test_why_shows_a_hold_that_the_agent_has_not_read_yet(desk: Desk) -> None:
     desk.node("n1", hold="disk swap")
     desk.agent_on("n1")
     desk.lock()
@@ -278,7 +278,7 @@ def test_why_shows_when_the_maintenance_window_of_a_node_opens(desk: Desk) -> No
     assert desk.json("why", "n1")["nextOpening"] == "2998-12-31T23:00:00Z"
 
 
-def test_why_shows_every_gate_annotation_before_the_agent_has_read_it(desk: Desk) -> None:
+def test_why_shows_gate_annotations_that_the_agent_has_not_read_yet(desk: Desk) -> None:
     gates = {"careen.dev/gate.backup": "nightly dump", "careen.dev/gate.db": "failover"}
     desk.node("n1", "Waiting", label="required", annotations=gates)
     desk.lock()

@@ -124,7 +124,7 @@ def test_the_refusal_of_an_invalid_dump_shows_its_file(
 def test_a_command_refuses_an_unreadable_file_before_any_request(
     shop: Desk, tmp_path: Path, command: str, option: str
 ) -> None:
-    """The cases are a folder, a missing file, and a file that cannot be read (/proc/self/mem at address 0)."""
+    """The test tries a folder, a missing file, and a file that cannot be read (/proc/self/mem at address 0)."""
     for path in (tmp_path, tmp_path / "missing", Path("/proc/self/mem")):
         result = shop.run(*READ[command, option], option, str(path))
         assert result.exit_code == 2, result.output
