@@ -1,4 +1,4 @@
-"""Tests how the agent asks the API server for its own rights and finds those that are missing."""
+"""Tests how the agent asks the API server for its own rights and finds the missing rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests how the agent lists the pods that block the reboots of a group of nodes or of every node."""
+"""Tests how the agent lists the pods that a rule selects and that block a group of nodes or the whole cluster."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_a_cluster_wide_rule_lists_the_selected_pods_of_all_namespaces(
     ]
 
 
-async def test_a_rule_with_listed_namespaces_sends_one_request_per_namespace(
+async def test_a_rule_with_listed_namespaces_needs_one_request_per_namespace(
     cluster_with_blocking_pods: Cluster,
 ) -> None:
     found = await list_blocking_pods(cluster_with_blocking_pods.api, (OF_SHOP,))
@@ -66,7 +66,7 @@ async def test_a_rule_with_listed_namespaces_sends_one_request_per_namespace(
     ]
 
 
-async def test_a_rule_for_the_agents_own_node_sends_no_request(cluster_with_blocking_pods: Cluster) -> None:
+async def test_a_rule_about_pods_of_the_agents_own_node_needs_no_request(cluster_with_blocking_pods: Cluster) -> None:
     assert await list_blocking_pods(cluster_with_blocking_pods.api, (OF_NODE,)) == ()
     assert cluster_with_blocking_pods.wire.asked == []
 

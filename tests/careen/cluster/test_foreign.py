@@ -16,7 +16,7 @@ async def found(cluster: Cluster) -> tuple[str, ...]:
     return await find_foreign(cluster.api, namespace="careen", name="careen")
 
 
-async def test_the_agents_own_daemonset_does_not_count_as_another_reboot_coordinator(cluster: Cluster) -> None:
+async def test_the_agents_own_daemonset_is_not_another_reboot_coordinator(cluster: Cluster) -> None:
     cluster.put_daemonset(image="ghcr.io/kubereboot/kured:1.23.0", annotations={KEY: '{"nodeID":"n1"}'})
     cluster.put_daemonset("kube-system", "kube-proxy", image="kube-proxy:1")
     assert await found(cluster) == ()
@@ -59,7 +59,7 @@ async def test_a_kured_daemonset_whose_pods_do_not_exist_yet_is_ignored(cluster:
     assert await found(cluster) == ()
 
 
-async def test_a_misscheduled_kured_pod_counts_as_running(cluster: Cluster) -> None:
+async def test_a_kured_daemonset_with_only_misscheduled_pods_is_recognised(cluster: Cluster) -> None:
     cluster.put_daemonset("tools", "reboots", image="kured:1", status={"numberMisscheduled": 2})
     (sentence,) = await found(cluster)
     assert sentence.startswith("DaemonSet tools/reboots runs kured on 2 nodes")

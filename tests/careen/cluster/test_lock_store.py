@@ -51,14 +51,14 @@ async def test_a_read_of_the_lock_includes_the_cluster_wide_gate_annotations(clu
     assert (await store(cluster).read()).gates == {"careen.dev/gate.db": "failover"}
 
 
-async def test_the_lock_without_an_annotation_is_none_and_without_a_daemonset_an_error(cluster: Cluster) -> None:
+async def test_a_lock_without_annotation_is_none_and_a_lock_without_daemonset_is_an_error(cluster: Cluster) -> None:
     with pytest.raises(NotFound):
         await store(cluster).read()
     cluster.put_daemonset()
     assert (await store(cluster).read()).text is None
 
 
-async def test_a_write_of_the_lock_changes_only_its_annotation(cluster: Cluster) -> None:
+async def test_a_write_of_the_lock_changes_only_the_lock_annotation(cluster: Cluster) -> None:
     cluster.put_daemonset(annotations={"other": "1"})
     reading = await store(cluster).read()
     outcome = await store(cluster).write(to_write(reading, "claimed"))
@@ -127,7 +127,7 @@ async def test_a_repeated_write_of_the_lock_does_not_overwrite_another_nodes_cla
 
 
 async def test_a_write_of_the_lock_to_a_recreated_daemonset_is_a_conflict(cluster: Cluster) -> None:
-    """A claim in the annotation of the deleted DaemonSet does not count in the recreated DaemonSet, even if both
+    """A claim in the annotation of the deleted DaemonSet is not a claim in the recreated DaemonSet, even if both
     annotations have the same text."""
     cluster.put_daemonset(uid="old")
     reading = await store(cluster).read()

@@ -67,7 +67,7 @@ async def test_a_read_of_a_node_requests_the_latest_state(cluster: Cluster) -> N
     assert all("resourceVersion" not in request.query for request in cluster.wire.asked)
 
 
-async def test_lists_of_nodes_keep_only_careens_annotations(cluster: Cluster) -> None:
+async def test_a_list_of_nodes_leaves_out_annotations_of_other_programs(cluster: Cluster) -> None:
     cluster.put_node(
         "n1", labels={"careen.dev/reboot": "in-progress"}, annotations={"careen.dev/progress": "{}", "big": "x" * 1000}
     )
@@ -205,7 +205,7 @@ async def test_a_lost_patch_of_any_field_is_sent_again(cluster: Cluster, change:
 @pytest.mark.parametrize(
     ("before", "after"), [(["cordon", "ours", "team"], ["team"]), (["ours", "team"], ["team", "cordon"])]
 )
-async def test_a_patch_whose_answer_was_lost_is_recognised_although_other_taints_changed(
+async def test_an_applied_patch_with_a_lost_answer_is_recognised_although_other_taints_changed(
     cluster: Cluster, before: list[str], after: list[str]
 ) -> None:
     """The node controller removes its taint right after an uncordon, and may add a taint at any time. Therefore careen
@@ -287,7 +287,7 @@ def test_a_patch_writes_taints_of_other_clients_unchanged() -> None:
 
 
 @pytest.mark.parametrize(("unschedulable", "manager"), [(True, "careen-agent"), (False, "careen-agent"), (None, None)])
-async def test_a_cordon_is_written_with_careens_field_manager(
+async def test_a_cordon_or_uncordon_is_written_with_careens_field_manager(
     cluster: Cluster, unschedulable: bool | None, manager: str | None
 ) -> None:
     cluster.put_node("n1")

@@ -287,7 +287,7 @@ async def test_a_bare_pod_has_no_owner_and_no_empty_dir(cluster: Cluster) -> Non
     )
 
 
-async def test_only_controllers_with_a_number_of_pods_count_as_owners(cluster: Cluster) -> None:
+async def test_only_controllers_with_a_number_of_replicas_are_read_as_owners(cluster: Cluster) -> None:
     for name, kind in (("a", "ReplicaSet"), ("b", "ReplicaSet"), ("c", "DaemonSet"), ("d", "Node"), ("e", "Job")):
         cluster.put_pod(name, metadata=controller(kind, "web" if kind == "ReplicaSet" else name))
     cluster.put_pod("f")

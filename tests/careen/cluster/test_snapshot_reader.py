@@ -1,5 +1,5 @@
-"""Tests the lists that a forecast reads. The pages of these lists are not parsed. The objects of some kinds are listed
-only if a pod refers to an object of this kind."""
+"""Tests the lists that a forecast reads. The pages of these lists are not parsed. Some kinds, such as volume claims,
+are listed only if a pod refers to an object of the kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def kinds(cluster: Cluster) -> list[str]:
     return [json.loads(page)["kind"] for page in [page async for page in pages(cluster.api)]]
 
 
-async def test_a_snapshot_without_volume_and_device_claims_sends_one_list_per_basic_kind(cluster: Cluster) -> None:
+async def test_a_snapshot_without_volume_and_device_claims_lists_only_the_basic_kinds(cluster: Cluster) -> None:
     cluster.put_node("n1")
     cluster.put_pod("a")
     assert await kinds(cluster) == [

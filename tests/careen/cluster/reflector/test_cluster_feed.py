@@ -104,7 +104,7 @@ async def test_the_feed_equals_a_fresh_list_despite_faults_of_the_server(tmp_pat
         await agrees(server, feed, tmp_path)
 
 
-async def test_after_a_restore_of_the_server_the_feed_lists_again(tmp_path: Path) -> None:
+async def test_the_feed_lists_all_objects_again_after_a_restore_of_the_server(tmp_path: Path) -> None:
     """Like an API server after a restore of etcd, the server has lost its history and its resource versions."""
     async with running_server(bookmark_seconds=0.05, history_length=5) as server:
         chance = random.Random(1)

@@ -42,7 +42,6 @@ class Following:
         self.feed = ClusterFeed(api, server, sources, cache=ClusterCache(), audience=Silent(), chance=lambda: 0.5)
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        """Run the feed until the condition is true."""
         task = asyncio.create_task(self.feed.run())
         try:
             await until(lambda: condition() or task.done(), self.told)
@@ -69,7 +68,7 @@ class Following:
 
 
 def seen(snapshot: Snapshot) -> Any:
-    """Return the content of a snapshot in a form that allows a comparison: the order of the objects does not matter."""
+    """Return the content of a snapshot in a form without order, so that two snapshots can be compared."""
     pods = [*snapshot.placed_pods, *snapshot.pending, *snapshot.ghosts]
     return (
         {node.name: node for node in snapshot.nodes},
@@ -137,7 +136,7 @@ async def test_a_broken_watch_resumes_at_its_resource_version_without_a_new_list
 
 
 @pytest.mark.parametrize("fault", ["gone", "gone at once"])
-async def test_the_feed_lists_again_if_the_server_no_longer_has_its_resource_version(fault: str) -> None:
+async def test_the_feed_sends_a_new_list_if_its_resource_version_has_expired(fault: str) -> None:
     server = BrokenServer(faults=[fault])
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
@@ -177,7 +176,7 @@ async def test_the_feed_waits_for_the_retry_after_time_of_a_busy_server() -> Non
     assert following.clock.slept[0] == 1.375
 
 
-async def test_the_feed_requests_a_kind_that_the_server_does_not_serve_again_later() -> None:
+async def test_the_feed_retries_a_kind_that_the_server_does_not_serve_yet() -> None:
     server = BrokenServer(unserved={"DeviceClass"})
     server.change("put", "DeviceClass", "gpu")
     following = Following(server)

@@ -97,7 +97,7 @@ def test_an_error_event_means_an_expired_resource_version_or_a_failed_watch(stat
         event("BOOKMARK", metadata={"name": "x"}),
     ],
 )
-def test_a_watch_line_that_is_not_an_event_of_its_kind_is_refused(line: bytes) -> None:
+def test_a_watch_line_that_is_not_an_event_of_the_watched_kind_is_refused(line: bytes) -> None:
     with pytest.raises(UnreadableAnswer):
         read_line(line, "Pod", "v1", "GET /x")
 
@@ -113,7 +113,5 @@ def test_a_watch_line_that_is_not_an_event_of_its_kind_is_refused(line: bytes) -
         ("٩", "10", True),  # digits, but not those of an API server
     ],
 )
-def test_the_resource_version_of_a_watch_never_decreases_if_it_is_a_number(
-    version: str, than: str, further: bool
-) -> None:
+def test_a_numeric_resource_version_of_a_watch_never_decreases(version: str, than: str, further: bool) -> None:
     assert is_further(version, than) is further

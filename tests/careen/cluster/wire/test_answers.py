@@ -1,5 +1,5 @@
 """Tests that a response with status 200 and without content is an error for each read and each write. Such a response
-never counts as an empty cluster."""
+is never read as an empty cluster."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def without(value: Any, path: str) -> Any:
     return {key: each for key, each in value.items() if key != first}
 
 
-def test_the_test_helper_removes_exactly_one_field() -> None:
+def test_the_helper_without_removes_exactly_one_field() -> None:
     assert without({"a": [{"b": 1, "c": 2}]}, "a.0.b") == {"a": [{"c": 2}]}
 
 

@@ -59,7 +59,7 @@ async def test_a_read_is_not_retried_after_a_definite_answer() -> None:
         await api_on(server).get(NODE, ObjectHead)
 
 
-async def test_a_read_is_not_retried_if_the_next_pause_would_exceed_its_deadline() -> None:
+async def test_a_read_is_not_retried_if_the_retry_would_exceed_the_deadline() -> None:
     clock, server = VirtualClock(), Scripted(*[Unclear("reset")] * 50)
     with pytest.raises(Unclear):
         await api_on(server, clock).get(NODE, ObjectHead)
@@ -89,7 +89,7 @@ async def test_a_write_that_certainly_had_no_effect_is_sent_again(trouble: Excep
     assert server.asked[0].content_type == MERGE_PATCH
 
 
-async def test_a_write_that_must_not_wait_raises_the_error_of_status_429() -> None:
+async def test_a_write_that_may_not_wait_for_a_busy_server_raises_an_error() -> None:
     with pytest.raises(TooManyRequests) as caught:
         await api_on(Scripted(status(429, retry_after="10"))).write("POST", "/api/v1/events", {}, wait_when_busy=False)
     assert caught.value.retry_after_seconds == 10
