@@ -306,8 +306,8 @@ def test_secret_values_are_not_shown() -> None:
         ("slack://a/b/c,nonsense", ["slack://a/b/c,nonsense"]),
     ],
 )
-def test_several_urls_are_separated_by_lines_or_commas(text: str, parts: list[str]) -> None:
-    """A comma alone does not separate URLs, because a URL may contain commas."""
+def test_a_line_break_or_a_comma_separates_urls_only_before_another_url(text: str, parts: list[str]) -> None:
+    """A URL may contain commas."""
     assert kinds.MESSAGE_URLS.split(text) == parts
 
 

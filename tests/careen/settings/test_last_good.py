@@ -1,5 +1,5 @@
 """Tests the copy of its settings that an agent stores in an annotation of its Node while it has a claim. The copy
-contains no secret, and an agent can read any content of the annotation."""
+contains no secret. An agent can start whatever the annotation contains."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_an_invalid_annotation_restores_no_settings_and_raises_no_error(text: st
         ({"concurrency": []}, 1),
     ],
 )
-def test_settings_stored_by_another_careen_release_are_restored_if_this_release_knows_them(
+def test_only_stored_settings_that_this_release_accepts_are_restored(
     settings: dict[str, list[str]], known: int
 ) -> None:
     back = restored(json.dumps({"version": 1, "settings": settings}))
@@ -133,14 +133,14 @@ def test_settings_stored_by_another_careen_release_are_restored_if_this_release_
     assert (back.resolved.settings.concurrency, back.resolved.settings.node_id) == (known, "n1")
 
 
-def test_stored_settings_are_restored_only_as_far_as_no_flag_contradicts_them() -> None:
+def test_stored_settings_that_conflict_with_a_flag_are_restored_but_incomplete() -> None:
     text = kept({"prometheus-url": "http://p:9090", "alert-firing-only": True})
     back = restored(text, {"node_id": ("n1",), "prometheus_url": ("",)})
     assert not back.is_whole
     assert back.resolved.settings.alert_firing_only
 
 
-def test_the_agent_uses_the_stored_lock_annotation_unless_a_setting_names_another_annotation() -> None:
+def test_a_stored_setting_or_a_flag_overrides_the_recorded_lock_annotation() -> None:
     assert restored("", lock_annotation="example.com/lock").resolved.settings.lock_annotation == "example.com/lock"
     assert (
         restored(

@@ -80,9 +80,8 @@ def test_an_invalid_config_map_edit_changes_nothing_and_is_reported(text: str) -
     ],
 )
 def test_invalid_yaml_is_reported_by_position_without_its_text(line: str) -> None:
-    """The message of the YAML library quotes the invalid line. careen's message must not, because it appears in an
-    Event and in each agent's log.
-    """
+    """The message of the YAML library quotes the invalid line, which may contain a secret. careen's message must not
+    quote the line, because each agent logs the message and posts it as an Event."""
     (problem,) = live().offer(config(f"concurrency: 2\n{line}\n"))
     assert "`config.yaml` in ConfigMap careen/careen is not YAML: line " in problem
     assert "SECRET" not in problem
@@ -96,7 +95,7 @@ def test_a_changed_secret_is_logged_without_its_value(caplog: pytest.LogCaptureF
     assert "SECRET" not in caplog.text
 
 
-def test_a_deleted_config_map_keeps_the_last_valid_settings_and_is_reported() -> None:
+def test_a_deleted_config_map_is_reported_and_its_last_settings_stay_in_use() -> None:
     there = live("reboot-days: []\nconcurrency: 2")
     before = there.policy
     (problem,) = there.offer(None)
@@ -121,7 +120,7 @@ def test_an_emptied_config_map_restores_the_defaults(empty: SeenConfigMap) -> No
     assert there.policy.concurrency == 1
 
 
-def test_a_missing_config_map_is_reported_only_if_the_agent_has_seen_it_before() -> None:
+def test_a_missing_config_map_is_reported_only_after_the_agent_read_the_config_map() -> None:
     there = LiveSettings(GIVEN, None, config_map_name="careen/careen")
     assert there.offer(None) == ()
     there.offer(config("concurrency: 2"))
@@ -194,10 +193,9 @@ def test_an_invalid_scheduler_configuration_is_refused_at_start_and_in_an_edit(
     assert raised.value.problems == (problem,)
 
 
-def test_removing_the_key_of_the_scheduler_configuration_keeps_the_configuration() -> None:
-    """A person makes two edits that belong together, in the wrong order. Between the two edits, forecasts must use the
-    old configuration.
-    """
+def test_the_scheduler_configuration_stays_in_use_after_its_key_is_removed() -> None:
+    """A person first removes the key, and later the setting that names the key. Between the two edits, forecasts must
+    use the old configuration."""
     there = LiveSettings(
         GIVEN, config(f"{NAMED}\nconcurrency: 2", **{"scheduler.yaml": ONE}), config_map_name="careen/careen"
     )

@@ -7,7 +7,7 @@ import pytest
 from careen.settings.lists.silence_matchers import DEFAULT, matchers
 
 
-def test_the_default_silence_matchers_equal_the_parsed_texts_of_these_matchers() -> None:
+def test_each_default_silence_matcher_can_be_parsed_again_from_its_text() -> None:
     assert tuple(matchers(each.text) for each in DEFAULT) == DEFAULT
 
 

@@ -50,7 +50,7 @@ ALL = {
         (("flags", "environment", "config_map"), 3600, Source.DEFAULT, "default"),
     ],
 )
-def test_the_source_with_the_highest_precedence_counts_and_is_reported(
+def test_the_source_with_the_highest_precedence_is_used_and_reported(
     without: tuple[str, ...], seconds: float, source: Source, where: str
 ) -> None:
     given: dict[str, Any] = {name: value for name, value in ALL.items() if name not in without}
@@ -149,7 +149,7 @@ def test_every_flag_of_kured_can_be_set_by_kureds_environment_variable(name: str
         ).settings.__getattribute__(name)
 
 
-def test_the_blocking_pod_selector_works_from_kureds_variable() -> None:
+def test_kureds_variable_sets_the_blocking_pod_selector() -> None:
     """kured itself ignores KURED_BLOCKING_POD_SELECTOR, because it cannot read this type of flag from the environment.
     Under kured, a blocking pod would therefore not keep the node from rebooting."""
     settings = settle(environment={"KURED_BLOCKING_POD_SELECTOR": "app=db,tier=x\napp=cache"}).settings
@@ -449,8 +449,8 @@ def test_a_config_map_key_with_underscores_is_reported_with_the_correct_name(key
 
 @pytest.mark.parametrize("elsewhere", ["flags", "environment"])
 def test_an_overridden_config_map_setting_is_reported(elsewhere: str) -> None:
-    """The flags in manifests/signal/ set the path of the sentinel file. If the ConfigMap could set another path, no
-    node would reboot."""
+    """The flags in manifests/signal/ set the path of the sentinel file. If the ConfigMap could replace
+    this path by a path without a file, no node would reboot."""
     flags = {"node_id": ("n1",)}
     environment = {}
     if elsewhere == "flags":
@@ -543,7 +543,7 @@ def test_an_invalid_silence_setting_is_refused(flags: dict[str, str], words: str
     assert words in problem
 
 
-def test_silences_are_off_by_default_and_would_match_the_labels_node_and_instance() -> None:
+def test_silences_are_off_by_default_and_their_default_matchers_use_node_and_instance() -> None:
     settings = settle().settings
     assert settings.alertmanager_silence == 0
     assert [each.text for each in settings.alertmanager_silence_matchers] == [

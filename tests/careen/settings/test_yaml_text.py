@@ -41,7 +41,7 @@ UNREADABLE = {
     "a mapping that merges itself": "a: &a\n  <<: *a",
     "an alias without an anchor": "a: *b",
     "two documents": "a: 1\n---\nb: 2",
-    "a character that YAML does not have": "a: \x00",
+    "a character that YAML does not allow": "a: \x00",
     "half of a surrogate pair": "a: \ud800",
 }
 
