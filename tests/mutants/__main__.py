@@ -1,7 +1,8 @@
 """`python -m tests.mutants`: checks that at least one test fails for each mistake in the catalogue.
 
-A mutant is careen's code with one of these mistakes. The exit code is 1 if no test fails for a mutant that has no
-reason for this in the catalogue, if a test fails for a mutant that has one, or if a mutant no longer fits the source.
+A mutant is careen's code with one of these mistakes. The catalogue may give a reason why no test fails for a mutant. The
+exit code is 1 if no test fails for a mutant without a reason, if a test fails for a mutant with a reason, or if a
+mutant no longer applies to the source.
 """
 
 from __future__ import annotations
@@ -61,9 +62,14 @@ def main(arguments: Sequence[str] | None = None, catalogue: Sequence[Mutant] = C
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument(
-        "--only", action="append", default=[], help="only mutants whose place or name has this text or pattern with *"
+        "--only",
+        action="append",
+        default=[],
+        help="run only mutants whose place or name contains this text; * is any text",
     )
-    parser.add_argument("--tests", action="append", help="only these tests of tests/careen, for example core/lock")
+    parser.add_argument(
+        "--tests", action="append", help="run only these tests of tests/careen, for example core/lock; repeatable"
+    )
     parser.add_argument("--list", action="store_true", help="list the mutants and run nothing")
     parser.add_argument("--processes", type=int, default=Limits().processes)
     parser.add_argument("--most-seconds", type=float, default=Limits().most_seconds)

@@ -19,13 +19,13 @@ MUTANTS = (
         "and True",
     ),
     Mutant(
-        "A Node that is only a candidate for scale-down counts as being removed",
+        "A Node that is only a candidate for scale-down is treated as being removed",
         "core/autoscalers.py:removed_by",
         "if taint.effect not in _KEEPS_PODS_OUT:",
         "if False:",
     ),
     Mutant(
-        "The drain goes on although an autoscaler is removing the node",
+        "The drain continues although an autoscaler is removing the node",
         _LATE + "called_off",
         "why_left_alone := autoscalers.left_alone(situation.node)",
         'why_left_alone := ""',
@@ -38,7 +38,7 @@ MUTANTS = (
     ),
     # ---- draining ----
     Mutant(
-        "A node whose drain is called off restores its missing claim in the lock",
+        "A node whose drain must be undone restores its missing claim in the lock",
         _DRAINING + "decide",
         "_called_off(situation) or working.put_back(situation)",
         "working.put_back(situation) or _called_off(situation)",
@@ -50,7 +50,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "The drain goes on although the host no longer needs a reboot",
+        "The drain continues although the host no longer needs a reboot",
         _LATE + "called_off",
         "if situation.seen.need.answer is NeedAnswer.NO:",
         "if False:",
@@ -62,7 +62,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "The drain goes on although a person uncordoned the node",
+        "The drain continues although a person uncordoned the node",
         _DRAINING + "_called_off",
         "if not situation.node.unschedulable:",
         "if False:",
@@ -92,19 +92,19 @@ MUTANTS = (
         "elapsed > 1e9",
     ),
     Mutant(
-        "The agent forgets in every turn when a refused eviction may be tried again",
+        "Every turn forgets the time at which a refused eviction may be tried again",
         _DRAINING + "_forget_gone",
         "if uid in here",
         "if uid not in here",
     ),
     Mutant(
-        "At the drain timeout, --force-reboot reboots the node without the required attempts",
+        "At the drain timeout, --force-reboot reboots the node before the required eviction attempts",
         _DRAINING + "_timed_out",
         "if asked.kept(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):",
         "if policy.force_reboot:",
     ),
     Mutant(
-        "The drain fails at its timeout although --force-reboot allows more attempts",
+        "The drain fails at its timeout although --force-reboot still allows eviction attempts",
         _DRAINING + "_timed_out",
         "policy.force_reboot and not drain_plan.is_hopeless(plan, policy, situation.memory)",
         "False",
@@ -122,7 +122,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "--reboot-delay restarts in every turn",
+        "Every turn starts the delay of --reboot-delay again",
         _DRAINING + "_go_on",
         "if waited is None:",
         "if waited is None or waited < delay:",
@@ -135,7 +135,7 @@ MUTANTS = (
         "policy",
     ),
     Mutant(
-        "One missing answer undoes the drain",
+        "The drain is undone as soon as a fact for a gate is unknown",
         _SHARED + "late_gates.py:decide",
         "if situation.policy.late_policy is LatePolicy.UNDO and _is_unknown(situation, gate):",
         "if False:",
@@ -147,31 +147,31 @@ MUTANTS = (
         "refused.code is Code.LOCK_UNKNOWN",
     ),
     Mutant(
-        "A drained node undoes its drain when the lock cannot be read for a moment",
+        "A drained node undoes its drain as soon as the lock cannot be read",
         _SHARED + "late_gates.py:decide",
         "gate is host_state.GATE or refused.code is Code.LOCK_UNKNOWN",
         "gate is host_state.GATE",
     ),
     Mutant(
-        "A cordoned node waits for ever for a missing answer",
+        "A cordoned node waits for ever for an unknown fact, despite --unknown-patience",
         _SHARED + "late_gates.py:wait_patiently",
         "> situation.policy.unknown_patience_seconds",
         "> 1e9",
     ),
     Mutant(
-        "A restarted agent begins its wait for a missing answer from zero",
+        "A restarted agent forgets how long an earlier process waited for an unknown fact",
         "core/patience.py:began",
         "uptime - _earlier_wait_seconds(situation)",
         "uptime",
     ),
     Mutant(
-        "A turn that did not ask for the missing answer restarts the wait for it",
+        "A turn that did not read the unknown fact restarts the wait for this fact",
         "core/patience.py:after",
         "decision.memory.patience.gates | still if",
         "decision.memory.patience.gates if",
     ),
     Mutant(
-        "The wait for a missing answer counts time from before the drain",
+        "The wait for an unknown fact includes time before the drain",
         "core/patience.py:_earlier_wait_seconds",
         "told if most is None else min(told, most)",
         "told",
@@ -190,7 +190,7 @@ MUTANTS = (
         "if situation.own_entry is None and situation.reading.object_id == situation.progress.lock:",
     ),
     Mutant(
-        "A claim that is missing from a new lock counts as released by a person",
+        "A claim that is missing from a new lock is treated as released by a person",
         _SHARED + "working.py:is_released",
         "and situation.reading.object_id == situation.progress.lock",
         "",
@@ -227,7 +227,7 @@ MUTANTS = (
         "progress.is_forced",
     ),
     Mutant(
-        "A node whose reboot is called off restores its missing claim in the lock",
+        "A node that must no longer reboot restores its missing claim in the lock",
         _REBOOTING + "decide",
         "and not _is_called_off(situation)",
         "",
@@ -275,13 +275,13 @@ MUTANTS = (
         "_has_asked(situation)",
     ),
     Mutant(
-        "The agent takes another process's announcement with the same number for its own",
+        "The agent treats another process's announcement with the same number as its own",
         _REBOOTING + "_own",
         'if is_ours and seen is not None and seen.by == (announced.by if announced else "") else None',
         "if is_ours else None",
     ),
     Mutant(
-        "The agent takes its earlier announcement for the announcement on the Node",
+        "The agent treats the announcement on the Node as its own earlier announcement",
         _REBOOTING + "_own",
         "and seen.announcement == situation.progress.announcement",
         "",
@@ -329,7 +329,7 @@ MUTANTS = (
         "if left_seconds > 1e9:",
     ),
     Mutant(
-        "The agent repeats another process's announcement although the reboot is called off",
+        "The agent repeats another process's announcement although the node must no longer reboot",
         _REBOOTING + "_another_process_announced",
         "_is_called_off(situation) or is_left_alone",
         "is_left_alone",
@@ -366,19 +366,19 @@ MUTANTS = (
     ),
     # ---- verifying ----
     Mutant(
-        "A reboot does not count towards the loop limit",
+        "A reboot is not counted for the loop limit",
         _VERIFYING + "begin",
         "situation.progress.reboots_for_need + 1",
         "situation.progress.reboots_for_need",
     ),
     Mutant(
-        "A release of the claim that began on the old boot continues on the new boot",
+        "A release of the claim that began before the reboot continues after the reboot",
         _VERIFYING + "begin",
         "is_giving_back=False,",
         "",
     ),
     Mutant(
-        "The result of the old boot's reboot request counts on the new boot",
+        "After the reboot, the agent still uses the result of the reboot request",
         _VERIFYING + "begin",
         "replace(situation.memory, reboot=None)",
         "situation.memory",
@@ -390,7 +390,7 @@ MUTANTS = (
         "if (found := None) is not None:",
     ),
     Mutant(
-        "The verification never times out",
+        "The verification has no timeout",
         _VERIFYING + "decide",
         "waited > situation.policy.verify_timeout_seconds",
         "waited > 1e9",
@@ -438,7 +438,7 @@ MUTANTS = (
         "False",
     ),
     Mutant(
-        "Earlier failures still count after a verified reboot",
+        "Earlier failures are still counted after a verified reboot",
         _SHARED + "working.py:back_in_service",
         "failures=0,",
         "",
@@ -463,7 +463,7 @@ MUTANTS = (
         "(left := situation.policy.lock_release_delay_seconds - waited) > 1e9",
     ),
     Mutant(
-        "Workloads whose health cannot be read count as healthy",
+        "Workloads whose health cannot be read are treated as healthy",
         _SETTLING + "what_ails",
         'return "the health of the displaced workloads cannot be read"',
         'return ""',
@@ -518,7 +518,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "A failed node loses a cordon that another client set",
+        "A failed node loses the cordon that another client set",
         _FAILED + "_can_be_given_back",
         "situation.progress.is_cordoned_by_us and",
         "",
@@ -548,7 +548,7 @@ MUTANTS = (
         "situation",
     ),
     Mutant(
-        "A retry on the new boot undoes the claim and does not verify that boot again",
+        "A retry after the reboot undoes the drain instead of verifying the new boot again",
         _FAILED + "_retry",
         "if not _still_runs_boot_left(situation) and code is not Code.REBOOT_LOOP:",
         "if False:",
@@ -560,7 +560,7 @@ MUTANTS = (
         "situation.node.ready",
     ),
     Mutant(
-        "A node that is handed back but never becomes Ready does not halt the roll-out",
+        "A node that does not become Ready after its maintenance does not halt the roll-out",
         "core/steps/maintenance.py:_wait_until_ready",
         "if waited > situation.policy.verify_timeout_seconds:",
         "if False:",
@@ -572,7 +572,7 @@ MUTANTS = (
         "is_cordoned_by_us=False",
     ),
     Mutant(
-        "A failed node tries again before its cordon is lifted",
+        "A failed node tries again before the agent removes its cordon",
         _FAILED + "_released",
         "if progress.is_cordoned_by_us:",
         "if False:",
@@ -609,19 +609,19 @@ MUTANTS = (
     ),
     # ---- releasing the claim ----
     Mutant(
-        "The record drops the claim before the lock drops its entry",
+        "The claim is removed from the record before it is removed from the lock",
         _SHARED + "giving_back.py:decide",
         "if out := removal(situation):",
         "if out := ():",
     ),
     Mutant(
-        "The record drops the claim although the lock cannot be read",
+        "The claim is removed from the record although the lock cannot be read",
         _SHARED + "giving_back.py:decide",
         "if not isinstance(lock, LockContent):",
         "if False:",
     ),
     Mutant(
-        "The record drops the claim although the lock cannot be parsed",
+        "The claim is removed from the record although the lock cannot be parsed",
         _SHARED + "giving_back.py:decide",
         "if isinstance(lock, Garbage):",
         "if False:",

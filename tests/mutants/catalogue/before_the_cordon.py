@@ -78,7 +78,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "After a person's retry the node's earlier reboots still count towards its loop limit",
+        "After a person's retry, the node's earlier reboots are still counted for the loop limit",
         _WAITING + "_forgive",
         "reboots_for_need=0, tries=0",
         "tries=0",
@@ -103,7 +103,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "The agent forgets since when a holder's Node has been missing",
+        "Every check of the holders forgets since when a holder's Node has been missing",
         _BEHIND + "look",
         "ghosts=watch.since",
         "ghosts={}",
@@ -167,19 +167,19 @@ MUTANTS = (
         'lock=""',
     ),
     Mutant(
-        "The record does not name the boot that the reboot is to end",
+        "The record does not name the boot that the reboot will end",
         _LINE + "_claim",
         "boot_left=situation.boot",
         'boot_left=""',
     ),
     Mutant(
-        "The result of a reboot request under an earlier claim counts for the new claim",
+        "The agent uses the result of a reboot request under an earlier claim for the new claim",
         _LINE + "_claim",
         "reboot=None,",
         "",
     ),
     Mutant(
-        "Refused evictions under an earlier claim count towards --force-reboot",
+        "Refused evictions under an earlier claim are counted as attempts for --force-reboot",
         "core/facts/memory.py:in_phase",
         "if phase not in phases}",
         "if False}",
@@ -197,7 +197,7 @@ MUTANTS = (
         "not_before=0.0",
     ),
     Mutant(
-        "The pause after refusals of costly gates never grows",
+        "The pause does not grow with each refusal of a costly gate",
         _LINE + "costly_pause_seconds",
         "2.0 ** min(situation.memory.costly.refusals, 10)",
         "1.0",
@@ -246,13 +246,13 @@ MUTANTS = (
         'or ""',
     ),
     Mutant(
-        "A pod that was created after the dry runs counts as evictable",
+        "A pod that was created after the dry runs is treated as evictable",
         _PREPARING + "_why_pods",
         "if pod.uid not in prepared.rehearsed",
         "if False",
     ),
     Mutant(
-        "A node uses its prepared forecast although a gate refused the drain at that time",
+        "A node uses its prepared forecast although a gate refused the drain when the forecast was made",
         _PREPARING + "_refused",
         "if refused := gate.ask(situation, When.CLAIMED):",
         "if (refused := gate.ask(situation, When.CLAIMED)) and False:",
@@ -271,7 +271,7 @@ MUTANTS = (
     ),
     # ---- claiming ----
     Mutant(
-        "A node in Claiming goes on although the host no longer needs a reboot",
+        "A node in Claiming continues although the host no longer needs a reboot",
         _CLAIMING + "decide",
         "if situation.seen.need.answer is NeedAnswer.NO:",
         "if False:",
@@ -283,7 +283,7 @@ MUTANTS = (
         "if refused := ():",
     ),
     Mutant(
-        "A node in Claiming goes on although the lock was replaced",
+        "A node in Claiming continues although the lock was replaced",
         _CLAIMING + "decide",
         "if situation.reading.object_id != situation.progress.lock:",
         "if False:",
@@ -307,13 +307,13 @@ MUTANTS = (
         "in_one_zone=False",
     ),
     Mutant(
-        "A node gives up its claim after one missing answer",
+        "A node in Claiming gives up its claim as soon as a fact for a gate is unknown",
         _CLAIMING + "_wait_a_little",
         "if refused.code not in _PASSING:",
         "if True:",
     ),
     Mutant(
-        "A node keeps its claim for ever while an answer is missing",
+        "A node in Claiming keeps its claim for ever while a fact for a gate is unknown",
         _CLAIMING + "_wait_a_little",
         ">= _UNKNOWN_PATIENCE_SECONDS",
         ">= 1e9",
@@ -343,13 +343,13 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "A node cordons itself beside a node that works under a claim in another lock",
+        "A node cordons itself while another node is down under a claim in another lock",
         _CLAIMING + "_ask_everything",
         "_others_first(situation) or _cordon(situation, fleet)",
         "_cordon(situation, fleet)",
     ),
     Mutant(
-        "A node keeps its forecast although other nodes have taken claims since",
+        "A node keeps its forecast although other nodes have taken claims since then",
         _CLAIMING + "_with_fresh_forecast",
         "is_old or taken.holders != line.others_holding(situation, content)",
         "is_old",
@@ -361,13 +361,13 @@ MUTANTS = (
         "if",
     ),
     Mutant(
-        "If the nodes at work cannot be listed, a node in Claiming assumes that there are none",
+        "A node in Claiming assumes that no other node is down if it cannot list these nodes",
         _CLAIMING + "_others_first",
         "return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)",
         "return None",
     ),
     Mutant(
-        "Nodes at work without an entry in this lock do not count towards the limit",
+        "Nodes that are down without a claim in this lock are not counted for the lock's limit",
         _CLAIMING + "_others_first",
         "len(content.holders) + len(working)",
         "len(content.holders)",
@@ -379,7 +379,7 @@ MUTANTS = (
         "None",
     ),
     Mutant(
-        "A node cordons itself after a wait although another node claims in another lock",
+        "A node cordons itself after a wait although another node is in Claiming in another lock",
         _CLAIMING + "_wait_for",
         "isinstance(progress, UnreadableProgress) or progress.lock != mine",
         "isinstance(progress, UnreadableProgress)",
@@ -398,7 +398,7 @@ MUTANTS = (
         "min(situation.memory.claiming.claimers.values(), default=uptime)",
     ),
     Mutant(
-        "A cordon from before the claim is recorded as careen's",
+        "A cordon that another client set before the claim is recorded as careen's",
         _CLAIMING + "_cordon",
         "is_cordoned_by_us=not is_foreign",
         "is_cordoned_by_us=True",
@@ -428,7 +428,7 @@ MUTANTS = (
         "drain_started=None",
     ),
     Mutant(
-        "The record takes the start of the drain from the host's clock, which may be wrong",
+        "The record has the drain's start time by the host's clock, which may be wrong",
         _CLAIMING + "_cordon",
         "drain_started_at=rfc3339(situation.server_now)",
         "drain_started_at=rfc3339(situation.seen.now)",

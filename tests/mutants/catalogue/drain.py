@@ -71,7 +71,7 @@ MUTANTS = (
         "if not ending:",
     ),
     Mutant(
-        "Pods that a slow turn did not try to evict wait like refused pods",
+        "A pod whose eviction a slow turn did not request waits as long as a refused pod",
         _LOOKS + "_after",
         "uid not in answered or",
         "uid in answered and",
@@ -98,7 +98,7 @@ MUTANTS = (
         "The drain evicts the pods of the highest priority first", _PLAN + "_order", "pod.priority", "-pod.priority"
     ),
     Mutant(
-        "A pod that was created just before the cordon counts as created after it",
+        "A pod that was created just before the cordon is treated as created after the cordon",
         _PLAN + "is_created_after",
         "> _CLOCK_SECONDS",
         "> -_CLOCK_SECONDS",
@@ -146,25 +146,25 @@ MUTANTS = (
         "and False",
     ),
     Mutant(
-        "The agent forgets the refusal of a PodDisruptionBudget when the next answer is lost",
+        "The agent forgets the refusal by a PodDisruptionBudget when the next response is lost",
         _PLAN + "is_force_earned",
         "asked.judgement is EvictAnswer.BUDGET",
         "asked.answer is EvictAnswer.BUDGET",
     ),
     Mutant(
-        "Eviction attempts that the API server never judged count towards --force-reboot",
+        "Evictions that the API server never judged are counted as attempts for --force-reboot",
         _PLAN + "judgements",
         "asked.judgements if asked else 0",
         "asked.attempts if asked else 0",
     ),
     Mutant(
-        "The drain fails before --force-reboot had enough attempts",
+        "The drain fails before the API server judged enough attempts for --force-reboot",
         _PLAN + "is_hopeless",
         "or _is_unheard(plan, pod, memory, enough)",
         "or True",
     ),
     Mutant(
-        "An eviction with a lost answer counts as judged by the API server",
+        "An eviction whose response is lost is treated as judged by the API server",
         "core/facts/memory.py:after_eviction",
         "answer in JUDGED",
         "answer in JUDGED or answer is EvictAnswer.UNCLEAR",
@@ -207,13 +207,13 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "A DaemonSet pod of a new template has to be ready because its predecessor was",
+        "A DaemonSet pod of a new template has to become ready because the old pod was ready",
         _BASELINE + "was_ready",
         "row is None or (row.ready and row.generation != _revision(pod))",
         "row is None",
     ),
     Mutant(
-        "A DaemonSet pod that was not ready before the drain has to become ready",
+        "The agent also waits for a DaemonSet pod that was not ready before the drain",
         _BASELINE + "was_ready",
         "return bool(row.ready)",
         "return True",

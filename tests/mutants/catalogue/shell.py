@@ -10,19 +10,19 @@ _APPLY, _OBSERVE = "agent/apply.py:", "agent/observe.py:"
 MUTANTS = (
     # ---- actions ----
     Mutant(
-        "The turn goes on after an action that may have failed",
+        "The turn continues after an action that may have failed",
         _APPLY + "Applier.apply",
         "return self._stopped(stop, action, reports_of(actions[number:]))",
         "continue",
     ),
     Mutant(
-        "A turn that stops early does not report the writes that landed",
+        "A turn that stops early does not report its executed writes",
         _APPLY + "Applier._stopped",
         "if self._is_anything_written:\n            self.tell(rest)",
         "if False:\n            self.tell(rest)",
     ),
     Mutant(
-        "A turn that stops early reports a write that did not land",
+        "A turn that stops early reports a write that was not executed",
         _APPLY + "Applier._stopped",
         "if self._is_anything_written:\n            self.tell(rest)",
         "if True:\n            self.tell(rest)",
@@ -34,7 +34,7 @@ MUTANTS = (
         "False",
     ),
     Mutant(
-        "A patch of the Node with an unknown result counts as landed",
+        "A patch of the Node with an unknown result is treated as executed",
         _APPLY + "Applier._patch_node",
         "return _stop(patch.purpose, failed)",
         "return None if isinstance(failed, StillUnclear) else _stop(patch.purpose, failed)",
@@ -46,13 +46,13 @@ MUTANTS = (
         "node",
     ),
     Mutant(
-        "The age of a patched Node counts from the answer, not from the request",
+        "The age of a patched Node is measured from the response instead of the request",
         _APPLY + "Applier._patch_node",
         "= True, True, began",
         "= True, True, self._hands.api.clock.monotonic()",
     ),
     Mutant(
-        "A write of the lock with an unknown result counts as landed",
+        "A write of the lock with an unknown result is treated as executed",
         _APPLY + "Applier._write_lock",
         "return _stop(wanted.purpose, failed)",
         "return None if isinstance(failed, StillUnclear) else _stop(wanted.purpose, failed)",
@@ -76,7 +76,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "The age of the claim's confirmation counts from the answer, not from the request",
+        "The age of the claim's confirmation is measured from the response instead of the request",
         _APPLY + "Applier._confirm_claim",
         "self._confirmed_at = asked_at",
         "self._confirmed_at = self._hands.api.clock.monotonic()",
@@ -100,19 +100,19 @@ MUTANTS = (
         "False",
     ),
     Mutant(
-        "A turn that is cancelled during the reboot command counts as never having asked the host",
+        "A turn that is cancelled during the reboot command is treated as if it had not asked the host",
         _APPLY + "Applier._ask_reboot",
         "self._set_memory(before_reboot_asked(self._memory))",
         "before_reboot_asked(self._memory)",
     ),
     Mutant(
-        "A reboot command that timed out counts as failed",
+        "A reboot command that timed out is treated as failed",
         _APPLY + "Applier._ask_reboot",
         "RebootOutcome.UNCLEAR, why",
         "RebootOutcome.FAILED, why",
     ),
     Mutant(
-        "A failed reboot command counts as accepted",
+        "A failed reboot command is treated as accepted",
         _APPLY + "Applier._ask_reboot",
         "RebootOutcome.FAILED, why",
         "RebootOutcome.ACCEPTED, why",
@@ -161,13 +161,13 @@ MUTANTS = (
     ),
     # ---- observations ----
     Mutant(
-        "A turn that first sees the need for a reboot uses an old copy of the Node",
+        "The turn that first notices the need for a reboot uses an old copy of the Node",
         _OBSERVE + "Observer.begin",
         "0.0 if is_news else self._node_max_age_seconds(phase)",
         "self._node_max_age_seconds(phase)",
     ),
     Mutant(
-        "A clock that was never compared with the API server's counts as correct",
+        "A clock that was never compared with the API server's is treated as correct",
         _OBSERVE + "Observer.begin",
         'Unknown("the API server has not sent its time yet") if skew is None else skew',
         "0.0 if skew is None else skew",
@@ -191,13 +191,13 @@ MUTANTS = (
         "self._is_answer = self._is_answer",
     ),
     Mutant(
-        "The age of a Node counts from the answer, not from the request",
+        "The age of a Node is measured from the response instead of the request",
         _OBSERVE + "Observer._own_node",
         "(node if isinstance(node, NodeView) else None), now",
         "(node if isinstance(node, NodeView) else None), self._senses.api.clock.monotonic()",
     ),
     Mutant(
-        "When the Node cannot be read, its old copy counts as new",
+        "When the Node cannot be read, its old copy is treated as new",
         _OBSERVE + "Observer._own_node",
         "(node if isinstance(node, NodeView) else None), now",
         "(node if isinstance(node, NodeView) else self._node), now",
@@ -209,19 +209,19 @@ MUTANTS = (
         "reboot_label=_OF_PEERS[:1]",
     ),
     Mutant(
-        "A lock that cannot be parsed counts as a lock without holders",
+        "A lock that cannot be parsed is treated as a lock without holders",
         _OBSERVE + "Observer._holders",
         'Unknown("the content of the lock is unknown, so it is also unknown which nodes hold claims")',
         "Holders(nodes=(), absent=frozenset())",
     ),
     Mutant(
-        "A holder's Node that is missing from a list of all Nodes does not count as deleted",
+        "A holder's Node that is missing from a list of all Nodes is not treated as deleted",
         _OBSERVE + "Observer._read_holders",
         "absent=frozenset(wanted) - every.keys()",
         "absent=frozenset()",
     ),
     Mutant(
-        "The age of the list of Nodes counts from the answer, not from the request",
+        "The age of the list of Nodes is measured from the response instead of the request",
         _OBSERVE + "Observer._fleet",
         "read_at_uptime=asked_at",
         "read_at_uptime=self._senses.host.uptime()",
@@ -233,7 +233,7 @@ MUTANTS = (
         "dry_run=False",
     ),
     Mutant(
-        "Pods that the dry run had no time for count as evictable",
+        "Pods for which the dry run had no time are treated as evictable",
         _OBSERVE + "Observer._evictability",
         "answers = {pod.uid: _NOT_TRIED for pod in pods}",
         "answers = {pod.uid: DryRunAnswer(answer=Evictable.ALLOWED) for pod in pods}",
