@@ -1,8 +1,8 @@
 """Measures how often forecasts are right on a real control plane: `make bench-accuracy`.
 
-Clusters are generated from seeds (tests/cluster/harness/measures/varied.py). Each node is forecast, then drained for
-real and uncordoned. Then the bench compares the node of each moved pod with the forecast. Each row of the table has
-another draining program or another configuration of the scheduler.
+Clusters are generated from seeds (tests/cluster/harness/measures/varied.py). The bench forecasts the drain of each
+node, really drains the node, and uncordons it. Then it compares the nodes of the moved pods with the forecast. Each
+table shows another program that drains, or another configuration of the scheduler.
 """
 
 from __future__ import annotations

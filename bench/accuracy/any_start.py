@@ -1,10 +1,10 @@
 """Measures how much processor time a forecast spends on counting every possible start of kube-scheduler's search for a
 node: `make bench-accuracy-any-start`.
 
-kube-scheduler checks only some nodes for each pod, and its search may start at any node. In a large cluster a forecast
-follows only a few of these searches. So it also counts, for each pod, on which nodes the searches from all starts would
-place the pod (`scheduler_core.simulation.scenario_parts.any_start`). The bench simulates the same drain alternately
-without and with this count, so that other work on the machine slows both equally.
+kube-scheduler checks only some nodes for each pod, and its search may start at any node. In a large cluster, a forecast
+simulates only a few of these searches completely. In addition, it counts the nodes that a single pod can get from any
+start of its search (`scheduler_core.simulation.scenario_parts.any_start`). The bench simulates the same drain
+alternately without and with this count, so that other work on the machine slows both equally.
 """
 
 from __future__ import annotations

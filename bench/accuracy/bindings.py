@@ -36,8 +36,8 @@ def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
     """Yields the bindings during the drain, and then the bindings after the uncordon. Only the scheduler's log contains
     the later bindings.
 
-    The records have events only for pods in the namespace of the drained workloads. For a pod of another namespace,
-    `Binding.pod` is None, unless a listed pod without a node had the same name.
+    The records have events only for pods in the namespace of the drained workloads. For pods of other namespaces,
+    `Binding.pod` is usually None. It is a pod only if a listed pod without a node had the same name.
     """
     watched = _Watched(listed.with_node_cordoned(record.node))
     bound = {event.title for event in record.events if event.kind == "bound"}
@@ -67,8 +67,8 @@ def others(record: DrainRecord) -> tuple[int, float]:
 
 
 def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[str, list[tuple[str, str]]]:
-    """Returns the logged bindings, as (pod, node), of the pods that are not in `known`. The bindings are grouped by the
-    pod of `known` whose binding follows in the log. Bindings after the last pod of `known` have the key ""."""
+    """Returns the logged bindings, as (pod, node), of all pods that are not in `known`. They are grouped by the pod in
+    `known` that is bound next in the log. The key "" has the bindings after the last pod in `known`."""
     found: dict[str, list[tuple[str, str]]] = {}
     waiting: list[tuple[str, str]] = []
     for title, node in logged:
@@ -104,11 +104,11 @@ class _Watched:
             yield self.bound(event.title, event.node)
 
     def decided_before(self, event: PodEvent, later: Sequence[PodEvent]) -> Sequence[PodEvent]:
-        """Returns the events of bindings that were seen just after the binding `event`, although the scheduler had
-        probably decided about their pods earlier.
+        """Returns the bindings that the watch showed just after the binding `event`, but that the scheduler had
+        probably decided before it.
 
-        This function assumes an earlier decision by the rule that `careen shadow` also uses: the pod was created before
-        the pod of `event`, has at least the same priority, and was bound at most `CLOSE_SECONDS` later.
+        `careen shadow` uses the same rule. It assumes an earlier decision if the pod was created before the pod of
+        `event`, has at least the same priority, and was bound at most `CLOSE_SECONDS` later.
         """
         pod = self.coming.get(event.title)
         if event.kind != "bound" or pod is None:

@@ -53,9 +53,9 @@ _BOUNDS = (0.0, 0.02, 0.05, 0.1, 0.2, 1.01)
 @dataclass(frozen=True, slots=True)
 class ObservedCycle:
     """One recorded scheduling cycle, compared with the computed cycle. `refused` is the share of the processed nodes
-    that refused the pod, from 0 to 1 (None if all nodes were processed). `start_off` is how many nodes after the
-    computed node the next search began. `is_node_right` says that the pod got the computed node, and `is_best` that it
-    got one of the nodes with the best score."""
+    that refused the pod, from 0 to 1; None if all nodes were processed. `start_off` is the number of nodes from the
+    computed start of the next search to its real start. `is_node_right`: the pod got the computed node. `is_best`: the
+    pod got one of the nodes with the best score."""
 
     refused: float | None
     start_off: int
@@ -128,12 +128,12 @@ def _observed(result: CycleResult, processed: int, node: str) -> ObservedCycle:
 
 
 def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> Iterator[str]:
-    """Yields the lines of the report. It names the two parameters that fit the first half best. It says how well these
-    parameters, and the parameters that scheduler_core uses now, describe both halves. The tables follow."""
+    """Yields the lines of the report: the two parameters that fit the first half best, how well these parameters and
+    the parameters that scheduler_core uses now describe both halves, and a table for each half."""
     ahead, nodes = fit(fitted)
     yield f"Best fit of the first half: in {ahead:.0%} of the cycles one worker is {nodes} nodes ahead of another one."
     share_in_use, nodes_in_use = deviations.AHEAD, deviations.NODES_AHEAD
-    yield f"scheduler_core uses {share_in_use:.0%} of the cycles and {nodes_in_use} nodes."
+    yield f"scheduler_core assumes {share_in_use:.0%} of the cycles and {nodes_in_use} nodes."
     yield "The mean log-likelihood of a search's start:\n"
     yield "| half of the clusters | fitted parameters | parameters in use | one probability for all cycles |"
     yield "|---|---|---|---|"
@@ -159,9 +159,9 @@ def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:
 
 
 def likelihood(cycles: Sequence[ObservedCycle], ahead: float, nodes: int | None) -> float:
-    """Returns the mean log-likelihood of the observed starts of the next searches. Leaves out cycles that processed
-    every node. If `nodes` is None, each search starts at another node than the computed node with the same probability
-    `ahead`."""
+    """Returns the mean log-likelihood of the observed starts of the next searches, without the cycles that processed
+    every node. If `nodes` is None, `ahead` is the probability that a search does not start at the computed node, the
+    same for all searches."""
     right = [(each.is_start_right, moved(each.refused, ahead, nodes)) for each in cycles if each.refused is not None]
     return sum(log(1.0 - part if is_right else part) for is_right, part in right) / max(1, len(right))
 

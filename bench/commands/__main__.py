@@ -3,8 +3,8 @@ process, with a cluster of 100 Nodes.
 
 python -m bench.commands [--times 7]
 
-The API server runs in the bench's process and is not counted. Of several runs the least counts, because other work on
-the machine only adds time. The table also shows the time of a Python process that does nothing.
+The API server runs in the bench's process and is not counted. The bench reports the least time of several runs, because
+other work on the machine only adds time. The table also shows the time of a Python process that does nothing.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     python -m bench.forecast [--nodes 100 --nodes 5000] [--from files] [--runs 3]
 
 The bench measures the whole command `careen forecast NODE`, from the start of its process to its end: elapsed seconds,
-processor seconds of the command and its child together, and the largest resident memory of either. It also measures the
-requests for the lists and their bytes, and by how much two forecasts increase an agent's memory. Modules have their
-bytecode, as in an installation by pip and in the image. `--without-bytecode` measures a fresh clone that cannot write
-bytecode.
+processor seconds of the command and its child process together, and the resident memory of the larger process. It also
+measures the requests for the lists and their bytes, and by how much two forecasts increase an agent's memory. Modules
+have their bytecode, as in an installation by pip and in the image. `--without-bytecode` measures a fresh clone that
+cannot write bytecode.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main() -> None:
         dest="sources",
         action="append",
         choices=["files", "server"],
-        help="where the forecast reads the cluster; repeatable; by default both; the server needs Go",
+        help="from where the forecast reads the cluster; repeatable; by default both; `server` needs Go to build it",
     )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)

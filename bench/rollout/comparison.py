@@ -123,8 +123,9 @@ def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
 
 
 def chance_of(pairs: Sequence[int]) -> float:
-    """Returns the probability that the mean of these differences is by chance alone at least as far from zero, that is
-    if the sign of each difference were random. The result is exact, because every combination of signs is counted.
+    """Returns the probability that chance alone gives a mean at least as far from zero as the mean of these
+    differences. Chance alone means that the sign of each difference is random. The result is exact, because every
+    combination of signs is counted.
 
     With n pairs, the result is never below 2 / 2**n, so five pairs cannot show less than 6 %.
     """

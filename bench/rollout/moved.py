@@ -37,8 +37,8 @@ _SECONDS_BETWEEN_STARTS = 25.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """An agent with its flags. The roll-outs of one group share a queue, in which as many run in parallel as `AT_ONCE`
-    says."""
+    """An agent with its flags. Roll-outs of the same group run in parallel, at most as many as `AT_ONCE` allows for the
+    group."""
 
     key: str
     heading: str

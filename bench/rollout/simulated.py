@@ -5,8 +5,8 @@ of the soft taint (on nodes that wait for their reboot) and of the order of the 
 
 Each lot places the seed's pods again and chooses a random order of its nodes. The roll-out is simulated without the
 taint, with the taint, and with the taint in the order of careen's agents. With `--asking 6` only the first six nodes of
-the random order need a reboot, so their pods can move to the others. scheduler_core chooses the node of every evicted
-pod as kube-scheduler would; budgets, timing and agents are left out.
+the random order need a reboot, so their pods can move to the other nodes. scheduler_core chooses the node of every
+evicted pod as kube-scheduler would; budgets, timing and agents are left out.
 """
 
 from __future__ import annotations

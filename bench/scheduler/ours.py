@@ -1,6 +1,6 @@
 """Measures scheduler_core in one process: `python -m bench.scheduler.ours cycles|drain …` prints JSON lines.
 
-Times are processor time: with one thread on one core they equal the clock of a quiet machine.
+Times are processor time. With one thread on one core, processor time equals elapsed time on an idle machine.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ def main() -> int:
     )
     say(
         "The other times are those of scheduler_core. *cold*: the very first decision after loading, which builds "
-        "indexes of the cluster. *new*: the first decision about a pod of another application (mean; without the "
-        "first decision of each kind of pod)."
+        "indexes of the cluster. *new*: the first decision about a pod of another application (mean; leaves out the "
+        "first decision about each kind of pod)."
     )
     say(
         f"*again*: the next {ROUNDS - 1} decisions about the same pod (mean); kube-scheduler's times are of this "

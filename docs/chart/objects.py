@@ -152,7 +152,7 @@ def _placed(value: Any, *, own: str, names: set[str], key: str) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts with several lines as YAML blocks. Writes equal values repeatedly, without YAML anchors."""
+    """Writes texts with several lines as YAML blocks. Writes an equal value again in full, without YAML anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
         return True

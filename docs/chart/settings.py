@@ -110,8 +110,8 @@ def _value(name: str) -> str:
 def _shown(name: str) -> str:
     """Returns the default, in the form that people write, for a comment in values.yaml.
 
-    A default as a value would be ambiguous: Helm merges values with defaults, so the chart could not see whether a
-    person wrote it.
+    The default is only a comment, because Helm merges values with defaults. Otherwise the chart could not see whether a
+    person wrote the value.
     """
     kind, value = SETTINGS[name].kind, DEFAULTS[name]
     if name == "host_root":

@@ -160,17 +160,17 @@ def counted(outcome: str, reason: str, values: str) -> dict[str, str]:
 
 # Expected alerts: alert, scraped series, {minute: labels of the firing alerts}.
 STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str]]]]] = {
-    "a need of a week, whose agent is replaced every second day": (
+    "a node that needs a reboot for a week, with a new agent every second day": (
         "CareenRebootOverdue",
         series("careen_need_since_seconds", *((day * DAY, (day + 2) * DAY - 3, 0) for day in range(0, 10, 2))),
         {6 * DAY: [], 7 * DAY + 30: [{"node": "n1"}], 8 * DAY: [{"node": "n1"}], 8 * DAY + 30: [{"node": "n1"}]},
     ),
-    "a need that has ended": (
+    "a node that no longer needs a reboot": (
         "CareenRebootOverdue",
         series("careen_need_since_seconds", (0, 8 * DAY, 0)),
         {8 * DAY: [{"node": "n1"}], 8 * DAY + 30: []},
     ),
-    "a drain of three hours, whose agent is replaced every half hour": (
+    "a node that drains for three hours, with a new agent every half hour": (
         "CareenClaimHeldLong",
         [
             *series("careen_phase_since_seconds", *((at, at + 28, 0) for at in range(0, 4 * HOUR, 30))),
@@ -182,7 +182,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {2 * HOUR - 5: [], 2 * HOUR + 20: [{"node": "n1"}], 3 * HOUR + 20: [{"node": "n1"}]},
     ),
-    "a node that only waits, for hours": (
+    "a node that waits for hours without a claim": (
         "CareenClaimHeldLong",
         [
             *series("careen_phase_since_seconds", (0, 6 * HOUR, 0)),
@@ -190,7 +190,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {5 * HOUR: []},
     ),
-    "a pod that blocks for longer than its entry allows, beside one that may block for ever": (
+    "a pod that blocks a node for longer than its entry in blocking-pods allows, and one without a limit": (
         "CareenPodsBlockTooLong",
         [
             *series(
@@ -219,12 +219,12 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {23 * HOUR: [], 25 * HOUR: [{"node": "n1"}], 31 * HOUR: []},
     ),
-    "two agents of one node, for a moment": (
+    "a failed node with two agents for half a minute": (
         "CareenNodeFailed",
         series("careen_phase", (0, 60, 1), (30, 60, 1), labels='node="n1",phase="Failed"'),
         {40: [{"node": "n1"}]},
     ),
-    "a holder that does not come back, seen by two others while its own agent is dead": (
+    "a holder that does not come back, reported by the agents of two other nodes": (
         "CareenHolderOverdue",
         [
             *series("careen_overdue_holder_timestamp_seconds", (0, 60, 0), labels='node="n2",holder="n1"'),
@@ -232,7 +232,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {4: [], 10: [{"holder": "n1"}], 70: []},
     ),
-    "a node whose agent has stopped, beside one whose agent is replaced": (
+    "a node whose agent has stopped, and a node whose agent is replaced": (
         "CareenAgentMissing",
         [
             *series("kube_node_info", (0, 180, 1)),
@@ -242,7 +242,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {100: [], 120: [{"node": "n1"}], 170: [{"node": "n1"}]},
     ),
-    "a shadow that disagrees on three of ten pods, and agrees again": (
+    "a shadow that disagrees on three of ten pods, and then agrees on all": (
         "CareenShadowDisagrees",
         [
             counted("agreed", "first", "0+7x120 840+10x600"),
@@ -255,17 +255,17 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         [counted("disagreed", "refused-node", "0+1x120")],
         {20: [], HOUR: [{}]},
     ),
-    "a shadow that disagrees on three pods of a quiet night": (
+    "a shadow that disagrees on three of twelve pods in several hours": (
         "CareenShadowDisagrees",
         [counted("disagreed", "other-node", "0+1x3 3x400"), counted("agreed", "first", "0+1x9 9x400")],
         {30: [], 5 * HOUR: []},
     ),
-    "a scheduler with another configuration, reported by a shadow that is replaced": (
+    "a scheduler with another configuration, reported by a shadow and by the shadow's next pod": (
         "CareenShadowOtherConfiguration",
         series("careen_shadow_other_configuration", (0, 60, 1), (62, 120, 1), (120, 180, 0), labels='job="shadow"'),
         {10: [], 30: [{}], 100: [{}], 150: []},
     ),
-    "a shadow that may not list a kind any more": (
+    "a shadow that loses the right to list a kind of object": (
         "CareenShadowCannotFollow",
         series("careen_shadow_troubled_kinds", (0, 20, 0), (20, 60, 1), labels='job="shadow"'),
         {10: [], 30: [], 50: [{}]},

@@ -97,7 +97,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "core-is-pure", "operator/careen/core/decide.py", "import random", id="a decision uses randomness"
         ),
         pytest.param(
-            "scheduler-core-is-pure", "scheduler_core/cycle.py", "import os", id="the cycle reads the environment"
+            "scheduler-core-is-pure", "scheduler_core/cycle.py", "import os", id="the library reads the environment"
         ),
         pytest.param(
             "report-is-pure",
@@ -145,7 +145,7 @@ def test_each_import_contract_rejects_a_violation(copy: Path, contract: str, fil
         (
             "urllib3",
             {"careen.cluster.wire.client", "careen.cluster.wire.network_errors", "careen.services.prometheus"},
-            "two clients use it and switch its retries off; network_errors translates its errors",
+            "two clients use urllib3 and switch its retries off; network_errors translates its errors",
         ),
         ("prometheus_api_client", {"careen.services.prometheus"}, "only one module sends requests to Prometheus"),
         (

@@ -162,7 +162,7 @@ def test_the_settings_file_shows_the_flag_for_each_setting_that_gives_root() -> 
     }
 
 
-def test_the_installed_daemonset_lets_the_config_map_set_nothing_that_gives_root() -> None:
+def test_by_default_the_config_map_can_set_nothing_that_gives_root() -> None:
     given = " ".join([*CONTAINER["args"], *(each["name"] for each in CONTAINER["env"])])
     assert "may" not in given.lower()
 
@@ -669,7 +669,7 @@ def test_the_shadow_has_no_privileges_and_only_rights_to_read() -> None:
     assert the("ServiceAccount", "shadow/shadow.yaml")["metadata"]["name"] == account["name"]
 
 
-def test_the_shadows_pod_has_existing_options_and_is_not_selected_as_an_agent() -> None:
+def test_the_shadow_runs_with_existing_options_and_its_pod_is_no_agent() -> None:
     deployment = the("Deployment", "shadow/shadow.yaml")
     template = deployment["spec"]["template"]
     assert not AGENT["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()

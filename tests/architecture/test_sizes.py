@@ -81,8 +81,8 @@ def test_the_sizes_command_prints_the_largest_measurements(capsys: pytest.Captur
 # The end of a sentence that names some items and counts the others, and the modules that may write it.
 COUNTS_THE_REST = " and _ more"
 WRITES_IT = {
-    "scheduler_core/sentences.py": "the function for all other modules",
-    "operator/careen/core/people/telling.py": "counts the pods that an annotation leaves out",
+    "scheduler_core/sentences.py": "the function that all other modules call",
+    "operator/careen/core/people/telling.py": "writes how many pods an annotation leaves out",
 }
 
 

@@ -88,7 +88,7 @@ def test_no_module_configures_its_own_logger() -> None:
 
 
 def test_every_line_of_a_report_comes_from_a_paragraph_a_table_or_a_literal() -> None:
-    """A value in a bare f-string could contain a line break, and then looks like a line of careen."""
+    """A value in a bare f-string could contain a line break. The text after it would look like a line of careen."""
     found = [
         f"{module.where}:{text.lineno}"
         for module in modules("careen")

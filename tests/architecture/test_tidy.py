@@ -86,8 +86,8 @@ BANNED = {
 # module -> the reason why it may
 MAY = {
     "careen.agent.clock": "the clock itself",
-    "careen.cluster.wire.client": "seconds between two reloads of the credentials; virtual time never runs "
-    "over a real transport",
+    "careen.cluster.wire.client": "seconds between two reloads of the credentials; tests in virtual time "
+    "use no real connection",
     "careen.cli.config": "the command prints where settings come from, also from the environment",
     "careen.agent.handlers": "kopf runs in a separate thread, in real time",
     "scheduler_core.__main__": "a command line",

@@ -1,6 +1,5 @@
 """Tests the simulated roll-outs of `make bench-moved`, which start from the same cluster with and without careen's
-taint on waiting nodes. Also tests the figures of the difference between them.
-"""
+taint on waiting nodes. Also tests the means and confidence intervals in its table."""
 
 from __future__ import annotations
 
@@ -56,7 +55,7 @@ def test_simulated_nodes_reboot_one_at_a_time_in_the_given_order() -> None:
     assert rules.line(["n0", "n1"], simulated.BEGINS, len) == ["n0"]
 
 
-def test_a_row_of_the_simulation_has_means_and_p_values() -> None:
+def test_a_row_of_the_simulation_has_means_and_confidence_intervals() -> None:
     lots = [
         simulated.Lot(plain=plain, tainted=tainted, ordered=ordered)
         for plain, tainted, ordered in ((12, 10, 8), (15, 11, 8), (15, 12, 10))

@@ -39,7 +39,7 @@ NOT_THERE = {
 
 # Alerts whose expression is true here; all others are silent.
 TRUE_HERE = {
-    "CareenPodsBlockTooLong": "a pod blocks a node for longer than its entry allows",
+    "CareenPodsBlockTooLong": "a pod blocks a node for longer than its entry in blocking-pods allows",
     "CareenMessagesNotSent": "no server listens at the address for messages",
 }
 

@@ -1,7 +1,7 @@
 """`python -m tests.mutants`: checks that at least one test fails for each mistake in the catalogue.
 
-A mutant is careen's code with one of these mistakes. The catalogue may give a reason why no test fails for a mutant. The
-exit code is 1 if no test fails for a mutant without a reason, if a test fails for a mutant with a reason, or if a
+A mutant is careen's code with one of these mistakes. The catalogue may give a reason why no test fails for a mutant.
+The exit code is 1 if no test fails for a mutant without a reason, if a test fails for a mutant with a reason, or if a
 mutant no longer applies to the source.
 """
 
