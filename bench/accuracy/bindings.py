@@ -81,9 +81,7 @@ def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[
 
 
 class _Watched:
-    """The cluster after the events that were read so far. `coming` maps the names of the pods that wait for a node to
-    these pods.
-    """
+    """The cluster after the events that were read so far. `coming` has the pods that wait for a node, by name."""
 
     def __init__(self, world: Snapshot) -> None:
         self.world = world

@@ -80,8 +80,8 @@ def main() -> None:
     print(INTRODUCTION.format(seeds=" and ".join(str(seed_of(each, None)) for each in folders)), flush=True)
     halves = halves_of([path for folder in folders for path in paths(folder) if path.parent.name.startswith("varied")])
     with ProcessPoolExecutor() as processes:
-        fitted, judged = ([cycle for found in processes.map(observed, half) for cycle in found] for half in halves)
-    print("", *report(fitted, judged), sep="\n")
+        fitted, tested = ([cycle for found in processes.map(observed, half) for cycle in found] for half in halves)
+    print("", *report(fitted, tested), sep="\n")
 
 
 def halves_of(drains: Sequence[Path]) -> tuple[list[Path], list[Path]]:
@@ -127,7 +127,7 @@ def _observed(result: CycleResult, processed: int, node: str) -> ObservedCycle:
     return ObservedCycle(refused, processed - (result.evaluated or 0), node == result.node, node in result.best)
 
 
-def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> Iterator[str]:
+def report(fitted: Sequence[ObservedCycle], tested: Sequence[ObservedCycle]) -> Iterator[str]:
     """Yields the lines of the report: the two parameters that fit the first half best, how well these parameters and
     the parameters that scheduler_core uses now describe both halves, and a table for each half."""
     ahead, nodes = fit(fitted)
@@ -139,14 +139,14 @@ def report(fitted: Sequence[ObservedCycle], judged: Sequence[ObservedCycle]) -> 
     yield "|---|---|---|---|"
     sampled = [each.is_start_right for each in fitted if each.refused is not None]
     constant = 1.0 - sum(sampled) / max(1, len(sampled))
-    for name, half in (("fitted", fitted), ("judged", judged)):
+    for name, half in (("fitted", fitted), ("tested", tested)):
         values = (
             likelihood(half, ahead, nodes),
             likelihood(half, share_in_use, nodes_in_use),
             likelihood(half, constant, None),
         )
         yield f"| {name} | {' | '.join(f'{value:.3f}' for value in values)} |"
-    for name, half in (("fitted", fitted), ("judged", judged)):
+    for name, half in (("fitted", fitted), ("tested", tested)):
         yield from ("", f"## The {name} half of the clusters", "", *table(half))
 
 

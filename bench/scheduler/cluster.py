@@ -1,9 +1,10 @@
 """Generates a cluster from a seed, as an API server would list it: pages of nodes, pods, services and replica sets.
 Also generates pods to place.
 
-A quarter each of the applications has topology spread over zones and hosts, anti-affinity to itself, a preferred
-affinity to another application, or no rule. The objects have the same fields as real objects (managed fields,
-conditions, volumes of the service account), because it is part of the cost of loading to skip these fields.
+There are four kinds of application, equally many of each: with topology spread over zones and hosts, with anti-affinity
+to itself, with a preferred affinity to another application, and without any rule. The objects have the same fields as
+real objects (managed fields, conditions, volumes of the service account), because it is part of the cost of loading to
+skip these fields.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_the_bench_leaves_out_a_pod_that_is_missing_from_the_schedulers_log(tmp_
 
 
 @pytest.mark.parametrize(("ahead", "nodes"), [(0.3, 6), (0.6, 12)])
-def test_the_fit_finds_the_parameters_with_which_cycles_were_drawn(ahead: float, nodes: int) -> None:
+def test_the_fit_finds_the_parameters_of_the_generated_cycles(ahead: float, nodes: int) -> None:
     found_ahead, found_nodes = fit(drawn(6000, ahead, nodes))
     assert found_ahead == pytest.approx(ahead, abs=0.05)
     assert nodes - 4 <= found_nodes <= nodes + 4
@@ -78,9 +78,9 @@ def test_the_report_has_a_section_for_each_half_of_the_clusters() -> None:
     lines = list(report(drawn(300, 0.4, 8), drawn(300, 0.4, 8, seed=2)))
     assert [line for line in lines if line.startswith("## ")] == [
         "## The fitted half of the clusters",
-        "## The judged half of the clusters",
+        "## The tested half of the clusters",
     ]
-    assert [line.split(" | ")[0] for line in lines if line.startswith(("| fitted", "| judged"))] == [
+    assert [line.split(" | ")[0] for line in lines if line.startswith(("| fitted", "| tested"))] == [
         "| fitted",
-        "| judged",
+        "| tested",
     ]

@@ -113,7 +113,7 @@ def test_a_section_of_the_page_has_a_row_for_each_cluster_a_total_and_each_wrong
     assert total([one.said, two.said]).pods == 8
 
 
-def test_the_nodes_of_the_cluster_identical_differ_only_in_name_and_zone() -> None:
+def test_in_a_cluster_of_the_kind_identical_nodes_differ_only_in_name_and_zone() -> None:
     nodes = varied_cluster(3, 30, **KINDS["identical"].shape).nodes
     kinds = {
         json.dumps({k: v for k, v in each["metadata"]["labels"].items() if k != HOSTNAME and "zone" not in k})

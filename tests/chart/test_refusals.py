@@ -19,11 +19,11 @@ def case(name: str, values: str, *sentence: str) -> Any:
 
 FORMS = [
     case("a misspelled setting", "configuration: {rebotDays: [mo]}", "rebotDays", "not allowed"),
-    case("a misspelled value beside configuration", "tolerationz: []", "tolerationz", "not allowed"),
+    case("a misspelled top-level value", "tolerationz: []", "tolerationz", "not allowed"),
     case("a duration without a unit", "configuration: {drainTimeout: '30'}", "/configuration/drainTimeout"),
     case("a number without a unit", "configuration: {lockReleaseDelay: 30}", "/configuration/lockReleaseDelay"),
     case("a deadline of zero", "configuration: {rebootDeadline: 0}", "/configuration/rebootDeadline"),
-    case("no such day", "configuration: {rebootDays: [someday]}", "/configuration/rebootDays"),
+    case("an unknown day", "configuration: {rebootDays: [someday]}", "/configuration/rebootDays"),
     case("an unknown reboot method", "configuration: {rebootMethod: kexec}", "/configuration/rebootMethod"),
     case("a concurrency of zero", "configuration: {concurrency: 0}", "/configuration/concurrency"),
     case(
@@ -39,7 +39,7 @@ FORMS = [
     ),
     case("an invalid switch", "configuration: {forceReboot: sometimes}", "/configuration/forceReboot"),
     case("an unknown flag", "extraArgs: {force-rebot: true}", "force-rebot"),
-    case("the name of the DaemonSet", "configuration: {dsName: other}", "dsName"),
+    case("the name of the DaemonSet as a setting", "configuration: {dsName: other}", "dsName"),
     case("an init container that is a map", "initContainers: {name: x}", "/initContainers"),
 ]
 
@@ -66,8 +66,8 @@ SENTENCES = [
         "no PodSecurityPolicy since 1.25",
         "label the namespace",
     ),
-    case("autolock", "autolock: {enabled: true}", "no CronJob", "configuration.rebootDays"),
-    case("an old name", "configuration: {annotationTtl: 5m}", "renamed it to lockTtl", "remove it"),
+    case("kured's autolock", "autolock: {enabled: true}", "no CronJob", "configuration.rebootDays"),
+    case("the old name of a value", "configuration: {annotationTtl: 5m}", "renamed it to lockTtl", "remove it"),
     case(
         "the lock annotation as a value",
         'dsAnnotations: {weave.works/kured-node-lock: \'{"nodeID":"manual"}\'}',
@@ -84,30 +84,34 @@ SENTENCES = [
         "{notifyUrlSecret: a, extraEnvVars: [{name: CAREEN_NOTIFY_URL_FILE, value: /x}]}",
         "CAREEN_NOTIFY_URL_FILE and notifyUrlSecret are both given",
     ),
-    case("the selector's label", "podLabels: {name: other}", "selects its pods by this label"),
     case(
-        "a sentinel in the container",
+        "another value for the label in the DaemonSet's selector",
+        "podLabels: {name: other}",
+        "selects its pods by this label",
+    ),
+    case(
+        "a sentinel file on a volume of the container",
         "{configuration: {useRebootSentinelHostPath: false, rebootSentinel: /a/x}, volumeMounts: [{mountPath: /a}]}",
         "careen looks on the host",
         "configuration.hostRoot",
     ),
     case(
-        "a setting as value and as flag",
+        "a setting given as a value and as a flag",
         "{configuration: {drainTimeout: 5m}, extraArgs: {drain-timeout: 6m}}",
         "configuration.drainTimeout is given as well",
     ),
     case(
-        "a setting as value and as variable",
+        "a setting given as a value and as a variable",
         "{configuration: {drainTimeout: 5m}, extraEnvVars: [{name: KURED_DRAIN_TIMEOUT, value: 6m}]}",
         "KURED_DRAIN_TIMEOUT and configuration.drainTimeout are both given",
     ),
     case(
-        "a setting as flag and as variable",
+        "a setting given as a flag and as a variable",
         "{extraArgs: {drain-timeout: 5m}, extraEnvVars: [{name: CAREEN_DRAIN_TIMEOUT, value: 6m}]}",
         "CAREEN_DRAIN_TIMEOUT and extraArgs.drain-timeout are both given",
     ),
     case(
-        "a default value and a variable",
+        "a value equal to the default, and a variable",
         "{configuration: {drainTimeout: 0}, extraEnvVars: [{name: KURED_DRAIN_TIMEOUT, value: 6m}]}",
         "KURED_DRAIN_TIMEOUT and configuration.drainTimeout are both given",
     ),
@@ -117,7 +121,7 @@ SENTENCES = [
         "extraEnvVars: A is given twice; keep one of them",
     ),
     case(
-        "a variable under both prefixes",
+        "a variable with both prefixes, KURED_ and CAREEN_",
         "extraEnvVars: [{name: KURED_PERIOD, value: 1h}, {name: CAREEN_PERIOD, value: 1h}]",
         "CAREEN_PERIOD and KURED_PERIOD are both given",
     ),
@@ -133,23 +137,23 @@ SENTENCES = [
         "a secret as a flag", "extraArgs: {notify-url: 'discord://a@1'}", "this is a secret", "configuration.notifyUrl"
     ),
     case(
-        "a URL beside an existing Secret",
+        "a message URL in addition to an existing Secret",
         "{existingSecret: mine, configuration: {notifyUrl: 'discord://a@1'}}",
         "put it into your Secret",
     ),
-    case("the key of the settings", "configMapData: {config.yaml: x}", "give them under configuration"),
+    case("the settings as text of the ConfigMap", "configMapData: {config.yaml: x}", "give them under configuration"),
     case(
         "alertFilterMatchOnly without an expression",
         "configuration: {alertFilterMatchOnly: true}",
         "without alertFilterRegexp no alert",
     ),
     case(
-        "alerts without a server",
+        "a setting for alerts without a server that reports alerts",
         "configuration: {alertFiringOnly: true}",
         "without prometheusUrl or alertmanagerUrl no alert",
     ),
     case(
-        "forceRebootPastBudgets alone",
+        "forceRebootPastBudgets without forceReboot",
         "configuration: {forceRebootPastBudgets: true}",
         "does nothing without forceReboot",
     ),
@@ -165,7 +169,7 @@ SENTENCES = [
     ),
     case("a metrics port of zero", "configuration: {metricsPort: 0}", "0 is any free port"),
     case(
-        "the method command with the component signal",
+        "the reboot method command with the component signal",
         "{components: {signal: true}, configuration: {rebootMethod: command}}",
         "the component reboots by a signal, and rebootMethod is command",
     ),
@@ -176,7 +180,7 @@ SENTENCES = [
         "rebootSentinelCommand needs the host's namespaces",
     ),
     case(
-        "another sentinel with the component signal",
+        "another sentinel path with the component signal",
         "{components: {signal: true}, configuration: {rebootSentinel: /x}}",
         "the component sets --reboot-sentinel itself",
         "let the host's two units follow it",
@@ -201,7 +205,11 @@ SENTENCES = [
         "less than the 1184Mi",
     ),
     case("too little memory, with an exponent", "resources: {limits: {memory: '6e8'}}", "6e8 is less than the 672Mi"),
-    case("too little memory, in thousandths", "resources: {limits: {memory: 1073741824m}}", "1073741824m is less than"),
+    case(
+        "too little memory, as a number with the suffix m",
+        "resources: {limits: {memory: 1073741824m}}",
+        "1073741824m is less than",
+    ),
     case(
         "an invalid quantity of memory",
         "resources: {limits: {memory: 2GB}}",

@@ -134,11 +134,11 @@ def test_a_pod_that_fits_on_no_other_node_keeps_its_node_in_service(story: Story
     assert not second.reboots
 
 
-def test_careen_removes_its_annotations_label_and_taint_when_a_node_needs_no_reboot_any_more(story: Story) -> None:
+def test_a_node_that_no_longer_needs_a_reboot_loses_every_mark_of_careen(story: Story) -> None:
     (host,) = story.nodes(1)
     story.annotate_node(host, "careen.dev/hold", "not now")
     story.need_reboot([host])
     is_tainted_and_says(story, host, "held")
     host.withdraw()
-    story.wait_for("nothing of ours is left", lambda: story.is_home(host), 40)
+    story.wait_for("no mark of careen is left", lambda: story.is_home(host), 40)
     assert not host.reboots

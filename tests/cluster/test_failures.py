@@ -42,7 +42,7 @@ def test_a_node_that_is_never_ready_after_its_boot_halts_the_roll_out(story: Sto
     assert story.state(lost).labels["careen.dev/reboot"] == "failed"
     assert not other.reboots
     other.ready_after_seconds = 0
-    story.wait_for("the node is ready at last", lambda: story.state(lost).ready)
+    story.wait_for("the node is ready", lambda: story.state(lost).ready)
     assert story.command("retry", lost.name).returncode == 0
     story.finishes(hosts)
     story.judge()
@@ -72,7 +72,7 @@ def test_with_concurrency_three_all_waiting_nodes_report_the_failed_node_and_the
     assert f"HALTED: {sick.name} failed (never-ready)" in " ".join(status.split())
     assert f"careen lock release {sick.name}" in story.command("why", others[0].name).stdout
     sick.ready_after_seconds = 0
-    story.wait_for("the node is ready at last", lambda: story.state(sick).ready)
+    story.wait_for("the node is ready", lambda: story.state(sick).ready)
     assert story.command("retry", sick.name).returncode == 0
     story.finishes(hosts)
     story.judge(concurrency=3)
@@ -129,7 +129,7 @@ def test_a_pod_whose_template_sets_the_node_name_does_not_delay_other_nodes(stor
     story.workloads(deployment("tied", 2, nodeName=tied.name), deployment("web", 2))
     story.need_reboot([tied])
     story.wait_for(
-        "the node reports the pod before its claim, or reboots anyway",
+        "the node names the pod as the reason why it waits, or reboots",
         lambda: "shop/tied" in story.reason(tied) + str(story.refusals(tied)) or tied.reboots,
     )
     story.need_reboot([free])

@@ -56,8 +56,8 @@ def evicts(host: Host) -> Callable[[Call], bool]:
 
 
 def confirms(host: Host) -> Callable[[Call], bool]:
-    """Return a function that says whether a call is the agent's last read of the lock before the reboot: after the
-    agent has recorded on the Node that a reboot follows, and before it sends the reboot command."""
+    """Return a function that says whether a call is the agent's last read of the lock before the reboot. Before this
+    call, the agent has recorded on the Node that a reboot follows. After this call, it sends the reboot command."""
     is_announced = False
 
     def moment(call: Call) -> bool:

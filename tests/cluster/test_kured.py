@@ -50,7 +50,7 @@ def test_a_node_adopts_the_lock_entry_and_the_cordon_that_kured_left_behind(stor
     story.judge()
 
 
-def test_an_empty_lock_in_kureds_multi_owner_format_counts_as_free(story: Story) -> None:
+def test_an_empty_lock_in_kureds_multi_owner_format_is_treated_as_free(story: Story) -> None:
     story.write_lock(json.dumps({"maxOwners": 2, "locks": []}))
     (host,) = story.nodes(1)
     story.need_reboot([host])

@@ -51,7 +51,7 @@ def test_twelve_nodes_reboot_one_after_another_and_workloads_stay_available(stor
     assert {event["involvedObject"]["name"] for event in story.events("Rebooted")} == {host.name for host in hosts}
     assert story.forbidden() == []
     assert story.requests().by_verb.keys() <= {"get", "list", "watch", "patch", "create"}
-    story.wait_for("every workload is whole again", story.pods_are_ready)
+    story.wait_for("every workload has all its pods again", story.pods_are_ready)
 
 
 def tainted_before_cordon(story: Story, name: str) -> None:

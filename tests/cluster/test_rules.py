@@ -173,7 +173,7 @@ def test_the_observer_reads_the_nodes_with_a_claim_from_each_format_of_the_lock(
     assert LockSeen(at=0, uid="d", text=text).holders == holders
 
 
-def test_a_node_counts_as_down_until_it_is_ready_and_schedulable_again() -> None:
+def test_a_node_is_counted_as_down_until_it_is_ready_and_schedulable_again() -> None:
     assert down_spans(a_good_story().nodes, END) == [Span(start=10, end=40)]
     assert down_spans([node(0), node(5, ready=False)], END) == [Span(start=5, end=END)]
 
@@ -215,7 +215,7 @@ def test_the_durations_of_the_steps_add_up_to_the_duration_of_the_roll_out() -> 
     assert (found.most_down, found.node_seconds_down) == (1, 30.0)
 
 
-def test_the_delay_of_the_taint_counts_from_the_time_when_the_sentinel_was_created() -> None:
+def test_the_delay_of_the_taint_is_measured_from_the_creation_of_the_sentinel() -> None:
     seen = Seen(nodes=[node(6.0), node(12.0, taints=(("ours", "PreferNoSchedule"),))])
     late = rollout(seen, {"n00": []}, start=5.0, end=45.0, asked={"n00": 9.0})
     at_once = rollout(seen, {"n00": []}, start=5.0, end=45.0)

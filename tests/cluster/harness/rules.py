@@ -52,8 +52,8 @@ def too_many_down(seen: Seen, names: Iterable[str], limit: int, end: float) -> l
 
 
 def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
-    """Check that an agent reboots its node only if the node is cordoned, the lock has a claim of the node, and no
-    unfinished pod with a controller is left, except DaemonSet pods and static pods.
+    """Check for each reboot by an agent that the lock had a claim of the node, that the node was cordoned, and that no
+    pod was left on the node. Pods of DaemonSets, static pods, finished pods and pods without a controller may be left.
     """
     found = []
     for name, host in hosts.items():
@@ -83,9 +83,8 @@ def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) ->
 
 
 def claim_released_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
-    """Check that a node's claim leaves the lock only while the node is Ready, and after every reboot that was requested
-    under this claim is complete.
-    """
+    """Check each claim that left the lock. At that time, the node must be Ready, and every reboot that was requested
+    under the claim must be complete."""
     found = []
     for name, host in hosts.items():
         history = _history(seen, name)

@@ -233,7 +233,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "An announcement that was made on an earlier boot never reaches its deadline",
+        "The deadline of an announcement from an earlier boot never passes",
         _REBOOTING + "decide",
         "waited is None or waited > situation.policy.reboot_deadline_seconds",
         "waited is not None and waited > situation.policy.reboot_deadline_seconds",
@@ -245,7 +245,7 @@ MUTANTS = (
         "mark is not None",
     ),
     Mutant(
-        "A reboot that does not happen never reaches its deadline",
+        "The agent waits for ever for a reboot that does not happen",
         _REBOOTING + "decide",
         "if is_over:",
         "if False:",
@@ -281,7 +281,7 @@ MUTANTS = (
         "if is_ours else None",
     ),
     Mutant(
-        "The agent treats the announcement on the Node as its own earlier announcement",
+        "The agent uses the result of its earlier announcement for the announcement on the Node",
         _REBOOTING + "_own",
         "and seen.announcement == situation.progress.announcement",
         "",
@@ -353,13 +353,13 @@ MUTANTS = (
         "True",
     ),
     Mutant(
-        "After a reboot that did not happen, a node that is not Ready goes back into service",
+        "If the host ignores the reboot request, a node that is not Ready goes back into service",
         _REBOOTING + "_nothing_happened",
         "is_given_back = situation.node.ready",
         "is_given_back = True",
     ),
     Mutant(
-        "After a reboot that did not happen, the claim is released although the host may still go down",
+        "If the host ignores the reboot request, the claim is released although the host may still go down",
         _REBOOTING + "_nothing_happened",
         "return failing.halted(",
         'return failing.undone(situation, Code.REBOOT_NOT_HAPPENED, "") or failing.halted(',
@@ -414,7 +414,7 @@ MUTANTS = (
         'return ""',
     ),
     Mutant(
-        "A rebooted node does not wait for the DaemonSet pods that were ready before",
+        "A rebooted node does not wait for the DaemonSet pods that were ready before the reboot",
         _VERIFYING + "what_ails",
         "return _not_ready(situation, pods, were_ready=True)",
         'return ""',
@@ -432,7 +432,7 @@ MUTANTS = (
         "with_our_taint(situation) if False else",
     ),
     Mutant(
-        "A node in Verifying ignores that it is in a reboot loop",
+        "A node in Verifying ignores that the reboot loop limit is reached",
         _VERIFYING + "_give_back",
         "goes_on and loop_limit.is_reached(situation)",
         "False",
@@ -481,7 +481,7 @@ MUTANTS = (
         "after.ready < after.replicas",
     ),
     Mutant(
-        "A node in Settling ignores that it is in a reboot loop",
+        "A node in Settling ignores that the reboot loop limit is reached",
         _SETTLING + "_release",
         "situation.seen.need.answer is NeedAnswer.YES and loop_limit.is_reached(situation)",
         "False",
@@ -542,7 +542,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "After a reboot that did not happen, the node releases its claim once the host needs no reboot",
+        "A failed node that keeps its claim releases the claim once the host needs no reboot",
         _FAILED + "_halted",
         "code is Code.REBOOT_LOOP and situation",
         "situation",
@@ -627,7 +627,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "After a release the agent does not check whether a late write brought the claim back",
+        "After a release the agent does not check whether a late write added the claim again",
         _SHARED + "giving_back.py:decide",
         "lock_due=situation.seen.uptime + LATE_WRITE_SECONDS",
         "lock_due=None",

@@ -131,7 +131,7 @@ MUTANTS = (
         "situation.node.name in line.names",
     ),
     Mutant(
-        "With --order=zone the first claims of a roll-out go to several zones",
+        "With --order=zone the first claims of a roll-out belong to nodes of several zones",
         _LINE + "_first_of_all",
         "start.places if line.abreast is None else min(start.places, line.abreast)",
         "start.places",
@@ -161,7 +161,7 @@ MUTANTS = (
         "claimed=None",
     ),
     Mutant(
-        "The record does not name the lock in which the node claims",
+        "The record does not name the lock that contains the claim",
         _LINE + "_claim",
         "lock=situation.reading.object_id",
         'lock=""',
@@ -191,7 +191,7 @@ MUTANTS = (
         "if False else",
     ),
     Mutant(
-        "A waiting node asks a costly gate again in every turn after its refusal",
+        "Every turn asks a costly gate again after the gate refused",
         _LINE + "_pass_on",
         "not_before=situation.seen.uptime + pause",
         "not_before=0.0",
@@ -361,7 +361,7 @@ MUTANTS = (
         "if",
     ),
     Mutant(
-        "A node in Claiming assumes that no other node is down if it cannot list these nodes",
+        "A node in Claiming that cannot list the other nodes assumes that none of them is down",
         _CLAIMING + "_others_first",
         "return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)",
         "return None",

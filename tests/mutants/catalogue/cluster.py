@@ -48,7 +48,7 @@ MUTANTS = (
         "Stale(str(error))",
     ),
     Mutant(
-        "A server failure after a write that may be executed is treated as proof that nothing was written",
+        "A failed write that the server may have executed is treated as proof that nothing was written",
         _WRITES + "_ended",
         "if error.may_have_landed:",
         "if error.may_have_landed and not isinstance(error, Refused):",

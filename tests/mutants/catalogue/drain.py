@@ -29,7 +29,7 @@ MUTANTS = (
         "and policy.selector.matches(pod.labels)",
     ),
     Mutant(
-        "The drain leaves a pod without a controller if a person bound it to the node",
+        "The drain does not evict a pod that has no controller and that a person bound to the node",
         _PLAN + "why_it_stays",
         "and pod.owner_kind and pod.came_bound",
         "and pod.came_bound",

@@ -15,7 +15,7 @@ MUTANTS = (
         "if (when in gate.when and when is not When.BEFORE_REBOOT) and",
     ),
     Mutant(
-        "The evidence that a gate needs is not requested",
+        "The agent does not read the facts that a gate needs",
         _GATES + "__init__.py:missing",
         "if situation.seen.lacks(evidence)",
         "if False",

@@ -60,7 +60,7 @@ MUTANTS = (
         "looks_like_ours(situation)",
     ),
     Mutant(
-        "The agent undoes a claim although the host may be rebooting under it",
+        "The agent adopts a claim and undoes the drain although the host may be rebooting",
         _RECOVERING + "_from_careen",
         "if _may_be_rebooting(situation, entry)",
         "if False",
@@ -78,13 +78,13 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "The agent assumes that the host stays up although the claim is of another boot",
+        "The agent assumes that the host stays up although the claim was made on another boot",
         _RECOVERING + "_is_surely_not_rebooting",
         "or not is_same_boot(entry.boot, situation.boot)",
         "",
     ),
     Mutant(
-        "The agent assumes that the host stays up although the answer to its reboot request was lost",
+        "The agent assumes that the host stays up although the result of its reboot request is unknown",
         _RECOVERING + "_is_surely_not_rebooting",
         "asked.announcement == 1 and asked.outcome in _STAYS_UP",
         "asked.announcement == 1",
@@ -175,7 +175,7 @@ MUTANTS = (
         "True or not progress.is_cordoned_by_us\n        or situation.node.unschedulable",
     ),
     Mutant(
-        "An idle node never compares the lock with its Node",
+        "An idle node never checks the lock for a claim that its record does not name",
         _DECIDE + "_reconcile",
         "idle.wants_reboot(situation) or _is_reconciled(memory, seen.uptime)",
         "True",
@@ -199,7 +199,7 @@ MUTANTS = (
         "Memory(node_uid=node.uid,",
     ),
     Mutant(
-        "The agent does not remember the claim in its record",
+        "The agent's memory does not keep the claim that the record names",
         _DECIDE + "_memory",
         "if progress.claim:",
         "if False:",
@@ -273,7 +273,7 @@ MUTANTS = (
         'resource_version=""',
     ),
     Mutant(
-        "Actions that should follow the patch come before it",
+        "Actions that must follow the patch of the Node come before the patch",
         _WRITING + "move",
         "(*to.first, _patch(situation, status, to), *to.then,",
         "(*to.then, *to.first, _patch(situation, status, to),",
@@ -339,7 +339,7 @@ MUTANTS = (
         'expected_resource_version=""',
     ),
     Mutant(
-        "The settings that were stored for a claim stay on the Node after the claim",
+        "The settings that were stored for a claim stay on the Node after the claim's release",
         _WRITING + "_kept_settings",
         "(situation.policy.kept_settings or None) if progress.claim else None",
         "situation.policy.kept_settings or None",

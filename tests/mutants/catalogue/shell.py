@@ -58,7 +58,7 @@ MUTANTS = (
         "return None if isinstance(failed, StillUnclear) else _stop(wanted.purpose, failed)",
     ),
     Mutant(
-        "A write that failed for a missing right is tried again like a conflict",
+        "A write that failed for a missing right is tried again as after a conflict",
         _APPLY + "_stop",
         "is_refusal=isinstance(failed, Rejected)",
         "is_refusal=False",
@@ -130,13 +130,13 @@ MUTANTS = (
         "range(len(batch.pods))",
     ),
     Mutant(
-        "With --drain-parallel=1, an eviction does not wait for the replacement of the pod before",
+        "With --drain-parallel=1, an eviction does not wait until the previous pod is replaced",
         _APPLY + "Applier._evict",
         "if batch.parallel == 1:",
         "if False:",
     ),
     Mutant(
-        "The agent forgets the answer to an eviction",
+        "The agent forgets the response to an eviction",
         _APPLY + "Applier._evicted",
         "self._set_memory(",
         "(lambda memory: None)(",
@@ -179,7 +179,7 @@ MUTANTS = (
         "else set()), key=list(Evidence).index, reverse=True)",
     ),
     Mutant(
-        "A turn uses an uptime from before it read its evidence",
+        "A turn uses the host's uptime from before it read the cluster",
         _OBSERVE + "Observer.add",
         "uptime=self._senses.host.uptime(),",
         "",
@@ -203,7 +203,7 @@ MUTANTS = (
         "(node if isinstance(node, NodeView) else self._node), now",
     ),
     Mutant(
-        "The list of nodes at work leaves out failed nodes",
+        "The list of nodes that may be down for careen leaves out failed nodes",
         _OBSERVE + "Observer._peers",
         "reboot_label=_OF_PEERS",
         "reboot_label=_OF_PEERS[:1]",

@@ -106,8 +106,8 @@ def _count(result: Score, node: str, pods: Sequence[PodForecast], went: list[str
 def disorder(drain: Drain) -> str:
     """Return why the order of events differs from the order that a forecast assumes, or an empty text.
 
-    A forecast assumes this order: pods are evicted in the order of the forecast, except pods that a budget refuses
-    first. Each replacement of a ReplicaSet's pod is bound before the next eviction. Replacements of Jobs' pods come
+    A forecast assumes this order: pods are evicted in the order of the forecast, but pods under a budget may be evicted
+    later. Each replacement of a ReplicaSet's pod is bound before the next eviction. Replacements of Jobs' pods come
     last. No other pod appears, such as the late replacement of a Job's pod from an earlier drain.
     """
     if stranger := _stranger(drain):
@@ -129,7 +129,7 @@ def disorder(drain: Drain) -> str:
 
 
 def _stranger(drain: Drain) -> str:
-    """Return the first created pod that replaces no pod of this drain, or an empty text."""
+    """Return the name of the first created pod that replaces no pod of this drain, or an empty text."""
     owed: Counter[str] = Counter()
     for event in drain.events:
         if event.kind == "evicted":
@@ -142,7 +142,7 @@ def _stranger(drain: Drain) -> str:
 
 
 def _early(drain: Drain) -> str:
-    """Return a sentence that names the Job's pod that was replaced sooner than a forecast assumes, or an empty text.
+    """Return a sentence about the first Job's pod that was replaced sooner than a forecast assumes, or an empty text.
     Does not check the order of several Jobs."""
     away: list[PodEvent] = []  # evicted from this node and not replaced yet, Jobs' pods aside
     came = ""
@@ -171,9 +171,8 @@ def _refused(drain: Drain) -> set[str]:
 
 
 def _unbound_between(events: Sequence[PodEvent], before: PodEvent, after: PodEvent) -> str:
-    """Return the name of the replacement for the pod that was evicted first (`before`), if the scheduler bound this
-    replacement only after the second eviction (`after`). Otherwise return an empty text.
-    """
+    """Return the name of the pod that replaces the pod evicted in `before`, if the scheduler bound it only after the
+    eviction `after`. Otherwise return an empty text."""
     if not before.owner.startswith("ReplicaSet"):
         return ""
     made = next(

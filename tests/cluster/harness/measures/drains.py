@@ -77,7 +77,7 @@ class PodWatch:
         return self
 
     def knows(self, pods: Sequence[Object]) -> bool:
-        """Whether this object has recorded exactly the states that the pods in this list have."""
+        """Whether the last recorded state of each pod equals its state in this list, and no other pods are recorded."""
         return dict(self._seen) == {pod["metadata"]["uid"]: _state(pod) for pod in pods}
 
     def close(self) -> list[PodEvent]:

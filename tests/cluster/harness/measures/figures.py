@@ -211,7 +211,7 @@ def rollout(
 
 
 def _gaps(locks: Sequence[LockSeen], start: float) -> list[float]:
-    """For each time at which the last node released the lock, return the seconds until a node took the lock again."""
+    """Return the seconds from each release that left the lock without a holder to the next claim."""
     gaps = []
     released: float | None = None
     for before, after in pairwise(one for one in locks if one.at >= start):
