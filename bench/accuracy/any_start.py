@@ -73,8 +73,8 @@ def main() -> None:
 
 
 def compared(snapshot: Snapshot, forecast: float, runs: int) -> CountedDrain:
-    """Simulates the drain of the first node `runs` times without and `runs` times with the count of all possible starts
-    of the scheduler's search. Returns the median times."""
+    """Simulates the drain of the first node `runs` times with the count of all possible starts of the scheduler's
+    search, and `runs` times without this count. Returns the median times."""
     used: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(runs):
         for counts, seconds in used.items():

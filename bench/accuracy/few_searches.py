@@ -1,10 +1,10 @@
 """Measures what a forecast loses by following fewer searches, as it does above 1,000 nodes: `make
 bench-accuracy-searches`.
 
-There is no control plane, because the library is measured against itself. Nodes of generated clusters are forecast with
-the fewest searches and with all of them. Then each drain is simulated repeatedly, each time with one random search: any
-start, any number of workers, half of the time an unknown order of nodes. *Inside* is the share of pods that get a node
-that the forecast names; it should be 95 of 100.
+There is no control plane, because the library is measured against itself. The bench forecasts drains in generated
+clusters twice: with the fewest searches and with all searches. Then it simulates each drain repeatedly, each time with
+one random search: any start, any number of workers, half of the time an unknown order of nodes. *Inside* is the share
+of pods that get a node that the forecast names; it should be 95 of 100.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -
 
 
 def drawn(chance: random.Random, nodes: int) -> Search:
-    """Returns a random search, with the probabilities of `possible_searches`."""
+    """Returns a random search. Each search is as likely as `possible_searches` says."""
     shuffle = chance.randrange(10**6, 2**31) if chance.random() < 0.5 else 0  # an order that no forecast follows
     return Search(chance.randrange(nodes), chance.choice(_WORKERS), shuffle=shuffle)
 

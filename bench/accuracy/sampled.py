@@ -3,7 +3,7 @@ bench-accuracy-sampled`.
 
 The clusters have 200 and 300 nodes. The bench chooses their seeds when it runs, and prints them. The scheduler has its
 default configuration. Its log says how many nodes each cycle evaluated, which gives the start of the next search. The
-same drains are also forecast with that start, to show the value of knowing it.
+same drains are also forecast with that start, to show how much it helps to know the start.
 
 Each drain is recorded when it is over, with its score in a file beside it. An interrupted bench continues if it is
 started with the same --record. With --replay, the bench scores the records again with the current scheduler_core and

@@ -191,8 +191,8 @@ def dump_of(folder: Path, *, nodes: int, seed: int) -> bytes:
 
 
 def pages_of(folder: Path, *, nodes: int, seed: int) -> Iterator[bytes]:
-    """Yields the bench's cluster as list pages, without cordoned nodes. A cordoned node would count as down during the
-    whole roll-out, and with a small concurrency no other node could reboot."""
+    """Yields the bench's cluster as list pages, without cordoned nodes. A cordoned node would be treated as down during
+    the whole roll-out, and with a small concurrency no other node could reboot."""
     cluster.write(folder, nodes=nodes, seed=seed, namespaces=NAMESPACES, old_revisions=OLD_REVISIONS)
     for path in sorted(folder.glob("*.json")):
         page = json.loads(path.read_bytes())

@@ -98,7 +98,8 @@ def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
 
 
 def comparisons(runs: Sequence[Run], agents: Mapping[str, str]) -> list[str]:
-    """Returns a line for each agent except the first. It compares the first agent with this agent, seed by seed."""
+    """Returns one line for each agent except the first agent. Each line compares the first agent with that agent, seed
+    by seed."""
     first, *others = agents
     return [_compared(runs, first, other, agents) for other in others]
 

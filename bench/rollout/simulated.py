@@ -190,8 +190,8 @@ def _nodes() -> list[Object]:
 
 
 def _owners(drawn: SampleFleet) -> list[Object]:
-    """Returns the owners of the pods, from which the scheduler makes its default spread. A ReplicaSet stands for each
-    Deployment, because it owns the Deployment's pods."""
+    """Returns the owners of the pods, by which the scheduler spreads pods if they have no spread constraints. Each
+    Deployment is represented by a ReplicaSet, which owns the Deployment's pods."""
     return [
         {
             "kind": _owner_kind(item),

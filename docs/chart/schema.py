@@ -103,8 +103,8 @@ def _configuration() -> Schema:
 
 
 def _extra_args() -> Schema:
-    """Returns the form of extra arguments: a map from flags to values, or to lists of values for repeated flags. The
-    templates, not this form, refuse a flag that the chart already sets."""
+    """Returns the JSON schema of extra arguments: a map from each flag to its value, or to a list of values for a
+    repeated flag. The templates refuse a flag that the chart already sets."""
     one: list[Schema] = [TEXT, {"type": "number"}, SWITCH, {"type": "null"}]
     some: Schema = {"anyOf": [*one, {"type": "array", "items": {"anyOf": one[:3]}}]}
     return _closed({flag(name): some for name in SETTINGS})

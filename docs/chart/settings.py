@@ -110,8 +110,8 @@ def _value(name: str) -> str:
 def _shown(name: str) -> str:
     """Returns the default, in the form that people write, for a comment in values.yaml.
 
-    The default is only a comment, because Helm merges values with defaults. Otherwise the chart could not see whether a
-    person wrote the value.
+    The default is only a comment. If it were a value, Helm would merge it with the values of a person, and the chart
+    could not see what the person wrote.
     """
     kind, value = SETTINGS[name].kind, DEFAULTS[name]
     if name == "host_root":

@@ -140,7 +140,7 @@ DAY, HOUR = 24 * 60, 60
 
 
 def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"') -> list[dict[str, str]]:
-    """Return one time series for each of an agent's pods, which are given as (from minute, to minute, value)."""
+    """Return one time series for each pod of an agent. Each pod is given as (first minute, last minute, value)."""
     return [
         {
             "series": f'{metric}{{{labels},pod="careen-{number}"}}',

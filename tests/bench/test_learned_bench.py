@@ -92,7 +92,7 @@ def test_drains_do_not_count_until_the_bench_has_seen_enough_bindings(
     assert judged(tmp_path, "large") == []
 
 
-def test_the_table_shows_how_much_shorter_the_forecast_lists_of_nodes_are_after_learning() -> None:
+def test_the_table_shows_how_many_nodes_a_forecast_names_with_and_without_learning() -> None:
     pairs = [LearnedPair("7: 2 nodes", Score(pods=2, inside=2, sizes=8), Score(drains=1, pods=2, inside=1, sizes=3))]
     lines = list(section(pairs))
     assert lines[1:3] == ["|---" * len(HEADER) + "|", lines[2]]

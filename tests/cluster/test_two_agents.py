@@ -1,4 +1,4 @@
-"""Tests two agents on one node that share no lock on the host, as after a forced deletion of a pod that still runs."""
+"""Tests two agents on one node that share no lock file, as after a forced deletion of a pod that still runs."""
 
 from __future__ import annotations
 

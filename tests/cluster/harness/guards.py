@@ -82,9 +82,8 @@ def keep_parameters_followed(story: Story) -> None:
 
 
 def _probes(story: Story, unbound: Api) -> list[tuple[str, Callable[[], object]]]:
-    """Return pairs of a sentence and a function. Each function sends a request that only one of the policies refuses.
-    Its sentence says that this policy is enforced.
-    """
+    """Return one pair for each policy: a sentence that says that the policy is enforced, and a function that sends a
+    request which only this policy refuses."""
     node = story.admin.list("/api/v1/nodes")[0]["metadata"]["name"]
     pod = story.wait_for("there is a pod", lambda: story.admin.list("/api/v1/pods"))[0]["metadata"]
     mark = {"metadata": {"annotations": {"careen.dev/reason": "probe"}}}

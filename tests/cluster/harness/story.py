@@ -228,7 +228,7 @@ class Story(Cluster):
         ).data.decode()
 
     def command(self, *words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Run `careen WORDS…` with `kubeconfig`, or as a cluster administrator without it."""
+        """Run `careen WORDS…` with this kubeconfig, or as a cluster administrator if none is given."""
         env = {
             **clean_environment(),
             "PYTHONPATH": CAREEN_PYTHONPATH,

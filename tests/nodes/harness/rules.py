@@ -22,8 +22,8 @@ def left_without_eviction(seen: Seen) -> list[str]:
 
 
 def budget_was_kept(seen: Seen, app: str, *, replicas: int, unavailable: int) -> list[str]:
-    """Check that at most `unavailable` pods of the application were out of service at once. The check begins at the
-    time when all of its pods are in service."""
+    """Check that at most `unavailable` pods of the application were out of service at once. The check begins when all
+    pods of the application are in service."""
     lives = [life for life in _shop(seen) if life.labels.get("app") == app]
     changes = [(life.ready_at, 1) for life in lives if life.ready_at]
     changes += [(life.deleting_at, -1) for life in lives if life.ready_at and life.deleting_at]

@@ -77,7 +77,7 @@ class PodWatch:
         return self
 
     def knows(self, pods: Sequence[Object]) -> bool:
-        """Whether the last recorded state of each pod equals its state in this list, and no other pods are recorded."""
+        """Whether the recorded pods and their last recorded states are exactly those in this list."""
         return dict(self._seen) == {pod["metadata"]["uid"]: _state(pod) for pod in pods}
 
     def close(self) -> list[PodEvent]:

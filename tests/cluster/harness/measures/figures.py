@@ -211,7 +211,7 @@ def rollout(
 
 
 def _gaps(locks: Sequence[LockSeen], start: float) -> list[float]:
-    """Return the seconds from each release that left the lock without a holder to the next claim."""
+    """Return for how many seconds the lock had no holder: one number for each release that is followed by a claim."""
     gaps = []
     released: float | None = None
     for before, after in pairwise(one for one in locks if one.at >= start):
