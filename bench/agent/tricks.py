@@ -46,7 +46,7 @@ sys.stdin.read()
 
 @dataclass(frozen=True)
 class AgentCost:
-    """The figures of one process after its imports."""
+    """The memory and the processor time of one process after its imports."""
 
     private_kib: float
     seconds: float

@@ -42,7 +42,7 @@ HEADER = ["NODES", "PODS", "FROM", "SECONDS", "CPU S", "PEAK MIB", "PODS FORECAS
 
 @dataclass(frozen=True, slots=True)
 class ForecastCost:
-    """The figures of one run of the command."""
+    """The time and the memory of one run of `careen forecast`."""
 
     seconds: float
     processor_seconds: float

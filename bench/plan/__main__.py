@@ -61,7 +61,7 @@ class Measured(Value, kw_only=True):
     resident: int
 
     def lines(self) -> list[str]:
-        """The results as printed."""
+        """The lines that the bench prints for this size of cluster."""
         return [
             (
                 f"{self.nodes} nodes, {self.pods} pods; processor time: {self.read:.1f} s to read the dump, "

@@ -76,7 +76,7 @@ def rights() -> tuple[Right, ...]:
     )
 
 
-def test_the_roles_grant_exactly_the_requests_of_the_agent() -> None:
+def test_the_roles_grant_exactly_the_rights_that_the_agent_needs() -> None:
     given = set(granted(the("ClusterRole", "rbac.yaml"))) | set(granted(the("Role", "rbac.yaml")))
     assert given == {needed(right) for right in rights()} | ASKING
 

@@ -68,14 +68,14 @@ def test_agents_treat_an_empty_response_with_status_200_as_an_error(story: Story
     story.is_clean(hosts)
     for host, rule in zip(hosts, rules, strict=True):
         assert any(kind.startswith("Draining: GET /api/v1/pods") for kind in rule.answered), (
-            f"the agent of {host.name} received no bad answer: {rule.answered}"
+            f"the agent of {host.name} received no invalid response: {rule.answered}"
         )
         lost = [
             seen
             for seen in story.observer.node_history(host.name)
             if ("example.com/theirs", "PreferNoSchedule") not in seen.taints and seen.labels.get("careen.dev/reboot")
         ]
-        assert not lost, f"a foreign taint was lost on {host.name}"
+        assert not lost, f"another client's taint was lost on {host.name}"
     assert [len(host.reboots) for host in hosts] == [1] * 4
 
 

@@ -39,7 +39,7 @@ def test_a_command_in_the_config_map_is_refused_at_start_and_at_runtime(story: S
         return [each["message"] for each in events if each["reason"] == "BadSettings"]
 
     story.wait_for(
-        "an Event of the ConfigMap reports it", lambda: any(refused("reboot-command") in each for each in messages())
+        "an Event reports the refused edit", lambda: any(refused("reboot-command") in each for each in messages())
     )
     story.need_reboot([host])
     story.finishes([host])  # with the days that no ConfigMap closed

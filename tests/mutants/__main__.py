@@ -98,7 +98,7 @@ def _summed_up(outcomes: dict[Mutant, Outcome], gone: dict[Mutant, str], seconds
     count = Counter((bool(outcome.killed_by), bool(mutant.survives)) for mutant, outcome in outcomes.items())
     killed = count[True, False] + count[True, True]
     print(
-        f"{killed} killed of {len(outcomes)} made, {count[False, True]} survive with a reason, "
+        f"{killed} of {len(outcomes)} mutants were killed, {count[False, True]} survive with a reason, "
         f"{count[False, False]} survive without one, {count[True, True]} were killed despite a reason, "
         f"{len(gone)} no longer apply, in {seconds:.0f} s"
     )

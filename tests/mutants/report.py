@@ -49,8 +49,8 @@ def table(outcomes: Mapping[Mutant, Outcome], seconds: float) -> str:
 
 def _count(outcomes: Mapping[Mutant, Outcome], survivors: Sequence[Mutant], seconds: float) -> str:
     return (
-        f"{len(outcomes) - len(survivors)} killed of {len(outcomes)} made, {len(survivors)} survive with a reason, "
-        f"0 no longer apply, in {seconds:.0f} s with two processes."
+        f"{len(outcomes) - len(survivors)} of {len(outcomes)} mutants were killed, "
+        f"{len(survivors)} survive with a reason, 0 no longer apply, in {seconds:.0f} s with two processes."
     )
 
 

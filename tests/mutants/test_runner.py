@@ -42,7 +42,7 @@ def test_the_runner_reports_each_result_and_fails_if_a_mutant_survives(tmp_path:
     code, output = run_mutants(tmp_path / "reach.json", _KILLED, _ENDLESS, (*_SAME, reason))
     assert code == 0, output
     assert "recording which lines" in output
-    assert "2 killed of 3 made, 1 survive with a reason" in output
+    assert "2 of 3 mutants were killed, 1 survive with a reason" in output
     assert "never ends: it reached the limit of processor time" in output
 
     code, output = run_mutants(tmp_path / "reach.json", _SAME, (*_KILLED, "nobody would notice"), _GONE)
