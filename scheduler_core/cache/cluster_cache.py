@@ -54,14 +54,13 @@ class ClusterCache:
         return self._placed.find(key)
 
     def apply(self, event: Event) -> bool:
-        """Applies a watch event (`{"type": "MODIFIED", "object": {…}}`, as a mapping or as the line from the API
-        server), or a whole list: a body such as a PodList, or a Sync with several pages. Returns whether the cluster
-        changed in a way that matters for scheduling.
+        """Applies one watch event, or a whole list. An event is the line from the API server, or a mapping `{"type":
+        "MODIFIED", "object": {…}}`. A list is a body such as a PodList, or a Sync with several pages. Returns whether
+        the cluster changed in a way that matters for scheduling.
 
         A list is complete for its kind: cached objects that are missing from the list are deleted. An event that is
-        provably older than the cached object changes nothing. If an object cannot be read, the snapshot's `problems`
-        lists it, and the cache otherwise ignores it. Raises UnusableEventError for any other argument, and for events
-        of type ERROR.
+        provably older than the cached object changes nothing. An object that cannot be read is ignored, and listed in
+        the snapshot's `problems`. Raises UnusableEventError for any other argument, and for events of type ERROR.
         """
         read = read_event(event)
         if not self._reader.knows(read.kind, read.api_version):

@@ -115,7 +115,7 @@ def _read_mapping(event: Mapping[str, Any]) -> WatchEvent | Listing:
 
 def _event(kind_of_event: Any, head: _Head, written: Any) -> WatchEvent:
     if kind_of_event not in CHANGES and kind_of_event not in (DELETED, BOOKMARK):
-        raise UnusableEventError(f"an event of the type {kind_of_event!r} does not concern an object")
+        raise UnusableEventError(f"an event of type {kind_of_event!r} contains no change of an object")
     if not head.kind:
         raise UnusableEventError("the object of the event has no kind")
     return WatchEvent(kind_of_event, head.kind, head.api_version, _of_head(head, written))

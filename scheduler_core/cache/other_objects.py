@@ -8,7 +8,7 @@ from typing import Any
 
 
 class OtherObjects:
-    """The cached objects by kind and key. `changed` has the kinds of which an object changed since the last
+    """The cached objects by kind and key. `changed` has every kind with an object that changed since the last
     snapshot."""
 
     def __init__(self) -> None:

@@ -104,7 +104,7 @@ class PlacedPods:
         """Makes a pod that `assume` had put on a node pending again. Raises UnknownPodError if the pod is not assumed
         to be on a node."""
         if key not in self.assumed:
-            raise UnknownPodError(f"pod {key} is not assumed on a node")
+            raise UnknownPodError(f"pod {key} is not assumed to be on a node")
         del self.assumed[key]
         old = self.find(key)
         if old is not None:

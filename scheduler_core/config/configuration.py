@@ -95,8 +95,8 @@ class ExtenderSettings(Value, kw_only=True):
 
 
 class Profile(Value, kw_only=True):
-    """The scheduling of all pods with one schedulerName. If `percentage_of_nodes_to_score` is None, the value of the
-    whole configuration applies."""
+    """The settings for all pods with one schedulerName. If `percentage_of_nodes_to_score` is None, the profile uses the
+    value of the whole configuration."""
 
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     percentage_of_nodes_to_score: int | None = None
@@ -392,9 +392,9 @@ def _read_bytes(section: Section, name: str) -> bytes:
 def _with_ignored_resources(
     profiles: tuple[Profile, ...], extenders: tuple[ExtenderSettings, ...], kube_version: KubeVersion
 ) -> tuple[Profile, ...]:
-    """Returns the profiles with other arguments of NodeResourcesFit: the plugin ignores the resources that the
-    extenders mark as `ignoredByScheduler`, instead of the resources in its own list (buildExtenders in
-    pkg/scheduler/scheduler.go). Without such a mark, returns the profiles unchanged."""
+    """Returns the profiles with one change, if an extender marks resources as `ignoredByScheduler`: NodeResourcesFit
+    then ignores these resources, and no longer those of its own list (buildExtenders in pkg/scheduler/scheduler.go). If
+    no extender marks a resource, returns the profiles unchanged."""
     ignored = tuple(
         resource.name
         for extender in extenders

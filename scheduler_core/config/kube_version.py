@@ -114,7 +114,7 @@ class KubeVersion:
     @cached_property
     def taint_refusal_names_the_taint(self) -> bool:
         """True until 1.33: the refusal is `node(s) had untolerated taint {key: value}`. Later releases do not name the
-        taint: `node(s) had untolerated taint(s)` (#134740, in 1.34 by #135023)."""
+        taint: `node(s) had untolerated taint(s)` (#134740, backported to 1.34 by #135023)."""
         return not self._since(34)
 
     @cached_property
@@ -150,8 +150,8 @@ class KubeVersion:
 
     @cached_property
     def dynamic_resources(self) -> bool:
-        """Gate DynamicResourceAllocation, on since 1.34: the plugin DynamicResources is enabled. In the list of plugins
-        it stands before DefaultPreemption."""
+        """Gate DynamicResourceAllocation, on since 1.34: the plugin DynamicResources is enabled. It runs before
+        DefaultPreemption."""
         return self._since(34)
 
     @cached_property
@@ -174,8 +174,8 @@ class KubeVersion:
 
     @cached_property
     def status_resources_count(self) -> bool:
-        """Gate InPlacePodVerticalScaling, on since 1.33: a running pod counts with the largest of three amounts: its
-        spec's requests, its actuated resources and its allocated resources."""
+        """Gate InPlacePodVerticalScaling, on since 1.33: the scheduler counts the largest of three amounts for a
+        running pod: its spec's requests, its actuated resources and its allocated resources."""
         return self._since(33)
 
     @cached_property

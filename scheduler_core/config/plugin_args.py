@@ -71,8 +71,8 @@ class PodTopologySpreadArgs(Value, kw_only=True):
 
 
 class DefaultPreemptionArgs(Value, kw_only=True):
-    """The arguments of DefaultPreemption. Preemption stops its search after this number of candidate nodes: the larger
-    of a percentage of the nodes and an absolute number."""
+    """The arguments of DefaultPreemption. They limit the search: preemption stops when it has found enough candidate
+    nodes. Enough is the larger of a percentage of the nodes and an absolute number."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100

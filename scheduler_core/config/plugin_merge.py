@@ -28,7 +28,7 @@ EXTENSION_POINTS = (
     "bind",
     "postBind",
 )
-"""The extension points in their configuration spelling, in the order in which they run."""
+"""The names of the extension points, as a configuration spells them, in the order in which they run."""
 
 MULTI_POINT = "multiPoint"
 EVERY_PLUGIN = "*"
@@ -103,9 +103,9 @@ def effective_plugins(
     """Returns the effective plugins of each extension point.
 
     `serves(plugin, point)` says whether the plugin implements the method of this extension point. Raises
-    ConfigurationError, with the field path below `where`, in these cases: an enabled plugin does not exist or does not
-    implement the extension point, a plugin is enabled twice, there is not exactly one QueueSort plugin, there is no
-    Bind plugin, or the sum of the weighted scores could overflow.
+    ConfigurationError if an enabled plugin does not exist, does not implement the extension point, or is enabled twice.
+    The same error is raised if there is no Bind plugin, if there is not exactly one QueueSort plugin, or if the sum of
+    the weighted scores could overflow. The message begins with `where`, the path of the profile's plugins.
     """
     multi_point = merge_with_defaults(tuple(defaults), rules.at(MULTI_POINT))
     for index, plugin in enumerate(rules.at(MULTI_POINT).enabled):

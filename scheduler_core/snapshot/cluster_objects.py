@@ -52,7 +52,7 @@ class ClusterObjects(Value, kw_only=True):
     @classmethod
     def of(cls, values: Mapping[str, Iterable[Any]]) -> ClusterObjects:
         """Returns the objects in `values`, which maps a kind such as `PersistentVolume` to its objects. If two objects
-        have the same name, the later one counts."""
+        have the same name, the later one is kept."""
         return cls(**parts_of(values))
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:

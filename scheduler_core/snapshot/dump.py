@@ -61,8 +61,8 @@ class Dump(Value, kw_only=True):
 
 
 class DumpWriter:
-    """Writes a dump page by page. Always call `close`. Without a call of `finish` before, the file has no last line,
-    and readers refuse it as incomplete."""
+    """Writes a dump page by page. Call `finish` after the last page, and `close` even after an error. A file without
+    `finish` has no last line, so readers refuse it as incomplete."""
 
     def __init__(self, header: Header, out: BinaryIO) -> None:
         self._file = gzip.GzipFile(fileobj=out, mode="wb", mtime=0)
@@ -138,7 +138,7 @@ def _header(line: bytes) -> Header:
     try:
         head = json.loads(line)
     except ValueError as error:
-        raise UnreadableDumpError("this is no careen snapshot: its first line is no JSON") from error
+        raise UnreadableDumpError("this is no careen snapshot: its first line is not JSON") from error
     if not isinstance(head, dict) or head.get("format") != _MAGIC:
         raise UnreadableDumpError("this is no careen snapshot: its first line is not a header")
     if head.get("version") != VERSION:
@@ -154,10 +154,10 @@ def _pages(lines: Iterator[bytes], last: dict[str, Any]) -> Iterator[bytes]:
             last |= json.loads(line)
             if last["end"] != count:
                 raise UnreadableDumpError(
-                    "the dump lacks pages that its last line counts; take it again with `careen snapshot`"
+                    "the dump has another number of pages than its last line says; take it again with `careen snapshot`"
                 )
             if next(lines, None) is not None:  # Reading to the end also checks gzip's checksum.
-                raise UnreadableDumpError("the dump has data after its last line")
+                raise UnreadableDumpError("the dump has data after its last line; take it again with `careen snapshot`")
             return
         yield line
     raise UnreadableDumpError("the dump is cut off: its last line is missing; take it again with `careen snapshot`")

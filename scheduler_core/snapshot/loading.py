@@ -70,7 +70,7 @@ class Collector:
             self._others.setdefault(kind, []).append(value)
 
     def snapshot(self) -> Snapshot:
-        """Returns the snapshot of all objects so far. If two objects have the same name, the later one counts."""
+        """Returns the snapshot of all objects so far. If two objects have the same name, the later one is kept."""
         return Snapshot.of(
             tuple(self.nodes.values()), self.pods.values(), ClusterObjects.of(self._others), tuple(self.problems)
         )

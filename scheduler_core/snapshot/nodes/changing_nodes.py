@@ -1,5 +1,4 @@
-"""The nodes of a snapshot: the columns of an earlier snapshot, and the nodes that changed after these columns were
-made.
+"""The nodes of a snapshot, stored as the columns of an earlier snapshot and a list of later changes.
 
 So the cost of a change does not depend on the number of nodes. When the columns are read again, all changes together
 are written into new columns.

@@ -21,7 +21,7 @@ Element = TypeVar("Element", bound=np.generic)
 
 
 class NodeTree(Value, eq=False):
-    """The scheduler's tree of nodes. Its times are no clock times, but numbers that increase with each change.
+    """The scheduler's tree of nodes. Its times are not clock times, but numbers that increase with each change.
 
     For each row, `joined` is the time at which the node joined its zone's list, and `zone_of` is the time at which the
     node's zone appeared. `zones` maps each zone to the pair (time at which it appeared, number of nodes). `now` is the
@@ -125,7 +125,7 @@ def last_moved_to(columns: NDArray[Element], row: int) -> NDArray[Element]:
 
 def zone_key(node: Node) -> str:
     """Returns the node's region and zone as one key. If a node has the beta labels and the current labels, the beta
-    labels count (component-helpers/node/topology, v1.36)."""
+    labels are used (component-helpers/node/topology, v1.36)."""
     labels = node.labels
     region, zone = (
         labels.get(f"failure-domain.beta.kubernetes.io/{part}", labels.get(f"topology.kubernetes.io/{part}", ""))

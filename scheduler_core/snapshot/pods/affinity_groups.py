@@ -2,7 +2,7 @@
 
 Terms of existing pods affect incoming pods: required anti-affinity refuses nodes, and the other terms add to scores.
 Pods with equal terms form a group, so each distinct term is matched only once for equal incoming pods. An
-`AffinityGroups` object only gets new groups; `only` returns another object without the unused groups.
+`AffinityGroups` object never removes a group; `only` returns another object without the unused groups.
 """
 
 from __future__ import annotations

@@ -186,9 +186,12 @@ class PodTable:
 
 
 def _sources(count: int, gone: list[int], come: int) -> Rows:
-    """Returns, for each position of the new table, the position of its pod in the old table. An added pod has a number
-    after the end of the old table. Added pods fill the positions of removed pods first. If fewer pods are added than
-    removed, pods from the end of the table fill the other positions."""
+    """Returns, for each position of the new table, the position of its pod in the old table. For an added pod, this is
+    a number after the end of the old table.
+
+    Added pods first fill the positions of removed pods. If fewer pods are added than removed, pods from the end of the
+    old table fill the remaining positions.
+    """
     length = count - len(gone) + come
     sources = np.arange(length, dtype=np.intp)
     free = [index for index in gone if index < length]

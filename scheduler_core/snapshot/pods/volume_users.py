@@ -17,7 +17,7 @@ from scheduler_core.values import Value
 
 class VolumeUsers(Value, eq=False):
     """The pods that use claims or legacy disks. `by_row` maps the row of a node to these pods on the node. `uses` maps
-    a claim ("namespace/name") to the number of its uses by pods.
+    a claim ("namespace/name") to how often pods use it.
 
     `uses` leaves out claims made for one pod (ephemeral volumes), because no other pod can name them.
     """

@@ -130,7 +130,7 @@ LINES = gzip.decompress(WHOLE).splitlines(keepends=True)
         pytest.param(b"", "the dump is empty", id="an empty file"),
         pytest.param(gzip.compress(b""), "the dump is empty", id="a compressed file without content"),
         pytest.param(b"apiVersion: v1\n", "no gzip file", id="a file that is not compressed"),
-        pytest.param(gzip.compress(b"hello\n"), "its first line is no JSON", id="compressed text that is not JSON"),
+        pytest.param(gzip.compress(b"hello\n"), "its first line is not JSON", id="compressed text that is not JSON"),
         pytest.param(
             gzip.compress(b'{"kind":"PodList"}\n'),
             "its first line is not a header",
@@ -146,7 +146,9 @@ LINES = gzip.decompress(WHOLE).splitlines(keepends=True)
             gzip.compress(b"".join(LINES[:-1])), "its last line is missing", id="a dump without its last line"
         ),
         pytest.param(
-            gzip.compress(b"".join([LINES[0], LINES[2], LINES[3]])), "lacks pages", id="a dump that lacks a page"
+            gzip.compress(b"".join([LINES[0], LINES[2], LINES[3]])),
+            "another number of pages",
+            id="a dump that lacks a page",
         ),
         pytest.param(gzip.compress(LINES[0] + b"{]\n"), "cannot be read", id="a dump with a page of invalid JSON"),
     ],
