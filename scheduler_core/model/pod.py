@@ -153,7 +153,7 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """Returns the host ports of containers and sidecars. The ports of other init containers do not count, because
+        """Returns the host ports of containers and sidecars. Leaves out the ports of other init containers, because
         these containers have ended before the pod uses its ports."""
         return tuple(
             port
@@ -163,7 +163,8 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
 
     @property
     def has_claims_or_disks(self) -> bool:
-        """Whether a volume is a claim or a legacy disk. If not, no volume restricts the pod's node."""
+        """Whether the pod has a claim or a legacy disk among its volumes. Only these volumes can restrict the choice of
+        the node."""
         return any(
             volume.claim_name is not None or volume.ephemeral or volume.legacy_disk is not None
             for volume in self.volumes

@@ -68,8 +68,8 @@ class Requests(Value, kw_only=True):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the pod requests nothing. A request of 0 for cpu, memory or ephemeral storage counts as nothing. A
-        request of 0 for another resource counts as a request."""
+        """Whether the pod requests nothing. A request of 0 is ignored for cpu, memory and ephemeral storage, but not
+        for any other resource."""
         return not (self.cpu or self.memory or self.ephemeral_storage or self.scalars)
 
 
@@ -80,8 +80,8 @@ def incoming_requests(spec: PodSpec, rules: RequestRules) -> Requests:
 
 
 def running_requests(pod: Pod, rules: RequestRules) -> Requests:
-    """Returns the requests of a pod on a node. During an in-place resize, the largest of three amounts counts: wanted
-    (in the spec), actuated and allocated (both in the status)."""
+    """Returns the requests of a pod on a node. During an in-place resize, uses the largest of three amounts: wanted (in
+    the spec), actuated and allocated (both in the status)."""
     if pod.resize is None or not rules.status_resources:
         return incoming_requests(pod.spec, rules)
     return _requests(pod.spec, pod.resize, rules)
@@ -90,10 +90,10 @@ def running_requests(pod: Pod, rules: RequestRules) -> Requests:
 @kept_with_spec
 def scored_requests(spec: PodSpec) -> Mapping[str, int]:
     """Returns the requests of the incoming pod for the score of NodeResourcesFit. A container without requests gets
-    defaults. Pod-level resources do not count.
+    defaults.
 
-    The scheduler ignores the incoming pod's pod-level resources here, although it counts the pod-level requests of
-    existing pods (noderesources/fit.go, v1.36).
+    Ignores the incoming pod's pod-level resources, although the scheduler counts the pod-level requests of existing
+    pods (noderesources/fit.go, v1.36).
     """
     return whole_amounts(_sum(spec, None, RequestRules(pod_level=False), _BOTH_DEFAULTS))
 
@@ -128,8 +128,8 @@ def _sum(spec: PodSpec, resize: PodResize | None, rules: RequestRules, defaults:
 
 
 def _containers(spec: PodSpec, resize: PodResize | None, defaults: Nanos) -> dict[str, int]:
-    """Returns the larger of two amounts. The first is the sum over all containers and sidecars. The second is the most
-    that an init container needs together with the sidecars started before it."""
+    """Returns, for each resource, the larger of two amounts. The first is the sum over all containers and sidecars. The
+    second is the most that an init container needs together with the sidecars started before it."""
     running: dict[str, int] = {}
     for container in spec.containers:
         running = _plus(running, _of_container(container, resize, defaults))

@@ -485,8 +485,8 @@ def _resize_is_infeasible(status: wire.WirePodStatus) -> bool:
 
 
 def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
-    """Whether the status has, for every container, the same resources as the spec, in the same notation, and does not
-    report an infeasible resize."""
+    """Whether the status repeats the resources of the spec, in the same notation, for every container for which it
+    reports resources. False if it reports pod-level resources, or an infeasible resize of such a container."""
     if status.resources is not None:
         return False
     several = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))

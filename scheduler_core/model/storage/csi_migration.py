@@ -53,20 +53,20 @@ def is_migratable_provisioner(provisioner: str) -> bool:
 
 
 def driver_of_provisioner(provisioner: str) -> str | None:
-    """Returns the CSI driver that now provisions the volumes of this in-tree plugin. Returns None if the scheduler does
-    not count the volumes of this plugin."""
+    """Returns the CSI driver that now provisions the volumes of this in-tree plugin. Returns None if the provisioner is
+    no in-tree plugin, or if the scheduler does not count its volumes."""
     return _DRIVER_OF_PLUGIN.get(provisioner)
 
 
 def migrated_disk(disk: LegacyDisk) -> Handle | None:
-    """Returns the CSI driver and the volume handle of a disk that a pod names directly. Returns None if no driver
-    counts the disk."""
+    """Returns the CSI driver and the volume handle of a disk that a pod names directly. Returns None if no CSI driver
+    is known for this kind of disk, or if the disk's name is missing or invalid."""
     return _handle(disk.kind, disk.identity, "UNSPECIFIED")
 
 
 def driver_of_volume(volume: PersistentVolume) -> Handle | None:
-    """Returns the CSI driver and the volume handle of an in-tree volume. Returns None if no driver counts the
-    volume."""
+    """Returns the CSI driver and the volume handle of an in-tree volume. Returns None if no CSI driver is known for
+    this kind of volume, or if the name of the volume's disk is missing or invalid."""
     zones = volume.labels.get(_BETA_ZONE) or volume.labels.get(_ZONE, "")
     return _handle(volume.legacy_kind, volume.legacy_identity, zones or "UNSPECIFIED")
 

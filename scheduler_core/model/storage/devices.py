@@ -7,7 +7,8 @@ from scheduler_core.values import Value
 
 
 class DeviceRequest(Value):
-    """One request of a claim, or one of its alternatives (`request/alternative`), with the requested device class.
+    """One request of a ResourceClaim, or one alternative of a request (with the name `request/alternative`), and the
+    requested device class.
 
     `class_name` is None if this release does not know the kind of the request.
     """
