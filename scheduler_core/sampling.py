@@ -26,8 +26,8 @@ Rows = NDArray[np.intp]
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
     """Returns the number of fitting nodes after which the scheduler stops its search. `nodes` is the number of nodes
-    that PreFilter left to search. `percentage` is the profile's percentageOfNodesToScore; 0 means that it depends on
-    the number of nodes."""
+    that PreFilter left to search. `percentage` is the profile's percentageOfNodesToScore. If it is 0, the scheduler
+    computes the percentage from `nodes`."""
     if nodes < FEWEST_NODES:
         return nodes
     share = percentage or max(_LEAST_PERCENTAGE, 50 - nodes // 125)
@@ -60,8 +60,8 @@ class Found:
 
 def run_search(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search, parallelism: int) -> Found:
     """Runs the search over these rows, which are in the scheduler's node order. `fits` says for each row whether the
-    node passes the filters. The result has at most `wanted` nodes. The search stops at the next fitting node after
-    these, which is neither part of the result nor counted as checked."""
+    node passes the filters. The result has at most `wanted` nodes. When the search has `wanted` nodes, it continues to
+    the next fitting node and stops before it."""
     checked = rows[(search.start + _checking_order(len(rows), search.workers, parallelism)) % max(1, len(rows))]
     fitting = np.flatnonzero(fits[checked])
     end = int(fitting[wanted]) if len(fitting) > wanted else len(checked)

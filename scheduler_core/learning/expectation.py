@@ -32,9 +32,9 @@ class Weighed(Value, eq=False):
     """The probability of each possible search of the scheduler, given the node to which a pod was bound. All
     probabilities together add up to 1.
 
-    Each search has two probabilities, because the scheduler may run it in either of two ways: `in_order` if no parallel
-    worker was ahead of another worker, and `ahead` if a worker was ahead. `doubt` is the probability that none of these
-    searches is right.
+    Each search has two probabilities: `in_order` that the scheduler ran it and no parallel worker was ahead of another,
+    and `ahead` that the scheduler ran it and one worker was ahead. `doubt` is the probability that the scheduler ran
+    none of these searches.
     """
 
     in_order: NDArray[np.float64]
@@ -43,9 +43,12 @@ class Weighed(Value, eq=False):
 
 
 class Expectation(Value, kw_only=True):
-    """The nodes to which the scheduler may bind one pod. `followed` has the results of the searches that a
-    SearchEstimate considers possible, and `spread` the results of searches that start at evenly spaced nodes. If the
-    scheduler checks every node, `followed` and `spread` are empty, and `exact` has the result."""
+    """The nodes to which the scheduler may bind one pod.
+
+    `followed` has each search that a SearchEstimate considers possible, with its result. `spread` has searches that
+    start at evenly spaced nodes, with their results. If the scheduler checks every node, both are empty, and `exact`
+    has the only result.
+    """
 
     followed: tuple[Foreseen, ...] = ()
     spread: tuple[Foreseen, ...] = ()

@@ -8,8 +8,8 @@ number of workers and an order of nodes. The followed searches are the combinati
 filter considers. `doubt` is the probability that none of them is right, because the scheduler may have restarted, may
 use an unknown order of nodes, or may have run cycles that were not observed.
 
-The binding of an unknown pod moves the start too. The filter assumes that it moves the start as far as the last
-observed cycles did, because most cycles of a cluster check about the same number of nodes.
+The binding of an unknown pod moves the start too. The filter assumes that such a binding moves the start by as many
+nodes as one of the last observed cycles, because most cycles of a cluster check about the same number of nodes.
 """
 
 from __future__ import annotations
@@ -160,9 +160,9 @@ def _scaled(searches: Iterable[Likely], factor: float) -> Iterable[Likely]:
 
 
 def _moved(followed: Sequence[tuple[Likely, CycleResult]], weighed: Weighed, nodes: int) -> dict[_Kind, _Weights]:
-    """Computes the possible starts of the next search: each start in `followed`, moved as far as its simulated cycle
-    moves it. Returns arrays with the probability of each position in the node list, one array for each pair of a number
-    of workers and an order of nodes."""
+    """Computes where the next search may start. Each search in `followed` has a simulated cycle, which moves its start
+    by a number of nodes. Returns arrays with the probability of each position in the node list, one array for each pair
+    of a number of workers and an order of nodes."""
     exact, deviating = dict[_Kind, _Weights](), dict[_Kind, _Weights]()
     for (likely, result), in_order, ahead in zip(followed, weighed.in_order, weighed.ahead, strict=True):
         start = (likely.search.start if result.next_start is None else result.next_start) % nodes
@@ -183,8 +183,8 @@ def _stride(expected: Expectation, weights: _Weights) -> int:
 
 def _after_stride(line: _Weights, strides: Sequence[int]) -> _Weights:
     """Returns the probability of each possible start (position in the node list) after one more cycle. `line` has the
-    probabilities before this cycle. The cycle probably moved the start by one of these strides (numbers of nodes), less
-    likely by any other number."""
+    probabilities before this cycle. The cycle probably moved the start by one of `strides` (numbers of nodes). Any
+    other number is possible, but less likely."""
     anywhere = np.full(len(line), line.sum() / len(line))
     if not strides:
         return anywhere
@@ -201,8 +201,8 @@ def _of(found: dict[_Kind, _Weights], search: Search, nodes: int) -> _Weights:
 
 
 def _deviated(line: _Weights) -> _Weights:
-    """Spreads the probability of each start (position in the node list) over its neighbours, because the real search
-    may start a few nodes before or after the computed start. `STEPS` maps each such difference in nodes to its
+    """Moves a part of each start's probability to neighbouring positions in the node list, because the real search may
+    start a few nodes before or after the computed start. `STEPS` maps each such difference in nodes to its
     probability."""
     moved: _Weights = sum((share * np.roll(line, step) for step, share in STEPS.items()), np.zeros(len(line)))
     return moved

@@ -82,7 +82,7 @@ def simulate_drain(
     one forecast per node, in the order of `node_names`. The snapshot does not change.
 
     `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. `most_scenarios` limits the number
-    of simulated scenarios (possible sequences of events): by default `MOST_SCENARIOS`, and less in clusters of more
+    of simulated scenarios (possible sequences of events): by default `MOST_SCENARIOS`, and fewer in clusters of more
     than about 800 nodes. `stays` is a rule that says which pods the drain leaves on the node. Raises UnknownNodeError
     if a node is missing from the snapshot.
 
@@ -115,7 +115,7 @@ def simulate_drain(
 
 class FinishedDrain(Value, kw_only=True):
     """The forecasts of a drain, and the cluster after it. The drained nodes are cordoned. The disruption budgets have
-    counted the drain's evictions, and the healthy replacements that allow further evictions.
+    counted the evictions and the healthy replacements.
 
     In `world` (the cluster after the drain), replacements that got a node are bound but do not run yet. `displaced` has
     these replacements, and the displaced pods without a node. `world` and `displaced` show the main scenario, in which
@@ -148,9 +148,8 @@ def run_drain(
     `with_details` adds the notes, the changes that would place a pending pod, and for each moving pod its sentence,
     scores and all nodes that may take it. (Finding these changes costs more time than the drain itself.) `with_pending`
     also places the snapshot's pending pods. If more than `most_scenarios` scenarios are possible, `draw` chooses which
-    scenarios are simulated. With `counts_any_start`, the forecast of a pod also names nodes that the scheduler would
-    choose only if its search started at a position that no simulated search has. Set it if nothing is known of the
-    scheduler's search.
+    scenarios are simulated. Set `counts_any_start` if nothing is known of the scheduler's search: the forecast of a pod
+    then also names nodes that only searches with other starts than the simulated ones would choose.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_scenario(
@@ -292,9 +291,8 @@ class _Report(Value):
         return self._landing(self.landings[pod.key])
 
     def _kept_by_the_drain(self, refusal: EvictionRefusal) -> str:
-        """Returns a sentence if waiting cannot make the budget allow the eviction. The budget needs more healthy pods,
-        but pods that this drain evicted earlier can run again only when the drained node is back. Empty if waiting can
-        help."""
+        """Returns a sentence if the budget cannot allow the eviction before the drained node is back, because pods that
+        this drain evicted earlier can run only there. Empty if the drain can wait for the budget."""
         numbers, scenario = refusal.budget, self.scenarios[0]
         budget = next(
             (

@@ -88,12 +88,12 @@ class PodForecast(Value, kw_only=True):
 
 
 class NodesAnswer(Value, kw_only=True, rename="camel"):
-    """How many of the `pods` pods without a node would get a node if the cluster had `count` more nodes like the
-    template.
+    """The answer to the question: how many pods without a node would get one if the cluster had `count` more nodes like
+    the template? `pods` is the number of pods without a node.
 
     `placed` maps a pod to its node. `refused` maps each other pod to the reason why it still has no node. `needed` is
-    the smallest number of new nodes that places all pods. `needed` is None if no number up to `tried` is enough; then
-    `best_count` new nodes place the most pods, `best_placed`.
+    the smallest number of new nodes that places all pods, or None if no number up to `tried` is enough. In that case,
+    `best_count` new nodes place the most pods: `best_placed` pods.
     """
 
     template: str

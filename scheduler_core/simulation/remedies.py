@@ -42,8 +42,8 @@ def remedies(
 
 
 def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: frozenset[str]) -> tuple[str, ...]:
-    """Tries whether the pod would fit on one more empty node like a drained node, and returns this change as a text.
-    Called if no change of an existing node is enough."""
+    """Returns the text "one more empty, uncordoned node like …" if the pod would fit on a drained node without its pods
+    and its cordon. Called if no change of an existing node is enough."""
     for name in sorted(drained):
         node, fresh = world.node(name), world
         for other in world.pods_on(name):
@@ -91,8 +91,8 @@ def _shortage(scheduler: Scheduler, world: Snapshot, node: Node, pod: Pod) -> di
 
 
 def _weight(lack: dict[str, int]) -> float:
-    """Returns a number by which shortages of different resources can be compared. One missing CPU (1000m) counts as
-    much as 4 GiB of missing memory, which is the ratio in a common machine."""
+    """Returns a number by which shortages of different resources can be compared. One missing CPU (1000m) has the same
+    weight as 4 GiB of missing memory, because a common machine has them in this ratio."""
     return sum(
         amount / (1000 if name == CPU else 4 * 2**30 if name in (MEMORY, EPHEMERAL_STORAGE) else 1)
         for name, amount in lack.items()

@@ -58,10 +58,10 @@ class Likely(Value):
     A `number` other than 0 means that the search was learned from observed bindings and applies to the next cycle.
     Later cycles are simulated with random differences, because the real search may start a few nodes earlier or later,
     may find nodes with equal scores in another order, or may follow a cycle that nobody observed. `number` is the seed
-    of these differences. `lost` is the search after an unobserved cycle.
+    of these differences. `lost` is the search to simulate after an unobserved cycle.
 
-    `others` is the number of pods per second that are bound and that no drain evicted. `strides` has the possible
-    numbers of nodes by which the cycle of one of these pods moves the start of the next search.
+    `others` is the number of pods per second that are bound and that no drain evicted. The cycle of such a pod moves
+    the start of the next search by one of the numbers of nodes in `strides`.
     """
 
     search: Search

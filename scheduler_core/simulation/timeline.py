@@ -78,7 +78,7 @@ class Wait(Value, kw_only=True):
     why: str
 
     def seconds(self, end: datetime) -> float:
-        """Returns the duration of the wait in seconds. If the pod never got a node, the wait counts until `end`."""
+        """Returns the duration of the wait in seconds. If the pod never got a node, the wait lasts until `end`."""
         return ((self.until or end) - self.since).total_seconds()
 
 
@@ -146,7 +146,7 @@ class Timeline(Value, kw_only=True):
     @property
     def is_clean(self) -> bool:
         """Whether every node rebooted in the first maintenance window, no drain was undone, and every displaced pod got
-        another node at once. Only a pod that can run on no other node than the drained one may wait."""
+        a known node at once. A pod that only the drained node can run may wait for the reboot."""
         return not (self.left or self.pending or self.undone or self.unknown or self.closings)
 
     @property
@@ -156,7 +156,7 @@ class Timeline(Value, kw_only=True):
 
     @property
     def double_moves(self) -> int:
-        """The number of moves that were not the first move of their pod, summed over all pods."""
+        """How many moves were the second or a later move of the same pod."""
         return len(self.moves) - len(self.moves_by_pod)
 
     @property

@@ -102,8 +102,8 @@ def nodes_needed(
 
 
 def _with_reasons_of(best: MoreNodes, last: MoreNodes) -> MoreNodes:
-    """Returns `best`, the result without new nodes, which is best because new nodes would not help. The reason of each
-    refused pod is replaced by its reason in `last`, where new nodes were tried."""
+    """Returns `best`, the result without new nodes. `last` is a result with new nodes that did not help. The reason of
+    each refused pod is replaced by its reason in `last`."""
     refused = {key: last.refused.get(key, verdict) for key, verdict in best.refused.items()}
     return MoreNodes(count=0, placed=best.placed, refused=refused)
 
@@ -124,8 +124,8 @@ def _place(scheduler: Scheduler, world: Snapshot, pod: Pod) -> str | None:
 
 
 def _refusal(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str | None) -> Verdict:
-    """Returns why the pod has no node: its scheduling gates, the refusal by the empty new node `empty`, or, without an
-    empty new node, the scheduler's message for all nodes."""
+    """Returns why the pod has no node. The reason is its scheduling gates, the refusal by the empty new node `empty`,
+    or, if there is no empty new node, the scheduler's message for all nodes."""
     if not (gated := _GATES.pre_enqueue(pod)).is_success:
         return gated
     try:

@@ -64,8 +64,8 @@ class BudgetLedger:
         return _spent(budget)
 
     def spend(self, pod: Pod) -> None:
-        """Counts an accepted eviction: the pod's budget then allows one eviction fewer. The eviction of an unhealthy
-        pod does not count if the budget's unhealthyPodEvictionPolicy permits this eviction in any case."""
+        """Counts an accepted eviction: the pod's budget then allows one eviction fewer. Does not count the eviction of
+        an unhealthy pod if the budget's unhealthyPodEvictionPolicy permits this eviction in any case."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] -= 1

@@ -53,8 +53,8 @@ def after_evictions(jobs: Mapping[str, Job], evicted: Iterable[Pod]) -> JobsAfte
 
 
 def job_of(jobs: Mapping[str, Job], pod: Pod) -> Job | None:
-    """Returns the Job that controls the pod, or None if `jobs` does not contain it. An owner of kind Job from an API
-    group other than batch does not count."""
+    """Returns the Job that controls the pod, or None if `jobs` does not contain it. Ignores an owner of kind Job from
+    an API group other than batch."""
     owner = pod.owner
     if owner is None or owner.kind != "Job" or not owner.api_version.startswith("batch/"):
         return None

@@ -31,8 +31,8 @@ _BY_KIND = {"StatefulSet": Recreation.AFTER_IT_IS_GONE, "Job": Recreation.MUCH_L
 
 
 def recreation_of(pod: Pod) -> Recreation:
-    """Returns whether and when a controller creates a replacement after the pod's eviction. A pod that its Node owns
-    counts as a static pod, even without the mirror annotation."""
+    """Returns whether and when a controller creates a replacement after the pod's eviction. A pod that its Node owns is
+    treated as a static pod, even without the mirror annotation."""
     if pod.is_mirror or (pod.owner and pod.owner.kind in ("DaemonSet", "Node")):
         return Recreation.STAYS
     if pod.owner is None:
@@ -83,9 +83,9 @@ def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecaus
 def replacement_of(pod: Pod) -> Pod:
     """Returns the pod that its controller would create: the same labels and spec, a new identity, no status.
 
-    A StatefulSet's pod keeps its name. The replacement of a Job's pod has one more failure. In-place resizes are lost,
-    because controllers create pods from their template. Generated claims (ephemeral volumes, resource claim templates)
-    get new names.
+    A StatefulSet's pod keeps its name. For a pod of an Indexed Job, the eviction adds one to the failures of the pod's
+    index. In-place resizes are lost, because controllers create pods from their template. Generated claims (ephemeral
+    volumes, resource claim templates) get new names.
     """
     keeps_name = recreation_of(pod) is Recreation.AFTER_IT_IS_GONE
     return replace_value(
@@ -106,7 +106,7 @@ def replacement_of(pod: Pod) -> Pod:
 
 
 def ends_already(pod: Pod) -> bool:
-    """Whether the pod is already terminating, so that its replacement is no effect of the drain. False for a
+    """Whether the pod is already terminating, so that its controller replaces it even without the drain. False for a
     StatefulSet's pod, because its replacement can only be created when the old pod is gone."""
     return pod.terminating and recreation_of(pod) not in (Recreation.STAYS, Recreation.AFTER_IT_IS_GONE)
 
@@ -116,7 +116,7 @@ def eviction_order(pod: Pod) -> tuple[bool, int, str, str]:
     StatefulSet, then the pods of StatefulSets. Each of these two groups is sorted by priority (the lowest first), then
     by namespace and name.
 
-    Pods of StatefulSets are last because each replacement appears when the old pod is gone, at an unknown time. In this
-    order they come after all other replacements.
+    The replacement of a StatefulSet's pod appears only when the old pod is gone, at an unknown time. With these pods
+    last, their replacements appear after all other replacements.
     """
     return (recreation_of(pod) is Recreation.AFTER_IT_IS_GONE, pod.priority, pod.namespace, pod.name)

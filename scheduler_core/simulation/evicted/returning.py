@@ -1,9 +1,9 @@
 """Finds the pending pods that wait until the drained node is back, because no other node could ever run them.
 
-A pod that fits nowhere only because the other nodes are full does not count: such a pod is pending, and a drain must
-not make pods pending. Temporary states of nodes do not count either. So a node that is cordoned, or tainted because it
-is not ready, is treated as schedulable. If a pod must run near a returning pod, the returning pod is assumed to be back
-on its node, so both pods wait for the reboot.
+A pod that could run on another node if that node had room is not such a pod: it is pending, and a drain must not make
+pods pending. Temporary states of nodes are ignored: a node that is cordoned, or tainted because it is not ready, is
+treated as schedulable. If a pod must run near a returning pod, the returning pod is assumed to be back on its node, so
+both pods wait for the reboot.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], p
 
 
 def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str], pod: Pod) -> str | None:
-    """Returns the drained node on which the pod fits. Returns None if the pod fits on no drained node, or if some node
-    that is not drained does not refuse the pod permanently."""
+    """Returns the drained node on which the pod fits. Returns None if the pod fits on no drained node, or if it fits on
+    another node or may fit there later."""
     result = scheduler.schedule(some_day, pod)
     mine = set(drained)
     if not result.best or not set(result.best) <= mine:

@@ -1,10 +1,10 @@
 """Computes on which nodes one pod may be placed if nothing is known of the scheduler's search of the node list: neither
 its start nor the order of nodes.
 
-A forecast simulates the whole drain only with some of the possible searches. Other searches may find nodes that are
-then missing from the forecast. (If the scheduler checks a tenth of 5,000 nodes, about thirty nodes may be the best node
-that a search finds.) But for a single pod, the nodes that all possible searches choose can be counted. `weighed`
-combines this count with the simulated searches.
+A forecast simulates the whole drain only with some of the possible searches. Other searches may choose nodes that are
+then missing from the forecast. For example, if the scheduler checks a tenth of 5,000 nodes, searches with different
+starts choose about thirty different nodes. But for a single pod, all possible searches can be computed. `weighed`
+combines their result with the simulated searches.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _Weights = NDArray[np.float64]
 
 def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: bool) -> Shares:
     """Returns the probability of each node if the scheduler's search may start at any position of the node list, and
-    stops after `wanted` nodes that fit. `result` is the result of a cycle that checked every node. If the order of
-    nodes is unknown, the known order and random orders have a probability of one half each. Nodes of equal score get
-    equal probabilities."""
+    stops after `wanted` nodes that fit. `result` is the result of a cycle that checked every node. Without
+    `is_order_known`, the order of nodes is the computed order with probability one half, and otherwise a random order.
+    Nodes of equal score get equal probabilities."""
     if result.table is None:
         return ((result.best, 1.0),) if result.node else ()
     columns = result.table.nodes.snapshot.columns
@@ -45,8 +45,8 @@ def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str
     """Combines two estimates of the node that a pod gets: `counts` says how often the `number` simulated searches chose
     each node, and `prior` is the result of `shares_of_any_start`.
 
-    Tries several weights for `prior`, and takes the weight for which `prior` and the other searches predict each
-    simulated search best. The values of the result have the same sum as `counts`.
+    Tries several weights for `prior`. Predicts the node of each simulated search from `prior` and all other simulated
+    searches, and uses the weight with the best predictions. The values of the result have the same sum as `counts`.
     """
     total = sum(counts.values())
     if not prior or total <= 0 or number < 2:
@@ -62,9 +62,9 @@ def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str
 
 
 def _likelihood(counted: _Weights, expected: _Weights, number: int, worth: float) -> float:
-    """Returns the logarithm of the likelihood of the nodes that the simulated searches chose. The result of each search
-    is predicted from the results of the others, and from the distribution `expected`, which counts as much as `worth`
-    results."""
+    """Returns how well the nodes of the simulated searches are predicted, as a log-likelihood. The node of each search
+    is predicted from all other searches and from the probabilities `expected`, which have the weight of `worth`
+    searches."""
     seen = counted > 0
     others = np.maximum(counted[seen] - 1.0, 0.0)
     return float((counted[seen] * np.log((others + worth * expected[seen]) / (number - 1 + worth))).sum())

@@ -1,11 +1,13 @@
 """Computes how a real scheduling cycle may differ from the simulated cycle, because parallel workers do not proceed at
 equal speed.
 
-In some cycles one worker is ahead of another when the search ends. In such a cycle, the search finds the nodes in
-another order, so the scheduler may choose another of several equal nodes. The search has also checked other nodes than
-the simulated search. But both find the same number of fitting nodes, so the next search starts at another position only
-if the real search has checked more or fewer refused nodes. If all nodes fit, or if the search checks every node, the
-next start is as simulated. In a few cycles with a worker ahead, the search misses the best node or finds a better node.
+In some cycles one worker is ahead of another when the search ends. The search then finds the nodes in another order, so
+the scheduler may choose another of several equal nodes. In a few such cycles, the search misses the best node or finds
+a better node.
+
+The real search finds as many fitting nodes as the simulated search, but may have checked more or fewer refused nodes.
+In that case, the next search starts at another position. If all nodes fit, or if the search checks every node, the next
+start is as simulated.
 """
 
 from __future__ import annotations
