@@ -25,8 +25,8 @@ def _nothing() -> Diagnosis:
 
 
 class NodeSample(Value):
-    """The real scheduler stops its search after it has found `looked_at` fitting nodes, although the pod fits on
-    `feasible` nodes."""
+    """The numbers of a search that ends early: the pod fits on `feasible` nodes, but the real scheduler stops its
+    search after it has found `looked_at` of them."""
 
     looked_at: int
     feasible: int
@@ -37,8 +37,8 @@ class CycleResult(Value, dict=True):
 
     `node` is None if the pod fits nowhere now. `best_rows` has the rows (positions in the snapshot) of all nodes with
     the highest total score, and `names` the names of all nodes. `sentence` is the scheduler's message if no node fits.
-    `error` says that a plugin failed. `sample` is set if the real scheduler checks fewer nodes than fit, because it may
-    then take a node outside of `best`.
+    `error` says that a plugin failed. `sample` is set if the real scheduler stops before it has found every node that
+    fits: it may then choose a node outside of `best`.
     """
 
     pod: Pod

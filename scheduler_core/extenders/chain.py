@@ -89,7 +89,7 @@ class Extender(Value):
 
 class Survivors(Value, kw_only=True):
     """The nodes that passed every extender that was called for the pod, in the order in which the last extender
-    returned the nodes. Also the refusals of the other nodes.
+    returned them, and the refusals of all other nodes.
 
     `problem` is the error of an extender that is not ignorable; the cycle fails with this error.
     """
@@ -156,8 +156,8 @@ class ExtenderChain(Value):
         """Maps each node that an extender scores to the sum of the extenders' weighted scores, which is added to the
         node's total score. An extender that fails adds nothing.
 
-        An extender that is called for this pod but has no prioritize verb gives every node 0 points. These zeros count
-        as scores, because such an extender also makes the real scheduler break ties at random.
+        An extender that is called for this pod but has no prioritize verb gives every node 0 points. The zeros matter:
+        with such an extender, the real scheduler breaks ties at random.
         """
         totals: dict[str, int] = {}
         for extender in self._interested(pod):

@@ -37,7 +37,7 @@ class ExtenderTransport(Protocol):
 
 class FilterAnswer(Value, kw_only=True):
     """An extender's response to the call filter. `passed` has the names of the accepted nodes in the extender's order.
-    The two maps have the refused nodes with the extender's reasons."""
+    `refused` and `refused_for_good` map the names of the refused nodes to the extender's reasons."""
 
     passed: tuple[str, ...]
     refused: Mapping[str, str] = field(default_factory=dict)

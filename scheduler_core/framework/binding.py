@@ -116,8 +116,8 @@ class BindingCycle(Value):
 
 
 def _blamed(verdict: Verdict, plugin: str, point: str) -> Verdict:
-    """Returns the plugin's verdict with the plugin's name. A failure that is not a refusal becomes an error of the
-    plugin."""
+    """Returns the plugin's verdict with the plugin's name. A verdict that is neither a success nor a refusal becomes an
+    error of the plugin."""
     if verdict.is_success or verdict.is_rejection:
         return verdict.by(plugin)
     return Verdict(VerdictCode.ERROR, (f'running {point} plugin "{plugin}": {verdict.message}',), plugin)

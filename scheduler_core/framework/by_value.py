@@ -20,7 +20,7 @@ from scheduler_core.snapshot.node_list import NodeList
 
 T = TypeVar("T")
 Distinct = tuple[Sequence[T], NDArray[np.intp]]
-"""The distinct values of a field, and for each node of the snapshot the position of its value among them."""
+"""The distinct values of a field, and for each node of the snapshot the position of its value in this sequence."""
 
 
 def refusals_by_value(

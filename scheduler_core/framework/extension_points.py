@@ -94,10 +94,10 @@ class SkipsBySpec(Protocol):
     def name(self) -> str: ...
     def skips(self, spec: PodSpec) -> bool:
         """Whether `pre_filter` returns SKIP for every pod with this spec in every cluster. `pre_filter` is then not
-        called, so the plugin's other methods must not read what `pre_filter` would have written.
+        called, so the plugin's other methods must not read the state that `pre_filter` writes.
 
-        A subclass inherits this method. If the subclass overrides `pre_filter`, it must also override `skips`, unless
-        the inherited `skips` is still right.
+        A subclass inherits this method. A subclass that overrides `pre_filter` must override `skips` too if the
+        inherited result would be wrong.
         """
         ...
 
@@ -154,8 +154,8 @@ class UsageRulePlugin(Protocol):
 
     `score_usage` may read only the nodes' allocatable resources, their usage, the plugin's settings, and what
     `usage_key` contains. A plugin that normalizes its scores cannot be a UsageRulePlugin, because each of its scores
-    depends on the other nodes. A subclass inherits `score_usage`. If its scores differ, it must replace `score_usage`
-    too, because the scheduler then does not call `score`.
+    depends on the other nodes. For a UsageRulePlugin, the scheduler calls `score_usage` instead of `score`. So a
+    subclass with other scores must override `score_usage`, not only `score`.
     """
 
     @property

@@ -35,7 +35,7 @@ class Refusals:
         return cls(*numbered(verdicts))
 
     def may_be(self, code: VerdictCode) -> bool:
-        """Whether a verdict may have this code. False means that certainly no verdict has the code."""
+        """Whether some node's verdict may have this VerdictCode. If False, no node's verdict has it."""
         return callable(self._verdicts) or any(verdict.code is code for verdict in self._verdicts.values())
 
     def verdict(self, code: int) -> Verdict:
@@ -46,7 +46,8 @@ class Refusals:
 
 
 def numbered(verdicts: Iterable[Verdict]) -> tuple[NDArray[Any], Mapping[int, Verdict]]:
-    """Numbers the distinct verdicts. Returns the number (code) of each verdict, and the verdicts by code."""
+    """Gives each distinct verdict a number, its code in `Refusals`. Returns the code of each verdict, and the verdict
+    of each code."""
     numbers: dict[Verdict, int] = {}
     codes = [0 if each.is_success else numbers.setdefault(each, len(numbers) + 1) for each in verdicts]
     kind = bool if len(numbers) < 2 else np.intp  # a mask is searched several times faster than numbers

@@ -41,7 +41,7 @@ class Verdict(Value):
     @property
     def is_rejection(self) -> bool:
         """Whether the pod is refused, now or permanently (IsRejected in kube-scheduler). Also true for Unknown, because
-        Unknown must not count as a pass."""
+        a pod with this verdict has not passed."""
         return self.code in (
             VerdictCode.UNSCHEDULABLE,
             VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE,

@@ -106,8 +106,7 @@ class DynamicResources(Value):
         return SUCCESS
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """Returns only a message and never makes room for the pod. The message stands before DefaultPreemption's
-        message.
+        """Returns only a message and never makes room for the pod. The message comes before that of DefaultPreemption.
 
         The real plugin deallocates a claim that no other pod uses, because a later cycle may then allocate other
         devices to the claim.
@@ -199,11 +198,12 @@ def _is_free_to_give_up(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 class ScoringDynamicResources(DynamicResources):
-    """DynamicResources since Kubernetes 1.35. There it also scores nodes: a request with a prioritized list of
-    alternatives (`firstAvailable`) scores more on a node that can give it an earlier alternative.
+    """The plugin DynamicResources since Kubernetes 1.35, which also scores nodes. A request may have a prioritized list
+    of alternatives (`firstAvailable`). The real plugin gives a higher score to a node that can provide an earlier
+    alternative.
 
-    Here every node gets 0. The real scores differ only for pods whose list of alternatives is not yet allocated, and
-    for these pods this library answers *unknown* for every node.
+    This library gives every node 0. The real scores differ only for pods whose list of alternatives is not yet
+    allocated, and for these pods the library answers *unknown* for every node.
     """
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002

@@ -88,8 +88,8 @@ class VolumesOnNode(Value):
 
 
 class VolumePlan(Value):
-    """The claims and volumes that change when the pod is bound. The volumes refer to the claims that get them. The
-    claims name the selected node, where their volumes will be provisioned."""
+    """The changed objects of a pod's binding. `volumes` are existing volumes, each bound to the claim that gets it.
+    `claims` are claims for which a volume will be provisioned, each with the name of the selected node."""
 
     claims: tuple[PersistentVolumeClaim, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
@@ -159,8 +159,8 @@ class VolumeBinding(Value):
         return int(total / len(storage) + 0.5)  # half away from zero, as Go rounds; scores are not negative
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Writes the plan for the waiting claims to the state. A claim either gets an existing volume, or gets the
-        selected node, on which a volume will be provisioned."""
+        """Writes the plan for the waiting claims to the state. The plan binds an existing volume to a claim, or notes
+        on the claim the selected node, on which a volume will be provisioned."""
         claims = state.find(ClaimsOfPod)
         if claims is None or not claims.waiting:
             state.write(VolumePlan())
@@ -322,8 +322,8 @@ def smallest_match(
 
 
 def _may_hold(claim: PersistentVolumeClaim, volume: PersistentVolume, *, counts_attributes_class: bool) -> bool:
-    """Whether the volume may be bound to the claim. The volume must be large enough, have the same volume mode and
-    attributes class as the claim, not be bound to another claim, and not be in deletion."""
+    """Whether the volume may be bound to the claim. Such a volume is large enough, and has the claim's volume mode and
+    attributes class. It is neither bound to another claim nor being deleted."""
     if volume.claim is not None and not _is_promised_to(volume.claim, claim):
         return False
     attributes = (claim.attributes_class_name or "") if counts_attributes_class else ""

@@ -40,8 +40,8 @@ class ClusterForLimits(Value):
     """The claims and volumes of the cluster, the volumes attached to each node, and the volumes that the pod would
     attach.
 
-    The pod's volumes differ between nodes with and without a CSINode object, because in-tree disks count only on nodes
-    with a CSINode. A verdict instead of the volumes refuses these nodes.
+    The pod's volumes differ between nodes with and without a CSINode object, because in-tree disks are counted only on
+    nodes with a CSINode. If the volumes cannot be determined, a verdict that refuses all these nodes replaces them.
     """
 
     objects: ClusterObjects
@@ -51,8 +51,8 @@ class ClusterForLimits(Value):
 
 
 class NodeVolumeLimits(Value):
-    """Limits how many volumes of a CSI driver a node has. A volume of the node's pods, of a VolumeAttachment or of the
-    incoming pod counts once, even if several of them use it."""
+    """Limits how many volumes of a CSI driver a node has: volumes of the node's pods, of VolumeAttachments and of the
+    incoming pod. A volume that several of them use is counted once."""
 
     kube_version: KubeVersion
     name: str = "NodeVolumeLimits"

@@ -45,8 +45,8 @@ class VolumeTopologies(Value):
 
 
 class VolumeZone(Value):
-    """Checks the zone and region labels of volumes. Never refuses a node without any zone or region label, because a
-    cluster without these labels counts as one zone."""
+    """Checks the zone and region labels of volumes. Accepts every node that has neither a zone nor a region label,
+    because a cluster without these labels is treated as one zone."""
 
     name: str = "VolumeZone"
     prepares_late: ClassVar[tuple[str, ...]] = ("filter",)

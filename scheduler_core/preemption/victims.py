@@ -31,7 +31,7 @@ class NodeTrial(Protocol):
     """Filters one node again after pods were added or removed, and updates the plugins' state."""
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        """Returns the verdict of the filters for this node. Pods nominated to the node count as if they ran there."""
+        """Returns the verdict of the filters for this node. Counts pods nominated to the node as if they ran there."""
 
     def pod_added(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
         """Updates the plugins' state after a pod was added to the node. `node_info` already contains this pod."""
@@ -79,10 +79,10 @@ def most_important_first(pods: list[Pod]) -> list[Pod]:
 
 
 def is_more_important(one: Pod, other: Pod) -> bool:
-    """Whether preemption spares the first pod rather than the second one.
+    """Whether preemption spares the pod `one` rather than the pod `other`.
 
-    A pod that has not started counts as starting now. If neither has started, the first argument counts as older,
-    because it is evaluated first (util.GetPodStartTime).
+    A pod that has not started is treated as starting now. If neither pod has started, `one` is treated as the older
+    one, because kube-scheduler reads the clock for it first (util.GetPodStartTime).
     """
     if one.priority != other.priority:
         return one.priority > other.priority

@@ -87,14 +87,14 @@ Hint = Callable[[Pod, Any, Any], bool]
 
 
 def always(_pod: Pod, _old: Any, _new: Any) -> bool:
-    """The hint of a plugin that cannot decide whether an event helps: every event that the plugin registered may
-    help."""
+    """The hint of a plugin that cannot decide whether an event helps. Returns True for every event that the plugin
+    registered."""
     return True
 
 
 def never(_pod: Pod, _old: Any, _new: Any) -> bool:
-    """The hint that an event never helps. A plugin registers it if the event should only make the queue call the
-    plugin's PreEnqueue again."""
+    """A hint for events that never make a pod schedulable. A plugin registers it if the event should only make the
+    queue call the plugin's PreEnqueue again."""
     return False
 
 
@@ -126,4 +126,4 @@ EVERY_EVENT: Final = tuple(
         Resource.DEVICE_CLASS,
     )
 )
-"""The events of a plugin without its own registrations, and of an extender that refused nodes."""
+"""The events for a plugin that registers none itself, and for an extender that refused nodes."""

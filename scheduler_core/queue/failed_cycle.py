@@ -66,7 +66,7 @@ def nominated_by(result: CycleResult) -> str | None:
     """Returns the node that the cycle's result nominates for the pod; empty to clear the nomination, None to keep it.
 
     The nomination is cleared after an error, in a cluster without nodes, and in a profile without PostFilter.
-    Preemption clears the nomination if it can make room on no node, and keeps it while the pod waits for its victims.
+    Preemption clears the nomination if it can make room on no node, and keeps it while the evicted pods terminate.
     """
     if result.error or not len(result.diagnosis.nodes):
         return ""

@@ -12,7 +12,7 @@ from scheduler_core.queue.queued_pod import identity
 
 class Nominations:
     """The nominated pods by node. If the scheduler has chosen another node than the nominated node in the pod's status,
-    the scheduler's choice counts, because the status may be older."""
+    the scheduler's choice takes precedence, because the status may be older."""
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, Pod]] = {}
@@ -41,8 +41,8 @@ class Nominations:
     def update(self, old: Pod, new: Pod) -> None:
         """Replaces a pod that has changed.
 
-        If neither version of the pod has a nominated node in its status, the scheduler's earlier decision still counts,
-        because the patch that writes it to the status comes later than this update.
+        If neither version of the pod has a nominated node in its status, the pod keeps its nomination: the scheduler
+        may have chosen a node, and the patch that writes the node to the status may come after this update.
         """
         standing = (
             self._node_of.get(identity(old)) if not old.nominated_node_name and not new.nominated_node_name else None

@@ -47,7 +47,7 @@ def asks_for_less(old: Pod, new: Pod, rules: RequestRules) -> bool:
 def node_changes(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
     """Returns the events that describe a node's update. Returns none if nothing changed that matters for scheduling.
 
-    An uncordon counts as a change of taints, as in the real scheduler.
+    An uncordon is reported as a change of taints, as in the real scheduler.
     """
     return tuple(
         ClusterEvent(Resource.NODE, action)

@@ -2,7 +2,7 @@
 
 Source: isSchedulableAfter… in plugins/podtopologyspread/plugin.go and plugins/interpodaffinity/plugin.go, v1.36. The
 selector of a profile's default constraints depends on the cluster's Services, which hints do not know. So for a pod
-with default constraints, every change of other pods counts as help.
+with default constraints, every change of other pods is assumed to help.
 """
 
 from __future__ import annotations
