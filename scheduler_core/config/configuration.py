@@ -212,7 +212,7 @@ def _read_profiles(written: Section, kube_version: KubeVersion) -> tuple[Profile
     for section in sections:
         profile = _read_profile(section, default_name, kube_version)
         if not profile.scheduler_name:
-            section.refuse("schedulerName", "each of several profiles must have a name that is not empty")
+            section.refuse("schedulerName", "if there are several profiles, each needs a schedulerName")
         elif any(other.scheduler_name == profile.scheduler_name for other in profiles):
             section.refuse("schedulerName", f"another profile already has the name {profile.scheduler_name!r}")
         profiles.append(profile)

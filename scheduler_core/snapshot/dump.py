@@ -82,7 +82,7 @@ class DumpWriter:
             self.pages += 1
 
     def finish(self, learnt: Mapping[str, Any] | None = None) -> None:
-        """Writes the last line, and closes this writer, but not `out`. `learnt` is written into that line: what `careen
+        """Writes the last line, and closes this writer, but not `out`. The last line contains `learnt`: what `careen
         shadow` learned about the scheduler's searches."""
         self._file.write(_line({"end": self.pages, **({"learnt": learnt} if learnt else {})}))
         self.close()
@@ -115,7 +115,7 @@ def read_dump(source: BinaryIO) -> Dump:
         ) from error
     except gzip.BadGzipFile as error:
         raise UnreadableDumpError(
-            "this is no gzip file; a dump is made with `careen snapshot > dump.json.gz`"
+            "this is not a gzip file; a dump is made with `careen snapshot > dump.json.gz`"
         ) from error
     except UnreadableDumpError:
         raise
@@ -128,7 +128,7 @@ def _lines(source: BinaryIO) -> Iterator[bytes]:
     with gzip.GzipFile(fileobj=source, mode="rb") as file:
         while line := file.readline(_LONGEST_LINE + 1):
             if len(line) > _LONGEST_LINE:
-                raise UnreadableDumpError("this is no careen snapshot: it has a line of more than 64 MiB")
+                raise UnreadableDumpError("this is not a careen snapshot: it has a line of more than 64 MiB")
             yield line
 
 
@@ -138,9 +138,9 @@ def _header(line: bytes) -> Header:
     try:
         head = json.loads(line)
     except ValueError as error:
-        raise UnreadableDumpError("this is no careen snapshot: its first line is not JSON") from error
+        raise UnreadableDumpError("this is not a careen snapshot: its first line is not JSON") from error
     if not isinstance(head, dict) or head.get("format") != _MAGIC:
-        raise UnreadableDumpError("this is no careen snapshot: its first line is not a header")
+        raise UnreadableDumpError("this is not a careen snapshot: its first line is not a header")
     if head.get("version") != VERSION:
         raise UnreadableDumpError(f"the dump has version {head.get('version')!r}; this release reads version {VERSION}")
     return Header(kube_version=str(head.get("kubeVersion", "")), taken_at=str(head.get("takenAt", "")))

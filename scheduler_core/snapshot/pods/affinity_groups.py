@@ -64,8 +64,8 @@ class AffinityGroups:
         self._matched: Remembered[IncomingPod, _Matched] = Remembered(_MOST_INCOMING)
 
     def only(self, numbers: Iterable[int]) -> AffinityGroups:
-        """Returns an `AffinityGroups` with only these groups. In the order of `numbers`, the groups get the new numbers
-        0, 1, 2, …."""
+        """Returns an `AffinityGroups` with only these groups. The groups get new numbers from 0 on, in the order of
+        `numbers`."""
         new = AffinityGroups()
         for number in numbers:
             new._number_terms(*self._members[number])

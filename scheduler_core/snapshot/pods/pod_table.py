@@ -97,8 +97,7 @@ class PodTable:
 
     def with_changes(self, changes: Iterable[PodChange], node_count: int) -> Self:
         """Returns the table after the changes, for `node_count` nodes. Remaining pods keep their position if possible.
-        If many of the numbered classes or groups have no pods any more, the classes or groups that have pods are
-        numbered again."""
+        If many of the numbered classes or groups have no pods any more, the remaining ones get new numbers."""
         gone, come = self._sorted(changes)
         sources = _sources(len(self.pods), gone, len(come))
 

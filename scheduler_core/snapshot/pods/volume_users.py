@@ -16,8 +16,8 @@ from scheduler_core.values import Value
 
 
 class VolumeUsers(Value, eq=False):
-    """The pods that use claims or legacy disks. `by_row` maps the row of a node to these pods on the node. `uses` maps
-    a claim ("namespace/name") to how often pods use it.
+    """The pods that use claims or legacy disks. `by_row` maps the row of a node to these pods on the node. `uses` says
+    for each claim ("namespace/name") how often pods use it.
 
     `uses` leaves out claims made for one pod (ephemeral volumes), because no other pod can name them.
     """

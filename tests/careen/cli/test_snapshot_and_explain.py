@@ -147,7 +147,7 @@ def test_explain_refuses_an_invalid_dump_with_exit_code_2(shop: Desk, tmp_path: 
     nonsense = tmp_path / "nonsense"
     nonsense.write_text("kind: Pod")
     result = shop.run("explain", "shop/web", "--from", str(nonsense))
-    assert (result.exit_code, "this is no gzip file" in result.output) == (2, True), result.output
+    assert (result.exit_code, "this is not a gzip file" in result.output) == (2, True), result.output
 
 
 def test_explain_refuses_a_pod_of_another_scheduler(shop: Desk) -> None:

@@ -197,7 +197,7 @@ def test_extender_resources_ignored_by_the_scheduler_replace_ignored_resources_o
         ),
         (
             {"profiles": [{"schedulerName": "a"}, {}]},
-            ["profiles[1].schedulerName: each of several profiles must have a name that is not empty"],
+            ["profiles[1].schedulerName: if there are several profiles, each needs a schedulerName"],
         ),
         (
             {"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]},

@@ -129,7 +129,7 @@ LINES = gzip.decompress(WHOLE).splitlines(keepends=True)
     [
         pytest.param(b"", "the dump is empty", id="an empty file"),
         pytest.param(gzip.compress(b""), "the dump is empty", id="a compressed file without content"),
-        pytest.param(b"apiVersion: v1\n", "no gzip file", id="a file that is not compressed"),
+        pytest.param(b"apiVersion: v1\n", "not a gzip file", id="a file that is not compressed"),
         pytest.param(gzip.compress(b"hello\n"), "its first line is not JSON", id="compressed text that is not JSON"),
         pytest.param(
             gzip.compress(b'{"kind":"PodList"}\n'),
@@ -195,7 +195,9 @@ def _bomb(line: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        pytest.param(lambda: io.BufferedReader(_Zeros()), "no gzip file", id="two gigabytes that are not compressed"),
+        pytest.param(
+            lambda: io.BufferedReader(_Zeros()), "not a gzip file", id="two gigabytes that are not compressed"
+        ),
         pytest.param(lambda: io.BytesIO(_bomb(b"0")), "more than 64 MiB", id="a gzip bomb of one line"),
         pytest.param(lambda: io.BytesIO(_bomb(b"nonsense\n")), "cannot be read", id="a gzip bomb of short lines"),
     ],

@@ -134,7 +134,7 @@ async def test_a_forecast_can_read_a_dump_instead_of_the_cluster(tmp_path: Path)
     )
 
 
-@pytest.mark.parametrize(("content", "words"), [(b"kind: Pod", "this is no gzip file"), (b"", "the dump is empty")])
+@pytest.mark.parametrize(("content", "words"), [(b"kind: Pod", "this is not a gzip file"), (b"", "the dump is empty")])
 async def test_a_forecast_from_a_file_that_is_not_a_dump_is_a_usage_error(
     tmp_path: Path, content: bytes, words: str
 ) -> None:
