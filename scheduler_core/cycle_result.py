@@ -83,8 +83,8 @@ class CycleResult(Value, dict=True):
 
     @cached_property
     def unknown(self) -> str:
-        """Why this library cannot decide whether the pod fits on some node. Empty if it can decide for all nodes. If
-        `unknown` is not empty, `node` is unreliable, even if it is None."""
+        """Why this library cannot decide for at least one node whether the pod fits there. Empty if it can decide for
+        all nodes. If `unknown` is not empty, `node` is unreliable, even if it is None."""
         verdict = self.diagnosis.first_of(VerdictCode.UNKNOWN)
         return verdict.message if verdict else ""
 

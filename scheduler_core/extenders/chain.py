@@ -1,5 +1,5 @@
-"""Calls the scheduler extenders one after another, each with the nodes that passed the previous extender. Skips errors
-of ignorable extenders.
+"""Calls the scheduler extenders one after another, each with the nodes that passed the previous extender. Continues
+after an error of an extender that the configuration marks as ignorable.
 
 Source: findNodesThatPassExtenders, prioritizeNodes and extendersBinding in pkg/scheduler/schedule_one.go, callExtenders
 in pkg/scheduler/framework/preemption/preemption.go (v1.36). One difference: if an extender returns whole nodes, the

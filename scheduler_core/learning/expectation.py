@@ -32,9 +32,9 @@ class Weighed(Value, eq=False):
     """The probability of each possible search of the scheduler, given the node to which a pod was bound. All
     probabilities together add up to 1.
 
-    Each search has two probabilities: `in_order` that the scheduler ran it and no parallel worker was ahead of another,
-    and `ahead` that the scheduler ran it and one worker was ahead. `doubt` is the probability that the scheduler ran
-    none of these searches.
+    Each search has two probabilities. `in_order` is the probability that the scheduler ran the search and no parallel
+    worker was ahead of another. `ahead` is the probability that it ran the search and one worker was ahead. `doubt` is
+    the probability that it ran none of these searches.
     """
 
     in_order: NDArray[np.float64]
@@ -93,7 +93,7 @@ class Expectation(Value, kw_only=True):
         return tuple(names)
 
     def weighed(self, node_name: str) -> Weighed:
-        """Returns how probable each search in `followed` is, given that the pod was bound to this node."""
+        """Returns the probability of each search in `followed`, given that the pod was bound to this node."""
         blind = _shares(self.spread).get(node_name, 0.0)
         strange = _STRANGE / max(1, self.nodes)
         doubted = self.doubt * (blind + strange)

@@ -40,8 +40,8 @@ class ClusterForLimits(Value):
     """The claims and volumes of the cluster, the volumes attached to each node, and the volumes that the pod would
     attach.
 
-    The pod's volumes differ between nodes with and without a CSINode object, because in-tree disks are counted only on
-    nodes with a CSINode. If the volumes cannot be determined, a verdict that refuses all these nodes replaces them.
+    `wanted_with_csi_node` and `wanted_without` may differ, because in-tree disks are counted only on nodes with a
+    CSINode object. If the pod's claims cannot be used, the value is a verdict, which refuses all nodes of this kind.
     """
 
     objects: ClusterObjects

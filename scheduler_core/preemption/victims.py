@@ -1,5 +1,6 @@
-"""Selects the victims on one node. First removes all pods of lower priority. Then adds these pods back, the most
-important pod first, as long as the preemptor still fits.
+"""Selects the victims on one node. First removes all pods of lower priority. Then puts back each pod with which the
+preemptor still fits. Pods whose eviction would violate a disruption budget are tried first, and more important pods
+before less important ones.
 
 Source: SelectVictimsOnNode and filterPodsWithPDBViolation in plugins/defaultpreemption/default_preemption.go, v1.36.
 """
@@ -45,8 +46,8 @@ def select_victims(
 ) -> Victims | Verdict:
     """Returns the victims on this node, or why evictions on this node do not help. Changes `state`, so pass a copy.
 
-    A smaller set of victims may exist: a more important pod is spared first, even if several less important pods could
-    be spared in its place.
+    The set of victims is not always the smallest one: a more important pod is spared first, even if several less
+    important pods could be spared in its place.
     """
     candidates = [other for other in node_info.pods if is_preemptible_by(other, pod)]
     if not candidates:

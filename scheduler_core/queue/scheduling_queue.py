@@ -92,7 +92,7 @@ class SchedulingQueue:
 
     def pods_in(self, room: Room) -> tuple[Pod, ...]:
         """Returns the pods in one part of the queue. In the active and the back-off part, the first pod is the next to
-        be popped; the order of all further pods has no meaning."""
+        be popped; the other pods are in no particular order."""
         rooms: Mapping[Room, ActiveRoom | BackoffRoom | WaitingRoom] = {
             Room.ACTIVE: self._active,
             Room.BACKOFF: self._backoff,

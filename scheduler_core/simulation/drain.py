@@ -149,7 +149,7 @@ def run_drain(
     scores and all nodes that may take it. (Finding these changes costs more time than the drain itself.) `with_pending`
     also places the snapshot's pending pods. If more than `most_scenarios` scenarios are possible, `draw` chooses which
     scenarios are simulated. Set `counts_any_start` if nothing is known of the scheduler's search: the forecast of a pod
-    then also names nodes that only searches with other starts than the simulated ones would choose.
+    then also names nodes that no simulated search chooses, but that a search with another start could choose.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_scenario(
@@ -451,7 +451,7 @@ def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
 
 def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 6) -> str:
     """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". If there are more than `most`
-    nodes, the sentence only counts the least likely nodes."""
+    nodes, the sentence has only the number of the least likely nodes."""
     if len(nodes) > most and shares[0] < 2 * shares[-1]:
         return f"lands on one of {len(nodes)} nodes, each about equally likely"
     parts = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]

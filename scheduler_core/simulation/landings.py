@@ -45,7 +45,7 @@ class Landing:
 
     @property
     def is_open(self) -> bool:
-        """Whether the pod may also be placed on a node that is not in `named`, with an unknown probability."""
+        """Whether the pod may also, with an unknown probability, be placed on a node that is not in `named`."""
         return self.is_cut or self.preempts_in_part or (self.sample is not None and not self.weights)
 
     @property

@@ -83,8 +83,8 @@ class Wait(Value, kw_only=True):
 
 
 class Obstacle(Value, kw_only=True):
-    """Why a node may not begin its drain or its reboot now: the name of the rule, a short subject that is equal for
-    several nodes, and the whole sentence."""
+    """Why a node may not begin its drain or its reboot now: the name of the rule, a short subject that may be the same
+    for several nodes, and the whole sentence."""
 
     rule: str
     subject: str

@@ -137,8 +137,8 @@ _NAMES: Final = 16384  # Enough for the largest supported clusters, 5,000 nodes 
 
 
 class _SharedLabels(dict[str, str]):
-    """The labels of all pods that have equal labels. A plain dict cannot have weak references, so this is a
-    subclass."""
+    """The labels of all pods that have equal labels. This is a subclass of dict, because a plain dict cannot have weak
+    references."""
 
     __slots__ = ("__weakref__",)
 

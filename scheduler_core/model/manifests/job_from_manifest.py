@@ -65,6 +65,6 @@ def _indexes(text: str) -> int:
 
 def index_failures(annotations: Mapping[str, str]) -> int:
     """Returns how often pods with the same index of an Indexed Job failed before this pod. The Job controller writes
-    this number as an annotation; an invalid number counts as 0 (pkg/controller/job/indexed_job_utils.go)."""
+    this number as an annotation; an invalid number is treated as 0 (pkg/controller/job/indexed_job_utils.go)."""
     text = annotations.get(INDEX_FAILURES, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

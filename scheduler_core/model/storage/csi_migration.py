@@ -54,7 +54,7 @@ def is_migratable_provisioner(provisioner: str) -> bool:
 
 def driver_of_provisioner(provisioner: str) -> str | None:
     """Returns the CSI driver that now provisions the volumes of this in-tree plugin. Returns None if the provisioner is
-    no in-tree plugin, or if the scheduler does not count its volumes."""
+    not an in-tree plugin, or if the scheduler does not count its volumes."""
     return _DRIVER_OF_PLUGIN.get(provisioner)
 
 

@@ -73,7 +73,7 @@ def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
 
 
 def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecause:
-    """Returns a rule that leaves more pods on the node than the given rule: also every pod whose owner's pod template
+    """Returns a rule that leaves on the node the pods of the given rule, and also every pod whose owner's pod template
     names the node (spec.nodeName)."""
     if not objects.bound:
         return rule

@@ -20,8 +20,8 @@ from scheduler_core.values import replace_value
 
 @dataclass(slots=True)
 class SimulatedCluster:
-    """The cluster after the drains and reboots so far. `returning` maps the name of each node that must reboot to this
-    node as it will be after its reboot."""
+    """The cluster after the drains and reboots so far. `returning` has, by name, each node that must reboot, in the
+    form that it will have after the reboot."""
 
     world: Snapshot
     returning: dict[str, Node]

@@ -48,6 +48,6 @@ class Permission:
         return name in self._refusals
 
     def node_returned(self) -> None:
-        """Records that a node is back in service. For a node that was refused because of a forecast, a new forecast is
-        then computed."""
+        """Records that a node is back in service. From now on, nodes that were refused because of a forecast are
+        checked with a new forecast."""
         self._returns += 1

@@ -93,8 +93,8 @@ class PlacementQueue:
 
     @property
     def open_kinds(self) -> tuple[str, ...]:
-        """The keys of the pods in the pool that the scheduler may try next. Of several interchangeable pods (pods of
-        one kind), only the first is listed."""
+        """The keys of the pods that the scheduler may try next, from the pool (the pods without a known order). Of
+        several interchangeable pods (pods of one kind), only the first is listed."""
         kinds = {self.displaced[key].kind: key for key in reversed(self.pool)}
         return tuple(reversed(kinds.values()))
 
