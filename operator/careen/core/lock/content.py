@@ -2,11 +2,11 @@
 
 The lock is JSON in an annotation of the DaemonSet. `parse` reads both of kured's forms: a single owner at the top
 level, or `maxOwners` and `locks` (pkg/daemonsetlock/daemonsetlock.go at kured 1.17 to 1.23). `render` writes both forms
-at once, so that a kured that reads either form sees the lock as held. No claim ever expires. `ghosts.py` proves that a
-claim has no holder (a node that still works under the claim).
+at once, so that a kured that reads either form sees the lock as held. No claim ever expires. `ghosts.py` finds claims
+that provably have no holder, that is, no node that still works under the claim.
 
-Anyone may have written the lock. An entry that cannot be read in full is still a claim. Such an entry counts towards
-the limit and is written back unchanged. Only a person or the node that holds the claim replaces the entry. The lock is
+Anyone may have written the lock. An entry that cannot be read in full is still a claim: the limit includes it, and
+careen writes it back unchanged. Only a person or the node that holds the claim replaces the entry. The lock is
 `Garbage` only if it cannot be read as a whole.
 """
 
@@ -343,8 +343,8 @@ class _Claim(Value, kw_only=True):
 
 
 class _Notes(Value, kw_only=True, rename="camel"):
-    """The optional fields of the lock's JSON. A field whose value has another type than the type here counts as
-    absent."""
+    """The optional fields of the lock's JSON. A field whose value has another type than the type here is treated as
+    missing."""
 
     due: _Instant = ""
     overdue: Overdue | None = None
@@ -382,9 +382,8 @@ def _content(record: dict[str, Any], head: _Head) -> LockContent:
 
 
 def _single(record: dict[str, Any]) -> Entry:
-    """Return the entry of the single owner that kured's JSON names at its top level. The fields of the lock itself are
-    left out: if the entry is unreadable, careen writes all fields of the entry back, and these must not contain the
-    whole lock."""
+    """Return the entry of the single owner that kured's JSON names at its top level. The top level also has fields of
+    the whole lock. The entry must not contain them, because careen writes all fields of an unreadable entry back."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 

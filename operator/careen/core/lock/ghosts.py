@@ -41,7 +41,8 @@ def watch_key(entry: Entry) -> str:
 
 def watch_on(situation: Situation, content: LockContent, holders: Holders) -> GhostWatch:
     """Return which claims are ghosts (claims without a holder) or suspected in this round of the agent's loop. A
-    suspicion keeps the instant from the previous round, or the earlier instant that an agent wrote into the lock."""
+    suspected claim keeps the instant at which it was first suspected. If an agent wrote an earlier instant into the
+    lock, that instant is used."""
     uptime, before = situation.seen.uptime, situation.memory.holder_check.ghosts
     since = {key: min(at, before.get(key, at)) for key, at in _marked(situation, content).items()}
     deadline = situation.policy.absence_seconds
@@ -68,8 +69,8 @@ def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
 def watch(
     content: LockContent, holders: Holders, since: Mapping[str, float], *, uptime: float, deadline_seconds: float
 ) -> GhostWatch:
-    """Return the ghosts and the suspected claims among the entries of the lock. Leave out entries whose Nodes were not
-    read, unless the Node is known not to exist. `since` is the mapping `GhostWatch.since` of the previous check."""
+    """Return the ghosts and the suspected claims among the entries of the lock. An entry is examined only if its Node
+    was read or is known not to exist. `since` is the mapping `GhostWatch.since` of the previous check."""
     nodes = {node.name: node for node in holders.nodes}
     proven: list[Entry] = []
     watched: dict[str, float] = {}
@@ -99,7 +100,7 @@ def _may_hold(node: NodeView, entry: Entry) -> bool:
 
 def _may_be_on_its_way(node: NodeView) -> bool:
     """Whether the host may be rebooting, because the Node has careen's cordon but no record. A cordon of an unknown
-    author counts as careen's."""
+    author is treated as careen's."""
     return keys.PROGRESS not in node.annotations and node.unschedulable and node.cordoned_by in _MAY_BE_OURS
 
 

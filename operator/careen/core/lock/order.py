@@ -74,8 +74,8 @@ def moves(node: NodeView) -> int:
 
 
 def moves_in_zone(node: NodeView) -> int:
-    """Return how many of the pods that a drain of the node would evict must stay in the node's zone, by an annotation
-    of the Node. Return 0 without a readable number, and the huge number if `moves` returns it."""
+    """Like `moves`, but counts only the pods that must stay in the node's zone. Return 0 if the Node has no readable
+    number of these pods, and the huge number if `moves` returns it."""
     pods = moves(node)
     return pods if pods == _MORE_THAN_ANY else min(pods, _number(node, keys.MOVES_IN_ZONE, otherwise=0))
 
@@ -115,11 +115,11 @@ def next_nodes(
 ) -> list[NodeView]:
     """Return the ready nodes that come next, in order.
 
-    A node that the line already names keeps its place if the order allows that. Nodes whose groups may have one more
-    node down come first. `zone` is the zone in which nodes hold claims: its nodes come first, except with
-    --order=fewest-moves. If there is no `zone`, claim or named node, a roll-out begins, in the zone in which the first
-    drain costs least. --order=fewest-moves counts the pods with `moves_of`; other orders use the counts that each node
-    wrote when it became ready.
+    A node that the line already names keeps its place if the order allows that. Nodes that would exceed the budget of a
+    group come last. `zone` is the zone in which nodes hold claims: its nodes come first, except with
+    --order=fewest-moves. If there is no `zone`, no claim and no named node, a new roll-out begins in the zone that
+    `_first_zone` chooses. --order=fewest-moves counts the pods with `moves_of`; other orders use the counts that each
+    node wrote when it became ready.
     """
     not_in_line = {*content.holders, leave_out}
     still_waiting = [node for node in waiters if node.name not in not_in_line]
@@ -177,8 +177,8 @@ def _by_zone(
 def _zone_by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> tuple[str | None, _Key]:
-    """Return the zone whose nodes come first (`zone` unless it is None), and the sort key of nodes that are equal in
-    all else: zone by zone, and within a zone by the age of their need and by their pods."""
+    """Return two values. The first is the zone whose nodes come first: `zone`, or a computed zone if `zone` is None.
+    The second is a sort key: it sorts nodes by zone, and within a zone by the age of their need and by their pods."""
     alike = {node.name: among_alike(node) for node in waiters}
     rank = _ranks(waiters, alike)
     working_zone = _zone_at_work(content, candidates, alike) if zone is None else zone
@@ -190,8 +190,8 @@ def _zone_by_zone(
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """Return the sort key of --order=fewest-moves: how many pods a drain of each node moves. Named nodes stay in the
-    line, because their agents may read it rarely, but their order may change, because pods come and go."""
+    """Return the sort key of --order=fewest-moves: how many pods each drain moves. The line keeps the nodes that it
+    names, because their agents may rarely read it. The order of these nodes may change, because pods come and go."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -232,12 +232,13 @@ def _zone_at_work(content: LockContent, candidates: Sequence[NodeView], alike: M
 
 
 def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Mapping[str, Alike]) -> str | None:
-    """Return the zone in which a roll-out begins: the zone of the node whose drain costs least. Only nodes that can
-    begin now count. Return None if there are no candidates.
+    """Return the zone in which a roll-out begins: the zone of the node whose drain costs least, among the nodes whose
+    need began in the earliest hour. Control-plane nodes, nodes that are not ready and nodes that were passed over are
+    considered only if there are no others. Return None if there are no candidates.
 
-    The cost is the number of the node's pods, because all pods of the first drained node move twice. If the zone came
-    later, the pods that must stay in the zone would also move twice for the zone's first node, so their number is
-    subtracted.
+    The cost is A minus B. A is the number of the node's pods: all pods of the first drained node move twice. B is the
+    number of pods that must stay in the zone, on the node that would be the zone's first if the zone came later: these
+    pods would move twice anyway.
     """
     able = [node for node in candidates if not _may_not_come(node, content)] or candidates
     ranks = _ranks(able, alike)
@@ -253,22 +254,21 @@ def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Map
 
 
 def among_alike(node: NodeView) -> Alike:
-    """Return the sort key of nodes that are equal in everything else: the hour since which the node needs a reboot, the
-    number of its pods, the number of its pods that must stay in the zone, the exact instant since which it needs a
-    reboot, the name.
+    """Return the sort key of nodes that are equal in everything else: the hour in which the node's need began, the
+    number of its pods, the number of its pods that must stay in the zone, the exact instant of the need, the name.
 
-    Nodes that need a reboot since the same hour of the UTC clock count as equal, because it matters little which host
-    noticed first. The number of pods matters more. The first drain of a roll-out, and of each zone, can move pods only
-    to nodes that have yet to reboot, so these pods move twice.
+    If two needs began in the same hour of the UTC clock, the number of pods decides, because it matters little which
+    host noticed first. The first drain of a roll-out, and of each zone, can move pods only to nodes that have yet to
+    reboot, so these pods move twice.
     """
     since = need_since(node)
     return since[: len("2026-01-05T10")], moves(node), moves_in_zone(node), since, node.name
 
 
 def in_later_zone(alike: Alike) -> Alike:
-    """Return the sort key of a node whose zone begins after another zone is done, from its key by `among_alike`. The
-    rebooted nodes of that other zone can take all pods that may leave this zone, so the number of pods that must stay
-    comes before the number of all pods."""
+    """Return the sort key of a node whose zone begins after another zone is done. `alike` is the node's key by
+    `among_alike`. The rebooted nodes of the other zone can take all pods that may leave this zone. So the number of
+    pods that must stay in the zone comes before the number of all pods."""
     hour, pods, in_zone, since, name = alike
     return hour, in_zone, pods, since, name
 
@@ -293,8 +293,7 @@ def need_since(node: NodeView) -> str:
 
 
 def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Policy, most: int) -> list[NodeView]:
-    """Return the first `most` candidates. Candidates whose groups may still have another node down come before the
-    other candidates."""
+    """Return the first `most` candidates. Candidates that would exceed a budget of one of their groups come last."""
     used: dict[str, int] = {}
     for entry in content.entries:
         for group in entry.groups:
@@ -327,8 +326,8 @@ class Clearance(Value, kw_only=True):
 
 
 def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Clearance:
-    """Return whether the node `name` may take a claim. The names in the lock, and how long this process has seen a free
-    slot, decide this."""
+    """Return whether the node `name` may take a claim. This depends on the names in the line, and on how long this
+    process has seen a free slot."""
     free = free_slots(content, policy.concurrency)
     if free == 0:
         return Clearance(is_allowed=False, asks_waiters=False, places=0, memory=unwatched(memory))
@@ -372,9 +371,9 @@ def hand_over_key(content: LockContent) -> str:
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """Return how many nodes of the line may take a claim at first, and how many may take a claim after `minutes`
-    minutes in which no named node took a claim. With --order=zone, while a node holds a claim, no node of another zone
-    may take a claim, however long that takes."""
+    """Return how many nodes of the line may take a claim at first, and how many may after `minutes` minutes in which no
+    named node took a claim. With --order=zone, while a node holds a claim, only nodes of that node's zone are counted.
+    """
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -433,9 +432,9 @@ def look_again_seconds(
 
 
 def _first_pause_seconds(holder: Entry, now: datetime) -> float:
-    """Return the seconds after which the first node in line reads the lock again. The pause is long until the holder
-    can release its claim, then short. After that the pause grows with the time that has passed. An instant that is
-    unreadable or from another clock gives the longest pause."""
+    """Return the seconds after which the first node in line reads the lock again, at most NEXT_LOOK_SECONDS. The pause
+    ends when the holder is expected to release its claim. After that instant the pauses are short at first, and grow
+    with the delay. If the instant is unreadable or from another clock, the pause is the longest."""
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least
