@@ -1,9 +1,9 @@
-"""This gate refuses to let the node go down if that would exceed the limit of nodes that may be down in the cluster or
-in a group, would take down nodes of two zones at once (--order=zone), or would break the quorum of the control plane.
+"""This gate refuses to let the node go down if too many nodes of the cluster or of a group would then be down, if nodes
+of two zones would be down at once (--order=zone), or if the control plane would lose its quorum.
 
-Nodes that are down for other reasons (not ready, or cordoned by another client) count like nodes that careen took down.
-With --count-cordoned=false, nodes that are ready and only cordoned do not count. The node itself never counts, even if
-it is cordoned or not ready.
+The gate also counts nodes that are down for other reasons (not ready, or cordoned by another client). With
+--count-cordoned=false it does not count nodes that are ready and only cordoned. It never counts its own node as already
+down, even if that node is cordoned or not ready.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
     """Return the first refusal of these checks: the cluster's limit, the limits of the node's groups, the zone of the
-    nodes that are down for careen, the quorum of the control plane."""
+    nodes that careen took down, the quorum of the control plane."""
     content, fleet = situation.lock, situation.seen.fleet
     if not isinstance(content, LockContent):
         return None  # the gate `hold` refuses such a lock
@@ -78,8 +78,8 @@ def works(node: NodeView) -> bool:
     """Whether careen has taken the node down, or may have taken it down, according to the record and the label on the
     Node.
 
-    One patch writes the record and the label together, so the label decides if the record cannot be read. A waiting
-    node with an unreadable record therefore does not use up the limit.
+    If the record cannot be read, the label decides, because one patch writes both. So a waiting node with an unreadable
+    record does not use up the limit.
     """
     progress = node.record
     if isinstance(progress, UnreadableProgress):
@@ -124,7 +124,7 @@ def _size(budget: Budget, group: str, fleet: Fleet) -> int:
 
 
 def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
-    """Return a refusal with --order=zone while a node of another or an unknown zone holds a claim or is down for
+    """Return a refusal with --order=zone while a node of another or an unknown zone holds a claim or was taken down by
     careen; otherwise None."""
     if situation.policy.order is not Order.ZONE:
         return None

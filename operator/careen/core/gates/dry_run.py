@@ -1,10 +1,10 @@
 """This gate refuses to let the node begin its drain if the API server would now refuse to evict one of the node's pods,
 so that the agent learns of the refusal before it evicts any pod.
 
-The agent evaluates this gate when the node holds its claim, just before the cordon. With --force-reboot the refusal of
-an admission webhook does not count. With --force-reboot-past-budgets the refusal of a disruption budget does not count
-either. An error such as a missing right always counts: --force-reboot does not apply to an eviction that the API server
-has not decided.
+The agent evaluates this gate when the node holds its claim, just before the cordon. With --force-reboot the gate
+ignores the refusal of an admission webhook. With --force-reboot-past-budgets it also ignores the refusal of a
+disruption budget. The gate never ignores an error such as a missing right, because --force-reboot does not apply to an
+eviction that the API server has not decided.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return a refusal unless the API server allowed a dry-run eviction of every pod that a drain would evict. A pod
-    for which there was no dry run counts as not allowed."""
+    """Return a refusal if a drain would evict a pod whose dry-run eviction was refused, or for which the agent did not
+    get a result. With --force-reboot some of these refusals are ignored."""
     pods, answers = situation.seen.pods, situation.seen.evictability
     if isinstance(pods, (Unknown, NotAsked)):
         return _no(

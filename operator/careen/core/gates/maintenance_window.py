@@ -52,7 +52,7 @@ def _own_labels(situation: Situation) -> dict[str, str]:
 
 def is_waived(node: NodeView, now: datetime) -> bool:
     """Whether a person asked for the node's reboot now, even outside of maintenance windows. An annotation
-    `careen.dev/reboot-now` without a readable `until` does not count."""
+    `careen.dev/reboot-now` without a readable `until` is ignored."""
     until = until_of(node.annotations.get(keys.REBOOT_NOW, ""))
     request = request_of(node)
     if until is not None and now < until:

@@ -11,8 +11,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """Return a refusal while the agent cannot use its present settings. A drain that began with complete older settings
-    goes on to the reboot."""
+    """Return a refusal while the agent cannot use its present settings. A drained node still reboots if the older
+    settings, with which the agent runs now, are complete."""
     policy = situation.policy
     if not policy.settings_problem or (when is When.BEFORE_REBOOT and policy.are_settings_whole):
         return None
