@@ -45,9 +45,8 @@ def labels_to_report(node: NodeView, progress: Progress, policy: Policy) -> dict
 
 
 def original(value: str | None, earlier: Changed | None) -> str | None:
-    """Return the value that a label had before careen changed it at the end of any reboot. `value` is the label's value
-    before the latest reboot. If `earlier` shows that careen set this value at an earlier reboot, return `earlier.was`.
-    """
+    """Return the value that the label had before careen first changed it. `value` is the label's value before the
+    latest reboot. If careen itself set that value at an earlier reboot (`earlier.to`), return `earlier.was`."""
     return earlier.was if earlier is not None and value == earlier.to else value
 
 

@@ -38,8 +38,8 @@ class NodeLeftovers(Value, kw_only=True):
     labels: Mapping[str, str | None] = field(default_factory=dict)
     """The new values of the labels that the cleanup changes; None removes a label."""
     annotations: Mapping[str, str | None] = field(default_factory=dict)
-    """The earlier values of annotations to which the cleanup gives these values back. The cleanup removes all other
-    annotations in `goes`."""
+    """The annotations that the cleanup restores, with their earlier values. The cleanup removes all other annotations
+    in `goes`."""
 
     @property
     def patch(self) -> PatchNode | None:
@@ -109,9 +109,9 @@ def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Ent
 
 
 def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[CleanupMark]:
-    """Yield the taints to remove: soft taints that careen set according to the Node's record, the taint's key or the
-    managed fields, and soft taints whose keys a person named. Also yield the taints that stay although their keys are
-    in careen's domain."""
+    """Yield the soft taints to remove: taints that careen set (according to the Node's record, the taint's key or the
+    managed fields), and taints whose keys a person named. Also yield the taints that stay although their keys are in
+    careen's domain."""
     proven = _proven_taint(node, extent)
     for taint in node.taints:
         mark = CleanupMark(kind=Kind.TAINT, name=taint.key, now=f"{taint.value or ''}:{taint.effect}".removeprefix(":"))

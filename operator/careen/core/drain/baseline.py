@@ -50,8 +50,8 @@ def said(rows: Iterable[OwnerHealth]) -> str:
 
 
 def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
-    """Return one row for each DaemonSet. The DaemonSet counts as ready if one of its pods on this node is ready. Rows
-    of DaemonSets that are not ready come first, because at most MOST_DAEMON_SETS rows are returned."""
+    """Return one row for each DaemonSet. `ready` is 1 if one of the DaemonSet's pods on this node is ready. Rows of
+    DaemonSets that are not ready come first, because at most MOST_DAEMON_SETS rows are returned."""
     rows: dict[str, OwnerHealth] = {}
     for pod in sorted((pod for pod in pods if must_run(situation, pod)), key=lambda pod: pod.is_ready):
         rows[pod.owner_uid] = OwnerHealth(
@@ -67,7 +67,7 @@ def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHe
 
 
 def must_run(situation: Situation, pod: PodView) -> bool:
-    """Whether the pod belongs to a DaemonSet and must run on this node. Pods of careen's own DaemonSet do not count,
+    """Whether the pod belongs to a DaemonSet and must run on this node. False for pods of careen's own DaemonSet,
     because the agent's pod becomes ready only after the agent has finished its work."""
     policy = situation.policy
     is_own = pod.namespace == policy.daemonset_namespace and pod.owner_name == policy.daemonset_name

@@ -22,17 +22,17 @@ _SAME_ROUND_SECONDS = 0.5
 
 
 def without_eviction(ending: Iterable[PodView], pauses: Sequence[float], now: datetime) -> float:
-    """Return the pause in seconds after a round of the agent's loop that requests no eviction. `pauses` are the seconds
-    until each pod whose eviction was refused may be tried again. If there are such pods, the terminating pods
-    (`ending`) do not shorten the pause, because the drain cannot end before the next try."""
+    """Return the pause in seconds after a round of the agent's loop that requests no eviction. `pauses` has, for each
+    pod whose eviction was refused, the seconds until the agent may request the eviction again. If `pauses` is not
+    empty, the terminating pods (`ending`) do not matter, because the drain cannot end before the next request."""
     if pauses:
         return _until_next_round(pauses)
     return min((_terminating_pause_seconds(pod, now) for pod in ending), default=LOOK_SECONDS)
 
 
 def after_evictions(decision: Decision, memory: Memory, *, uptime: float) -> Decision:
-    """Return the decision with a pause that fits the API server's responses to the eviction requests of this decision.
-    `memory` contains these responses. A decision without eviction requests is returned unchanged."""
+    """Return the decision with its pause adapted to the API server's responses to the eviction requests of this
+    decision. `memory` contains these responses. A decision without eviction requests is returned unchanged."""
     asked = [pod.uid for action in decision.actions if isinstance(action, Evict) for pod in action.pods]
     if not asked:
         return decision

@@ -64,8 +64,8 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
 
 
 def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """Return the pods to evict, except pods that a scheduler is known to have placed. A controller may have bound such
-    a pod to this very node itself, and may do the same with the pod's replacement."""
+    """Return the pods to evict that a controller may have bound to this very node. These pods have a controller, and no
+    scheduler is known to have placed them. The controller may bind the replacement of such a pod to this node again."""
     return tuple(pod for pod in to_evict(pods, policy) if pod.owner_kind and pod.came_bound is not False)
 
 
@@ -178,8 +178,8 @@ def owner_of(pod: PodView) -> str:
 
 
 def owners_of_new_pods(plan: DrainPlan) -> frozenset[str]:
-    """Return the UIDs (see `owner_of`) of the owners of those pods that were created after the cordon and that the plan
-    evicts now."""
+    """Return the UIDs (see `owner_of`) of the owners of the pods that the plan evicts now and that were created after
+    the cordon."""
     return frozenset(owner_of(pod) for pod in plan.now if pod.uid in plan.new_pods)
 
 
@@ -209,10 +209,9 @@ def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
 
 
 def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether --force-reboot may reboot the node although pods are left on it. The API server must have accepted or
-    refused enough eviction requests for each pod, and the API server's last decision about the pod must not be the
-    refusal of a disruption budget, unless --force-reboot-past-budgets is set. An eviction request without a clear
-    response of the API server does not count."""
+    """Whether --force-reboot may reboot the node although pods are left on it. The API server must have decided
+    (accepted or refused) enough eviction requests for each pod. If the last decision about a pod is the refusal of a
+    disruption budget, the node may reboot only with --force-reboot-past-budgets."""
     if not policy.force_reboot:
         return False
     for pod in (*plan.now, *plan.later):
@@ -225,26 +224,27 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether further eviction requests cannot help --force-reboot any more: for each pod, the API server has accepted
-    or refused as many requests as the setting requires, or seems never to decide a request."""
+    """Whether the agent has requested enough evictions for --force-reboot, so that more requests are useless. For each
+    pod, the API server has already decided (accepted or refused) enough requests, or seems never to decide a request.
+    """
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """Return how many of the agent's requests to evict the pod the API server decided, by accepting or refusing the
-    request. For a pod that was created after the cordon, also count rounds of the agent's loop in which the API server
-    decided the eviction of another pod of the same owner."""
+    """Return how many of the agent's eviction requests for the pod the API server decided (accepted or refused). For a
+    pod that was created after the cordon, also count the rounds of the agent's loop in which the API server decided the
+    eviction of another pod of the same owner. Return the greater number."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)
 
 
 def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> bool:
-    """Whether the API server seems never to decide about the pod's eviction: at least `enough` requests got no
-    decision, and the last request is one of them. For a pod that was created after the cordon, `enough` rounds without
-    a decision suffice."""
+    """Whether the API server seems never to decide (accept or refuse) the pod's eviction: at least `enough` requests
+    got no decision, among them the last request. For a pod that was created after the cordon, `enough` rounds of the
+    agent's loop without a decision also suffice."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
     if coming is not None and coming.rounds - coming.judgements >= enough:
