@@ -204,9 +204,9 @@ def _is_old(situation: Situation, fleet: Fleet) -> bool:
 
 
 def _others_first(situation: Situation) -> Decision | None:
-    """Return the decision to go back to the phase Waiting if more nodes are down for careen or hold claims than the
-    limit allows. Return the decision to wait a little if another node is in the phase Claiming but has no claim in this
-    lock. Return None otherwise."""
+    """Return the decision to go back to the phase Waiting if more nodes hold claims or were taken down by careen than
+    the limit allows. Return the decision to wait a little if another node is in the phase Claiming but has no claim in
+    this lock. Return None otherwise."""
     peers, content = situation.seen.peers, situation.lock
     assert isinstance(content, LockContent)
     if not isinstance(peers, tuple):
@@ -231,10 +231,10 @@ def _claims(node: NodeView) -> bool:
 
 
 def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
-    """Decide because of the nodes in `claiming`, which are taking claims that are not in this lock. If one of them uses
-    another lock object, go back to the phase Waiting, because that node may be about to cordon. Otherwise wait until
-    that node's agent notices that its claim is missing and takes the node back to Waiting. Return None if this takes
-    too long."""
+    """Return the decision for the nodes in `claiming`, which are taking claims that are not in this lock. If one of
+    these nodes uses another lock object, go back to the phase Waiting, because that node may be about to cordon.
+    Otherwise wait until the agents of these nodes notice that the claims are missing, and take the nodes back to
+    Waiting. Return None if all of them take too long."""
     other_nodes = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock
     for node in claiming:
@@ -259,8 +259,8 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
 
 def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     """Return the decision to cordon the node. The same patch records everything that has to be restored if the drain is
-    undone, so there is never a cordon without a record. A cordon left behind by an earlier claim of this node counts as
-    careen's."""
+    undone, so there is never a cordon without a record. A cordon left behind by an earlier claim of this node is
+    treated as careen's."""
     policy, node, pods = situation.policy, situation.node, situation.seen.pods
     is_foreign = cordons.is_foreign(node)
     leaving = drain_plan.to_evict(pods, policy.drain) if isinstance(pods, tuple) else ()

@@ -81,9 +81,8 @@ def _leave_alone(situation: Situation, why: str) -> Decision:
 
 def _for_its_moment(situation: Situation) -> Decision | None:
     """Return the decision to wait before the agent sets the soft taint, because the nodes of a large fleet set their
-    taints one after another over a minute. Return None once this node's moment has come, and in a fleet that is small
-    or of unknown size. If the agent has never read the lock, which shows the size, return the decision to read the
-    lock."""
+    taints one after another over a minute. Return None if this wait is over, or if the fleet is small or its size is
+    unknown. If the agent has never read the lock, which shows the size, return the decision to read the lock."""
     memory, uptime = situation.memory, situation.seen.uptime
     has_looked = memory.is_reconciled or memory.holder_check.holders_not_before > 0
     if not has_looked and situation.seen.lacks(Evidence.LOCK):
@@ -179,9 +178,8 @@ def tidy_line(situation: Situation) -> Decision | None:
 
 
 def next_lock_read(situation: Situation) -> float:
-    """Return the host's uptime at which the agent of an idle node reads the lock again. Idle nodes check the lock
-    because the node with the last claim of a roll-out may have no waiting node behind it that would check this claim.
-    """
+    """Return the host's uptime at which the agent of an idle node reads the lock again. Idle nodes check the nodes with
+    claims, because at the end of a roll-out perhaps no waiting node is left that would check them."""
     memory, content = situation.memory, situation.lock
     is_named = isinstance(content, LockContent) and situation.node.name in content.line.names
     agents = memory.agents or 1

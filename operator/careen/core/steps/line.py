@@ -114,9 +114,9 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
 
 
 def _gathers_for(situation: Situation, start: Clearance) -> float:
-    """Return how many seconds this node still waits before it takes the first claim of a roll-out, so that other nodes
-    can become ready and be compared with it. There are two measurements: since this process first saw the free lock,
-    and since the node became ready according to its annotation. The shorter remaining wait applies."""
+    """Return how many seconds this node still waits before it takes the first claim of a roll-out. Meanwhile other
+    nodes can become ready, so that the order includes them. The wait is measured twice: since this process first saw
+    the free lock, and since the node became ready according to its annotation. The shorter remaining wait applies."""
     since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if start.gathers_for <= 0 or shown < 0:
@@ -125,9 +125,8 @@ def _gathers_for(situation: Situation, start: Clearance) -> float:
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
-    """Return the decision to fill up the line in the lock, which has too few names, with the next waiting nodes,
-    perhaps with this node. Without enough names, perhaps no node would read the lock often enough after a claim is
-    released."""
+    """Return the decision to add waiting nodes to the line in the lock, which has too few names. This node may be among
+    them. With too few names, perhaps no node reads the lock soon after a claim is released."""
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
     waiters = situation.seen.waiters
@@ -250,8 +249,8 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
     """Return the lock's content after a refusal that concerns every node: the line of waiting nodes stays. But if too
-    many nodes are down, waiting nodes that are cordoned move to the front if the limit allows their reboots. A cordoned
-    node counts as down for every other node, but not for itself."""
+    many nodes are down, cordoned waiting nodes that may reboot within the limit move to the front. The limit can allow
+    these nodes and no others, because a node's own cordon is not counted."""
     waiters, line = situation.seen.waiters, content.line
     if isinstance(waiters, tuple):
         names_waiting = {node.name for node in _with_own(situation, waiters)}
@@ -325,8 +324,8 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
 
 
 def _refused_in_line_pause(situation: Situation, content: LockContent) -> float:
-    """Return how many seconds a node that a costly gate refuses waits before it reads the lock again. While the line of
-    waiting nodes has room, the next node that releases its claim may name this node, and the gate may then no longer
+    """Return the pause in seconds until a node reads the lock again after the refusal of a costly gate. While the line
+    of waiting nodes has room, the next node that releases its claim may name this node, and the gate may then no longer
     refuse. So this node reads the lock as often as the last node of the line."""
     name = situation.node.name
     has_room = len(content.line.names) < order.line_length(content, situation.policy)

@@ -68,7 +68,7 @@ def after_boot(situation: Situation) -> Decision | None:
         situation,
         Status(
             Code.REBOOTED,
-            f"the host rebooted (boot {situation.boot}) without a request of careen: the maintenance goes on",
+            f"the host rebooted (boot {situation.boot}) without a request of careen: the maintenance continues",
         ),
         Transition(
             situation.phase,

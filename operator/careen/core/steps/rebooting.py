@@ -189,8 +189,8 @@ def _not_asked(situation: Situation) -> Decision:
 
 
 def _why_not_drained(situation: Situation) -> str | None:
-    """Return why the node no longer counts as drained, for example because of new pods. Return an empty text if the
-    node is still drained, and None if the agent has not listed the node's pods in this round of its loop."""
+    """Return why the node is no longer drained, for example because of new pods. Return an empty text if the node is
+    still drained, and None if the agent has not listed the node's pods in this round of its loop."""
     pods, policy = situation.seen.pods, situation.policy.drain
     if situation.progress.is_forced:
         return ""

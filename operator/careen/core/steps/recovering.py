@@ -145,17 +145,17 @@ def _release(situation: Situation, content: LockContent, entry: Entry, sentence:
 
 
 def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the host certainly does not reboot under this entry of the lock, although the entry belongs to an earlier
-    Node of the same name: the Node was recreated on the same boot before any process asked the host to reboot.
+    """Whether the host certainly does not reboot under this entry of the lock. The entry belongs to an earlier Node of
+    the same name, and the Node was recreated on the same boot.
 
-    An agent asks the host to reboot only after it announced the reboot, that is, recorded on the Node that a reboot
-    follows. This process knows one of two facts. Either the record of the former Node, when last read, had no
-    announcement. Or this process made the first announcement itself, and did not ask the host or could not start the
-    reboot. A write of this process that is still under way names the former Node's resourceVersion, so the API server
-    will not apply the write to the new Node. So no process can act on the claim any more.
+    An agent announces the reboot (records on the Node that a reboot follows) before it asks the host. So the result is
+    true in two cases. Either the record of the former Node had no announcement when this process last read it. Or this
+    process made the first announcement itself, and did not ask the host or could not start the reboot. A write of this
+    process that is still under way names the former Node's resourceVersion, so the API server will not apply the write
+    to the new Node.
 
-    A process that was started later cannot know this. Such a process waits, as for any Node that is gone, because the
-    host may be going down.
+    A process that was started later has no memory of the former Node. Such a process waits, as for any Node that is
+    gone, because the host may be going down.
     """
     held, asked = situation.memory.held, situation.memory.reboot
     if (
@@ -247,9 +247,9 @@ def says_announced(node: NodeView) -> bool:
 
 
 def _not_before_it_is_read(situation: Situation) -> Decision | None:
-    """Return the decision to leave the Node unchanged until its claim is found in the lock. This applies if only the
-    phase annotation still shows that a reboot may be under way. Such a node is cordoned, so it needs no soft taint.
-    Return None for any other node."""
+    """Return the decision to leave the Node unchanged until the agent has found the node's claim in the lock. This
+    applies if the record is missing, but the phase annotation and the cordon still show that a reboot may be under way.
+    Otherwise return None."""
     if situation.phase is not Phase.IDLE or not says_announced(situation.node):
         return None
     sentence = (

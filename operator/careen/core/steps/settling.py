@@ -49,7 +49,7 @@ _UNPROVEN_BOOT = "the workloads are healthy; the node keeps its claim a little l
 
 def decide(situation: Situation) -> Decision:
     """Return the decision to release the claim, or to wait: until the workloads are healthy, until --lock-release-delay
-    is over, and until the boot is old enough to count as stable."""
+    is over, and until the boot is old enough to be treated as stable."""
     if working.is_released(situation):
         return _finish(situation)
     if (found := working.put_back(situation)) is not None:
@@ -217,9 +217,9 @@ def _how_the_claim_ended(situation: Situation) -> str:
 
 
 def _with_later_read(situation: Situation) -> Memory:
-    """Return the memory with a later instant for the next read of the lock, if the agent has just listed the waiting
-    nodes and no other node holds a claim: an earlier read would show the idle node nothing new. Otherwise return the
-    memory unchanged."""
+    """Return the memory in which the agent's next read of the lock is postponed, if the agent has just listed the
+    waiting nodes and no other node holds a claim. An earlier read would show nothing new. Otherwise return the memory
+    unchanged."""
     memory, content = situation.memory, situation.lock
     is_counted = isinstance(situation.seen.waiters, tuple)
     if (

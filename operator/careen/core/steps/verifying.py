@@ -85,8 +85,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def what_ails(situation: Situation) -> str:
-    """Return why the node does not yet count as back from its reboot. Return an empty text if the node counts
-    as back."""
+    """Return why the node is not yet back from its reboot. Return an empty text if the node is back."""
     node, pods = situation.node, situation.seen.pods
     if node.boot_id != boot_id_of(situation.boot):
         return "the kubelet has not reported the new boot"
@@ -103,7 +102,7 @@ def what_ails(situation: Situation) -> str:
 def _new_pods_not_ready(situation: Situation) -> str:
     """Return a text with the DaemonSet pods on the node that are not ready and whose state before the drain is unknown,
     for example because they were created or changed after the cordon. The node waits for these pods until the deadline
-    and then goes on without them."""
+    and then returns to service without them."""
     pods = situation.seen.pods
     return _not_ready(situation, pods, were_ready=None) if isinstance(pods, tuple) else ""
 

@@ -26,8 +26,9 @@ FEW = int(order.OTHERS_LOOK_SECONDS * order.LOOKS_PER_SECOND)
 
 
 def look(situation: Situation) -> Decision | Situation:
-    """Return the decision to request a count of the waiting nodes if a count is due and not yet read. Otherwise return
-    the situation, whose memory then has the count that was read."""
+    """Return the decision to request a count of the waiting nodes, if a count is due. If the count was requested in
+    this round of the agent's loop, return the situation with its result. If no count is due, return the situation
+    unchanged."""
     if not _is_due(situation):
         return situation
     seen, memory = situation.seen.crowd, situation.memory

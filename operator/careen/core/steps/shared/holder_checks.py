@@ -81,8 +81,8 @@ def _is_due(situation: Situation, content: LockContent) -> bool:
 
 
 def _age_seconds(situation: Situation, entry: Entry) -> float:
-    """Return the age of the claim in seconds. A claim whose instant of creation is unreadable or in the future counts
-    as old."""
+    """Return the age of the claim in seconds. A claim whose instant of creation is unreadable or in the future is
+    treated as old."""
     created = from_rfc3339(entry.created)
     seconds = (situation.seen.now - created).total_seconds() if created is not None else -1.0
     return seconds if seconds >= 0 else OTHERS_LOOK_SECONDS

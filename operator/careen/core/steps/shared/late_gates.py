@@ -75,8 +75,8 @@ def undoes(gate: Gate, policy: Policy) -> bool:
 
 
 def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
-    """Return the decision to wait, because a gate refuses for lack of a fact. If the fact has been unknown for longer
-    than --unknown-patience, return the decision to undo the drain."""
+    """Return the decision to wait, because a gate refuses while a fact is unknown. If the fact has been unknown for
+    longer than --unknown-patience, return the decision to undo the drain."""
     refused = replace(refused, since=patience.waits_since(situation))
     if situation.seen.uptime - patience.began(situation) > situation.policy.unknown_patience_seconds:
         return undo(

@@ -1,5 +1,5 @@
-"""Prepares the drain of the next node in line while another node (the holder) still holds its claim until its workloads
-are healthy: makes a forecast, and a dry-run eviction of each pod that a drain would evict.
+"""Prepares the drain of the next node in line: makes a forecast, and a dry-run eviction of each pod that a drain would
+evict. Meanwhile another node (the holder) still holds its claim, until its displaced workloads are healthy.
 
 So the forecast and the dry runs take no time between the release of a claim and the next drain. The preparation decides
 nothing: before the node takes a claim, its agent reads the lock and the Nodes and evaluates the gates again. The agent
@@ -59,8 +59,8 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
 
 
 def is_near(situation: Situation, content: LockContent) -> bool:
-    """Whether this node may soon begin its drain. Only then is it worth the memory to start in advance the process that
-    computes forecasts."""
+    """Whether this node may soon begin its drain. Only then does the agent start the process that computes forecasts in
+    advance, because that process uses memory."""
     if situation.policy.forecast is ForecastPolicy.OFF or not _is_next(situation, content):
         return False
     return any(_is_young(situation, entry) or _is_leaving(situation, entry) for entry in content.entries)
@@ -72,8 +72,9 @@ def _is_young(situation: Situation, entry: Entry) -> bool:
 
 
 def _is_leaving(situation: Situation, entry: Entry) -> bool:
-    """Whether the node with this claim is about to release it: the release that the claim announces lies less than
-    `AROUND_DUE_SECONDS` in the future or in the past. A node that is later than this may keep its claim for an hour."""
+    """Whether the node with this claim is about to release it. The claim contains the expected instant of the release,
+    which must be less than `AROUND_DUE_SECONDS` in the past or in the future. A node whose release is later than that
+    may keep its claim for an hour."""
     due = from_rfc3339(entry.due)
     return due is not None and abs((due - situation.server_now).total_seconds()) < AROUND_DUE_SECONDS
 
@@ -111,8 +112,9 @@ def annotation(situation: Situation) -> dict[str, str | None]:
 
 
 def why_not(situation: Situation) -> str | None:
-    """Return why the prepared forecast and dry runs are not valid, as far as the facts show that the agent has read in
-    this round of its loop. Return an empty text if they are valid, and None if there is no preparation."""
+    """Return why the prepared forecast and dry runs are not valid. The function checks only facts that the agent has
+    read in this round of its loop. Return an empty text if there is no such reason, and None if there is no
+    preparation."""
     prepared, content = situation.memory.prepared, situation.lock
     if prepared is None:
         return None
@@ -183,8 +185,9 @@ def _prepared(situation: Situation, content: LockContent, leaving: frozenset[str
 
 
 def _refused(situation: Situation) -> str:
-    """Return why this node could not begin its drain now: a fact is unknown, or a gate refuses. Return an empty text if
-    nothing speaks against the drain. A preparation with a reason against the drain is never valid."""
+    """Return why this node could not begin its drain now: a fact could not be read, or a gate refuses because of the
+    forecast or the dry runs. Return an empty text if there is no such reason. If there is one, the preparation is never
+    valid."""
     unknown = [kind for kind in _RESTS_ON if not situation.seen.knows(kind)]
     if unknown:
         unknown_fact = unknown[0]
@@ -256,8 +259,8 @@ def _mark(node: NodeView) -> str:
 
 
 def _of_these(allowed: Mapping[str, int], pods: Collection[PodView]) -> dict[str, int]:
-    """Return how many evictions each disruption budget in the pods' namespaces allows, by `namespace/name`. All budgets
-    of these namespaces count, because only the API server decides which budget covers which pod."""
+    """Return how many evictions each disruption budget in the pods' namespaces allows, by `namespace/name`. The result
+    has all budgets of these namespaces, because only the API server decides which budget covers which pod."""
     namespaces = {pod.namespace for pod in pods}
     return {name: count for name, count in allowed.items() if name.partition("/")[0] in namespaces}
 

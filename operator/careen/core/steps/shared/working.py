@@ -64,7 +64,7 @@ def put_back(situation: Situation) -> Decision | None:
                 actions=(
                     write_lock(
                         situation,
-                        "put back the claim of a working node",
+                        "put the missing claim of this node back",
                         lock.put_back(content, entry, situation.policy.concurrency),
                     ),
                 ),
