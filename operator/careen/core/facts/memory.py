@@ -47,8 +47,8 @@ or does not exist any more."""
 
 
 class RebootOutcome(StrEnum):
-    """The outcome of this process's last attempt to reboot the host, as far as the process knows. Before the process
-    asks the host, it announces each attempt, that is, records the attempt on the Node."""
+    """The outcome of this process's last attempt to reboot the host, as far as the process knows. The process announces
+    each attempt (records it on the Node) before it asks the host."""
 
     NOT_ASKED = "not-asked"  # this process announced it and certainly has not asked the host
     ACCEPTED = "accepted"  # the command exited with 0, or the signal was delivered
@@ -80,8 +80,9 @@ class EvictionMemory(Value, kw_only=True):
 
 
 class NewPodsMemory(Value, kw_only=True):
-    """In how many rounds of its loop the agent evicted pods of one owner that were created after the cordon. The agent
-    evicts no further pods of that owner while the host's uptime in seconds is less than `not_before`."""
+    """The evictions of one owner's pods that were created after the cordon: in how many rounds of its loop the agent
+    evicted such pods. The agent evicts no more pods of that owner while the host's uptime in seconds is less than
+    `not_before`."""
 
     rounds: int
     not_before: float
@@ -89,9 +90,9 @@ class NewPodsMemory(Value, kw_only=True):
 
 
 class RebootMemory(Value, kw_only=True):
-    """This process's last attempt to reboot the host, with its outcome. The process announced the attempt (recorded it
-    on the Node before it asked the host). `by` is the random id of that announcement. Another process of this node's
-    agent may have written a later announcement into the Node's record."""
+    """This process's last attempt to reboot the host, with its outcome. The process announced the attempt: it recorded
+    the attempt on the Node before it asked the host. `by` is the random id of that announcement. The Node's record may
+    have a later announcement by another process of this node's agent."""
 
     claim: str
     announcement: int
@@ -125,8 +126,8 @@ class ClaimMemory(Value, kw_only=True):
 
 class Prepared(Value, kw_only=True):
     """The preparation of this node's drain: a forecast, the dry-run evictions, and the facts on which both depend. The
-    agent prepares while another node still holds a claim until its workloads are healthy. The preparation is valid for
-    a few seconds, and only while those facts do not change; see `preparing.py`."""
+    agent prepares while another node still holds its claim and waits for healthy workloads. The preparation is valid
+    for a few seconds, and only while those facts do not change; see `preparing.py`."""
 
     at: float  # uptime of the first question
     times: int  # how often in a row, for the same holders
@@ -147,8 +148,8 @@ class Drain(Value, kw_only=True):
 
 
 class LineWatch(Value, kw_only=True):
-    """What this process saw of the line of waiting nodes in the lock: since when a slot has been free for the named
-    nodes, and which nodes that are named before this node have not taken a claim."""
+    """What this process saw of the line of waiting nodes in the lock: since when the lock has had a free slot, and
+    which earlier nodes of the line have not taken a claim since then."""
 
     key: str = ""  # the hand-over that this process watches: its names and the instant of its write
     since: float = 0.0  # since when the lock has a free slot under that hand-over
@@ -166,8 +167,8 @@ class Costly(Value, kw_only=True):
 
 
 class Claiming(Value, kw_only=True):
-    """What this process remembers in the phase Claiming: the forecast and the nodes with claims at the moment when this
-    node took its claim, and the other nodes that are taking claims at the same time."""
+    """What this process remembers in the phase Claiming: its forecast and the nodes with claims at the moment when this
+    node took its claim, and the other nodes that are now taking claims."""
 
     forecast: Forecast | None = None  # the forecast behind the claim; the node asks for another when it is old
     at: float = 0.0  # when the node took the claim
@@ -186,9 +187,8 @@ class HolderCheck(Value, kw_only=True):
 
 
 class Crowd(Value, kw_only=True):
-    """How many nodes may be waiting for their reboots, as this node's agent counted them. The agent counts only while
-    no node takes or releases a claim, because the agent of a node that takes or releases a claim counts for all nodes.
-    """
+    """How many nodes may be waiting for their reboots, as this node's agent counted them. While nodes take or release
+    claims, their agents count for all nodes, so this node's agent counts only at other times."""
 
     count: int | None = None
     until: float = 0.0  # the count is valid until then

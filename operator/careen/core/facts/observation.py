@@ -90,8 +90,8 @@ class NodeView(Value, kw_only=True):
 
     @property
     def record(self) -> Progress | UnreadableProgress:
-        """careen's record on the Node (`progress.py`), or why the record cannot be read or contradicts itself. Agents
-        use this value for other nodes too: a record proves nothing if the node's own agent cannot use the record."""
+        """careen's record on the Node (`progress.py`), or why the record cannot be read or contradicts itself. The
+        agents of all nodes use this property, so that they agree on which records are unusable."""
         return consistent(self.written)
 
     @property

@@ -231,8 +231,8 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.WAITING,
         Phase.REBOOTING,
-    ): "somebody removed the agent's record from the Node before the reboot, and the agent had begun to wait again: it "
-    "keeps the claim until the host has rebooted",
+    ): "somebody removed the agent's record from the Node before the reboot, and the node was waiting again: the "
+    "agent keeps the claim until the host has rebooted",
     (
         Phase.IDLE,
         Phase.VERIFYING,

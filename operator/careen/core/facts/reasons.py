@@ -115,7 +115,7 @@ class ReasonText(Value):
     is_warning: bool = False
 
 
-_ITSELF = "Nothing to do: careen goes on by itself."
+_ITSELF = "Nothing to do: careen continues by itself."
 
 REASONS: dict[Code, ReasonText] = {
     Code.NO_NEED: ReasonText("The host does not ask for a reboot.", "Nothing to do."),
@@ -218,7 +218,7 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.GATE_ANNOTATION: ReasonText(
         "An annotation careen.dev/gate.NAME of another program keeps the node, or the whole cluster, from rebooting.",
-        "careen goes on when the annotations are gone. To remove a leftover annotation, run `kubectl annotate node "
+        "careen continues when the annotations are gone. To remove a leftover annotation, run `kubectl annotate node "
         "NODE careen.dev/gate.NAME-`, or do the same on the lock's DaemonSet.",
     ),
     Code.OUTSIDE_WINDOW: ReasonText(
@@ -300,7 +300,7 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.FORECAST_UNKNOWN: ReasonText(
         "The agent could not make the forecast.",
-        "The message names the cause; with --forecast=warn careen goes on without a forecast.",
+        "The message names the cause; with --forecast=warn careen continues without a forecast.",
         is_warning=True,
     ),
     Code.EVICTION_REFUSED: ReasonText(
@@ -389,7 +389,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.UNLOCKED_BY_HAND: ReasonText(
-        "A person removed the failed node's claim from the lock; the roll-out goes on without this node.",
+        "A person removed the failed node's claim from the lock; the roll-out continues without this node.",
         "Remove the cause of the failure, then run `careen retry NODE`.",
     ),
     Code.FORCED: ReasonText(

@@ -1,7 +1,7 @@
 """Writes and reads instants as RFC 3339 text in UTC, the form of all instants that careen writes on objects.
 
-Anyone may have written the texts that careen reads. So an instant outside of the years 1970 to 2200 counts as no
-instant, because arithmetic near Python's last year, 9999, could raise an error.
+Anyone may have written the texts that careen reads. So an instant outside of the years 1970 to 2200 is treated as
+unreadable, because arithmetic near Python's last year, 9999, could raise an error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def span(seconds: float) -> str:
 
 def bounded(at: datetime) -> datetime | None:
     """Return the instant in UTC. Return None for an instant outside of the years 1970 to 2200. An instant without a
-    zone counts as UTC."""
+    zone is read as UTC."""
     known = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     try:
         return known.astimezone(UTC) if EARLIEST <= known <= LATEST else None

@@ -80,7 +80,7 @@ _declared = functools.cache(msgspec.structs.fields)
 
 
 def whole(value: object, most: int, least: int = 0) -> int | None:
-    """Return the value if it is a whole number within the bounds, otherwise None. `True` does not count as a number."""
+    """Return the value if it is a whole number within the bounds, otherwise None. `True` is not a whole number here."""
     return value if type(value) is int and least <= value <= most else None
 
 
