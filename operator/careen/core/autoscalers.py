@@ -25,9 +25,9 @@ _KEEPS_PODS_OUT = frozenset({"NoSchedule", "NoExecute"})
 
 
 def protected(node: NodeView) -> dict[str, str | None]:
-    """Return the annotations that keep autoscalers from removing the Node, and one annotation that stores the earlier
-    values of these annotations. The agent sets all of them when the node takes its claim. Return nothing if the Node
-    has them already."""
+    """Return the annotations that keep autoscalers from removing the Node, and one annotation that stores their earlier
+    values. The agent sets these annotations when the node takes its claim. Return nothing if the Node already has the
+    values that keep autoscalers away."""
     before = {key: node.annotations.get(key) for key, value in PROTECTION.items() if node.annotations.get(key) != value}
     if not before:
         return {}
@@ -55,8 +55,8 @@ def removed_by(node: NodeView) -> str:
     """Return the name of the autoscaler that is removing this node, according to the node's taints. Return an empty
     text if no autoscaler is removing the node.
 
-    A mere candidate for removal does not count: the cluster autoscaler often sets the taint
-    `DeletionCandidateOfClusterAutoscaler` and removes it again.
+    The taint `DeletionCandidateOfClusterAutoscaler` is ignored, because the cluster autoscaler often sets this taint
+    and removes it again.
     """
     for taint in node.taints:
         if taint.effect not in _KEEPS_PODS_OUT:

@@ -105,8 +105,8 @@ def _is_new_boot(situation: Situation) -> bool:
 
 def _disown_cordon(situation: Situation) -> Decision | None:
     """Return the decision to record that another client removed careen's cordon while the node was in the phase
-    Verifying or Failed; None if no client did. Without this record the agent would take a later cordon by another
-    client for its own."""
+    Verifying or Failed. Return None if no client did. Without this record the agent would treat a later cordon by
+    another client as careen's."""
     progress = situation.progress
     if (
         not progress.is_cordoned_by_us
@@ -126,13 +126,13 @@ def _disown_cordon(situation: Situation) -> Decision | None:
 
 
 def _reconcile(situation: Situation) -> Decision | None:
-    """Compare the lock with the Node, in every round of the agent's loop that reads the lock. The agent of an idle node
-    reads the lock for this comparison after the agent's start, some time after the node released a claim, and from time
-    to time.
+    """Compare the lock with the Node, and return the decision that follows. Return None if none follows, or if the
+    comparison is not due.
 
-    If the host asks for a reboot, the agent of an idle node first sets the soft taint and compares later. The exception
-    is a Node whose record was wiped: the patch with the taint would remove the last traces of the lost record, so the
-    agent compares first.
+    The agent compares in every round of its loop that reads the lock. The agent of an idle node reads the lock for this
+    purpose after its start, some time after the node released a claim, and from time to time. If the host asks for a
+    reboot, the agent of an idle node first sets the soft taint and compares later. If the Node's record was wiped, the
+    agent compares first, because the patch with the taint would remove the last traces of the record.
     """
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:

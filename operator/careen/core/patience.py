@@ -1,9 +1,9 @@
 """Measures how long a fact that the agent needs has been unknown, with one measurement for all phases.
 
-A step (the function that decides for a node in its phase) calls `began` if it lacks a fact, and notes with `met` which
-gate (condition for a reboot) lacks the fact. The measurement ends when no gate lacks a fact any more. Only `after`
-removes a gate from the noted gates, at the end of a round of the agent's loop, and only if this round read the gate's
-fact: a round that had no reason to read the fact changes nothing.
+A step (the function that decides for a node in its phase) may lack a fact of a gate (a condition for a reboot). Then it
+calls `began`, and notes the gate with `met`. At the end of each round of the agent's loop, `after` removes the gates
+whose facts this round has read. A round that had no reason to read a gate's fact does not remove the gate. The
+measurement ends when no gate is left.
 
 A process that sees the node's claim for the first time takes the instant at which the wait began from the Node.
 Otherwise a node whose agent restarts often would wait for ever.
@@ -92,8 +92,8 @@ def _earlier_wait_seconds(situation: Situation) -> float:
 
 
 def _long_claimed_seconds(situation: Situation) -> float:
-    """Return how long, in seconds, a claim without a cordon has existed beyond --drain-delay; 0 if this is not longer
-    than --unknown-patience. This is an estimate, because the Node shows only the age of the claim, and not how long a
-    fact was unknown to the agent."""
+    """Return for how many seconds beyond --drain-delay the node has held its claim without a cordon. Return 0 if the
+    result is not greater than --unknown-patience. This is an estimate, because the Node shows only the age of the
+    claim, and not how long a fact was unknown to the agent."""
     held = (situation.elapsed(situation.progress.claimed) or 0.0) - situation.policy.drain.delay_seconds
     return held if held > situation.policy.unknown_patience_seconds else 0.0

@@ -378,7 +378,7 @@ def forecast_annotation(situation: Situation) -> dict[str, str | None]:
 
 def _shown(pod: PodForecast) -> list[str]:
     """Return the names of the nodes on which the pod may be placed according to the forecast. If the list is
-    incomplete, it ends with `AND_OTHERS`, so that a placement on another node does not count as an error of the
+    incomplete, it ends with `AND_OTHERS`, so that a placement on another node is not treated as an error of the
     forecast."""
     is_whole = len(pod.landing) <= _SHOWN_NODES and not pod.is_cut
     return [*pod.landing[:_SHOWN_NODES], *(() if is_whole else (keys.AND_OTHERS,))]

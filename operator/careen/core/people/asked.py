@@ -78,8 +78,8 @@ def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
 
 def heard(seen: Observation, node: NodeView, progress: Progress) -> Observation:
     """Return the observation in which a person's valid request replaces what the host says about its need of a reboot.
-    Return the observation unchanged if there is no valid request, or if the request does not count in the node's phase.
-    """
+    Return the observation unchanged if there is no valid request, or if the request does not apply in the node's phase
+    or to its failure."""
     request = request_of(node)
     boot = "" if isinstance(seen.boot_id, Unknown) else seen.boot_id
     if request is None or not _is_asked_in(progress.phase, request) or progress.failed == Code.REBOOT_LOOP:

@@ -1,5 +1,5 @@
-"""Computes when a maintenance window is open that is defined by a cron expression. Only this module imports cronsim,
-and only when such a window is first used.
+"""Computes when a maintenance window with a cron expression is open. Only this module imports cronsim, and only when
+such a window is first used.
 
 Clock changes are handled as by Debian's cron, which cronsim follows. If the clock skips an hour in which the window
 would open, the window opens right after the skipped hour. If the clock goes through an hour twice, the window opens the
@@ -69,8 +69,8 @@ def _next_instant(window: Cron, at: datetime, named: NamedWindow, *, is_open: bo
 
 
 def _ends(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """Return when the maintenance window closes that opened at the instant `at` or most recently before `at`. Return
-    None if that window has closed by `at`, or if no window opened."""
+    """Return when the maintenance window that is open at the instant `at` closes. Return None if the window is closed
+    at that instant."""
     duration = timedelta(seconds=window.seconds)
     for start in _starts(window, at, is_backwards=True):
         if start > at:

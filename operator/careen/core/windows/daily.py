@@ -1,4 +1,4 @@
-"""Computes when a maintenance window is open that is defined by weekdays and times of day.
+"""Computes when a maintenance window with weekdays and times of day is open.
 
 A window that crosses midnight belongs to the day on which it begins: "fri 22:00–04:00" is open on Saturday until 04:00.
 kured instead tests the weekday of the present instant (pkg/timewindow/timewindow.go). So with the same setting kured's
