@@ -49,8 +49,8 @@ def measured_boots(nodes: Iterable[NodeView], *, drain_seconds: float, pause_sec
     """Returns the boot times from `careen.dev/last-reboot`. Nodes without that annotation get the median of the other
     nodes.
 
-    The annotation counts from the beginning of the drain. So the drain and `pause_seconds`, the pause before the
-    reboot, are subtracted. A node that did not measure its drain counts as if its drain had taken `drain_seconds`.
+    The annotation has the time since the beginning of the drain. So the duration of the drain and `pause_seconds`, the
+    pause before the reboot, are subtracted. For a node that did not measure its drain, `drain_seconds` is subtracted.
     """
     of: dict[str, float] = {}
     for node in nodes:

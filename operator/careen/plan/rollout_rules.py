@@ -102,8 +102,8 @@ class RolloutRules:
         return self._next(waiting, at, movable)
 
     def _first_at_rest(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """While --cluster-minimum-interval forbids every node to begin a reboot, returns one node, so that the plan can
-        show its wait.
+        """Returns one node while --cluster-minimum-interval forbids all nodes to begin a reboot, so that the plan can
+        show the wait of that node.
 
         Returns no node while some node holds a claim, because the next interval begins only when that node's reboot
         ends.
@@ -144,8 +144,8 @@ class RolloutRules:
         """Returns the refusal of the first gate that refuses the reboot of the drained node; None if all gates permit
         it.
 
-        As in `steps/shared/late_gates.py`, the reboot is always refused if a person has set a hold on the node or a
-        pause of the cluster. Whether the other gates may still refuse it depends on --late-policy.
+        As in `steps/shared/late_gates.py`, the reboot is always refused if a person has set a hold on the node or has
+        paused the lock. --late-policy decides whether the other gates may refuse the reboot.
         """
         situation = self._situation(node, at, None)
         for gate in self._gates[Foreseen.WITHOUT_FORECAST]:
@@ -255,8 +255,8 @@ def _ready(node: NodeView, moves: Mapping[str, int], moves_in_zone: Mapping[str,
 
 
 def _plain(node: NodeView) -> NodeView:
-    """Returns the node without annotations and without careen's label, so that the budgets count it as down only if it
-    is down for other reasons."""
+    """Returns the node without annotations and without careen's label, so that the budgets count the node as down only
+    if it is cordoned or not ready."""
     return replace(
         node, annotations={}, labels={key: value for key, value in node.labels.items() if key != keys.REBOOT_LABEL}
     )

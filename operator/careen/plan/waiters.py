@@ -65,8 +65,9 @@ class Waiters:
         return [self._nodes[name] for name in chosen]
 
     def _leave_out_gone(self, here: AbstractSet[str], holders: AbstractSet[str]) -> None:
-        """Removes the nodes from the lists that neither wait nor hold a claim, whenever there are many of them: they
-        have rebooted, and would be passed over in every question."""
+        """Removes from the lists the nodes that neither wait nor hold a claim, whenever there are many of them. Such
+        nodes have rebooted, and every search of the lists would have to skip them. If one of them waits again, restores
+        the lists."""
         if not here.isdisjoint(self._gone):
             self._kinds, self._gone = self._every_kind, frozenset()
         if len(self._nodes) - len(self._gone) - len(here) - len(holders) > _MOST_GONE:

@@ -26,7 +26,7 @@ class OtherPods:
     def leaves(self, pod: Pod, before: Snapshot, now: float) -> None:
         """Records that a pod is deleted. `before` is the cluster right before the deletion.
 
-        If the pod's node is cordoned, the next pod of its owner counts as the replacement, even minutes later. A
+        If the pod's node is cordoned, the next pod of its owner is treated as the replacement, even minutes later. A
         StatefulSet or a Job creates the replacement only after the pod is gone.
         """
         if pod.owner is not None and before.has_node(pod.node_name) and before.node(pod.node_name).unschedulable:
@@ -43,7 +43,8 @@ class OtherPods:
             self._bound.append(now)
 
     def per_second(self, now: float) -> float:
-        """Returns the number of bindings per second. In the first minute, it divides by a whole minute."""
+        """Returns the number of bindings per second. In the first minute, the number of bindings is divided by a whole
+        minute."""
         _drop_old(self._bound, now)
         began = self._bound[0] if len(self._bound) == _MOST else max(self._began, now - WINDOW_SECONDS)
         return len(self._bound) / max(_LEAST_SECONDS if len(self._bound) < _MOST else 1e-3, now - began)

@@ -24,7 +24,7 @@ class PodNews(Value, kw_only=True):
     is_leaving: bool = False
     """Whether the pod has finished or is being deleted."""
     is_deleted: bool = False
-    """Whether the pod is being deleted or is gone. A pod that has only finished does not count."""
+    """Whether the pod is being deleted or is gone. False for a pod that has only finished."""
     is_mirror: bool = False
 
 

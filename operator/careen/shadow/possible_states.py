@@ -1,9 +1,9 @@
 """Finds the states of the cluster that the scheduler may have seen when it decided about a pod.
 
 The scheduler decides a moment before other clients see its binding, and it counts the pod on its node at once. So the
-cluster right before a binding can differ from what the scheduler saw. It may lack pods that the scheduler decided
-earlier but bound later. It may contain pods that the scheduler decided later but bound earlier, and changes that the
-scheduler had not seen.
+cluster right before a binding can differ from what the scheduler saw. The cluster may lack pods that the scheduler
+decided earlier but bound later. It may contain pods that the scheduler decided later but bound earlier, and changes
+that the scheduler had not seen.
 
 Pods of equal priority are decided in the order in which they were created. The scheduler may have seen a second state
 if two pods are bound in another order within a short time, or if the cluster changed shortly before.
@@ -56,8 +56,8 @@ class ScheduledPod:
 
 
 def note_order(landed: ScheduledPod, others: Iterable[ScheduledPod]) -> None:
-    """Records, for pairs of pods, that the scheduler may have decided about them in another order than it bound them.
-    That is likely if the pod that was bound later was created earlier."""
+    """Records the pods of `others` about which the scheduler may have decided after `landed`, although it bound them
+    shortly before `landed`. These pods were created no earlier than `landed` and have no higher priority."""
     for other in others:
         is_close = landed.seen_at - other.seen_at <= CLOSE_SECONDS
         if not (is_close and landed.node and other.node) or landed.turn > other.turn:

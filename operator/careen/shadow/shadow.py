@@ -1,8 +1,7 @@
 """Follows a cluster in memory beside kube-scheduler, and computes at each binding the node that scheduler_core expects.
 
-It compares a binding one second after it was seen. Until then, another binding may show that the scheduler decided
-about the two pods in another order. If several orders are possible and lead to different nodes, the outcome is
-unknown.
+Each binding is compared one second after it was seen. Until then, another binding may show that the scheduler decided
+about the two pods in another order. If several orders are possible and lead to different nodes, the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -166,8 +165,8 @@ class Shadow:
                 self._others.bound(held, self._monotonic())
 
     def _went_by(self, news: PodNews) -> None:
-        """Records a binding that cannot be compared. It still counts for the start of the next search, because all
-        profiles of the scheduler share that start."""
+        """Records a binding that cannot be compared. The binding still changes the start of the scheduler's next
+        search, because all profiles of the scheduler share that start."""
         if not news.node or news.scheduler not in self._scheduler.runners:
             return
         if self._landed:
@@ -253,7 +252,7 @@ class Shadow:
         """Returns what is known about the node at which the scheduler's search began.
 
         At first nothing is known, so learning from one binding takes many simulated searches. While many bindings wait,
-        learning does not begin, and every node counts as equally likely.
+        learning does not begin, and every node is treated as equally likely.
         """
         if self.estimate is not None and len(self.estimate.followed) <= _FEW_SEARCHES:
             return self.estimate

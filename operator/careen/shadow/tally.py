@@ -14,7 +14,7 @@ ENOUGH: Final = 30
 LEAST_AGREEMENT: Final = 0.8
 """With a lower agreement, the scheduler probably has another configuration than the one given to careen. With the same
 configuration, the scheduler and scheduler_core agree far more often: the expected sets cover 95 of 100 cases, and
-unclear cases do not count."""
+unclear cases are not counted."""
 
 
 class RunCounts:
@@ -66,7 +66,7 @@ class RunCounts:
     @property
     def mean_set(self) -> float | None:
         """The average size of the set of nodes that scheduler_core expects for a pod. The set should contain the pod's
-        node in 95 of 100 cases. A record may list only a part of the set, and only that part counts."""
+        node in 95 of 100 cases. If a record lists only a part of the set, the size of that part is used."""
         return self.set_sizes / self.sets if self.sets else None
 
     @property
