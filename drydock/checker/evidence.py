@@ -1,8 +1,8 @@
 """The evidence that the checker reads, and functions that several rules share.
 
 The evidence is the API server's journal and the hosts' log: what agents did, not what they intended. The checker shares
-no code with the agents, so that a bug of their parsers cannot hide in the checker too. Its own parsers follow the
-documentation.
+no code with the agents: its parsers are written from the documentation, so that they do not repeat the bugs of the
+agents' parsers.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class RolloutTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
-    """One violation of a rule: a sentence that says what happened, and the time in seconds, on the clock of the
-    evidence."""
+    """One violation of a rule: a sentence that says what happened, and the time in seconds on the API server's
+    clock."""
 
     at: float
     sentence: str
@@ -114,8 +114,8 @@ def claim_on(node: Mapping[str, Any]) -> str:
 
 
 def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
-    """Maps the name of each node that holds the lock to its claim id, which is empty if the lock's entry has no id.
-    Returns None if the lock is unreadable."""
+    """Maps the name of each node with a claim in the lock to the id of this claim. The id is empty if the claim has
+    none. Returns None if the lock is unreadable."""
     text = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(LOCK_ANNOTATION)
     if not text:
         return {}

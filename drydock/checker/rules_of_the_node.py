@@ -28,8 +28,8 @@ _CONSUMED = ("careen.dev/retry", "careen.dev/reboot-now")
 
 
 def never_more_nodes_down_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that, at every moment, no more nodes are cordoned by agents or rebooting than the concurrency allows. At
-    the moment when an agent cordons a node, nodes that are down for other reasons count too."""
+    """Checks that the number of nodes that reboot or that an agent has cordoned never exceeds the concurrency. When an
+    agent cordons a node, the check also counts nodes that are down for other reasons."""
     ours: set[str] = set()
     down_since: dict[str, float] = {}
     nodes: dict[str, Mapping[str, Any]] = {}
@@ -162,8 +162,8 @@ def pods_leave_by_eviction(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def held_nodes_are_left_alone(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that a node is neither cordoned nor asked to reboot while a person holds it (keeps it from rebooting by an
-    annotation)."""
+    """Checks that no agent cordons a node or asks its host to reboot while a person has put the node on hold by an
+    annotation."""
     held: set[str] = set()
     for event in events(evidence):
         if isinstance(event, HostEvent):

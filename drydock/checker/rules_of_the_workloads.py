@@ -15,8 +15,8 @@ _COUNTED_BEFORE_SECONDS = 2.0  # before the cordon, the owners are read; there e
 
 
 def workloads_are_healthy_before_the_claim_is_released(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that each owner of evicted pods has as many ready pods when the claim is released as before the node's
-    cordon. Jobs are excluded, because their pods may end."""
+    """Checks each owner of evicted pods when the claim is released: the owner must have at least as many ready pods as
+    before the node's cordon. Skips Jobs, because their pods may end."""
     ready = _ready_over_time(evidence)
     cordons = [w for w in writes_to(evidence, "nodes") if w.cordons and agent_node(w.actor) == w.key[1]]
     for write, before, after in lock_writes(evidence):
@@ -44,7 +44,8 @@ Timeline = list[tuple[float, int]]
 
 
 def _ready_over_time(evidence: RolloutTrace) -> dict[str, Timeline]:
-    """Maps the uid of each owner to a list of times, with the number of the owner's ready pods from each time on."""
+    """Maps the uid of each owner to the changes of its number of ready pods: the time of each change, and the new
+    number."""
     ready: dict[str, set[tuple[str, str]]] = {}
     lines: dict[str, Timeline] = {}
     for write in writes_to(evidence, "pods"):
@@ -90,8 +91,8 @@ def _at(line: Timeline, instant: float) -> int:
 
 
 def _fewest_before(line: Timeline, cordon: float, seconds: float) -> int:
-    """Returns the smallest number of ready pods that the agent may have counted before the cordon. Ignores the time
-    before all pods were ready for the first time."""
+    """Returns the smallest number of ready pods during the last `seconds` before the cordon. Ignores the time before
+    all pods were ready for the first time."""
     before = [(at, count) for at, count in line if at <= cordon]
     most = max((count for _, count in before), default=0)
     complete = next((at for at, count in before if count == most), cordon)

@@ -66,8 +66,8 @@ def _reconcile_one(verbs: Verbs, budget: Content) -> bool:
 
 
 def _still_disrupted(verbs: Verbs, budget: Content, pods: list[Content]) -> dict[str, str]:
-    """Returns the granted evictions whose pods are not yet marked as deleted. Pods that are marked as deleted no longer
-    count for the budget in any case."""
+    """Returns the pods whose eviction was granted and that are not yet marked as deleted, with the time of the grant.
+    The budget does not count pods that are marked as deleted."""
     names = {p["metadata"]["name"] for p in pods if not is_going(p)}
     granted = (budget.get("status") or {}).get("disruptedPods") or {}
     oldest = verbs.wall_clock() - _DELETION_TIMEOUT
@@ -93,8 +93,8 @@ def _amount(value: int | str, of: int) -> int:
 
 
 def _scale(verbs: Verbs, pods: list[Content]) -> int:
-    """Returns the sum of the replicas of the pods' controllers. Pods of a ReplicaSet count for the Deployment that owns
-    it."""
+    """Returns the sum of `spec.replicas` of the pods' controllers. For a ReplicaSet of a Deployment, the Deployment is
+    counted instead."""
     owners = {
         uid: content
         for r in _SCALED

@@ -80,7 +80,7 @@ def _daemon_template(owner: Content) -> Object:
 
 
 def _wants_daemon(node: Content, spec: Mapping[str, Any]) -> bool:
-    """Whether the node's labels and permanent taints allow the pod (NodeShouldRunDaemonPod in daemon_controller.go)."""
+    """Whether the node's labels and permanent taints allow a pod with this spec (NodeShouldRunDaemonPod)."""
     labels = node["metadata"].get("labels") or {}
     if any(labels.get(k) != v for k, v in (spec.get("nodeSelector") or {}).items()):
         return False

@@ -96,8 +96,8 @@ def _is_done(cluster: EmbeddedCluster, name: str) -> bool:
 async def crash_agents(crash: Callable[[str], object], names: list[str], chance: random.Random) -> None:
     """Kills one agent after another, in any phase, until cancelled.
 
-    After each crash of an agent, the time in which this agent is not killed again doubles. Otherwise the only agent of
-    a fleet of one node might be killed again and again before it is ready, and the roll-out would never finish.
+    Each time an agent is killed, the pause until it may be killed again doubles. Otherwise, in a fleet of one node, the
+    only agent might always be killed before it is ready, and the roll-out would never finish.
     """
     loop = asyncio.get_running_loop()
     spared_until: dict[str, float] = {}

@@ -22,8 +22,8 @@ _ACTOR = "system:kubelet"
 
 
 class Kubelets:
-    """The kubelets of all nodes in one object. A timer starts or stops each pod. When the time is over, the timer first
-    checks whether the pod has changed."""
+    """The kubelets of all nodes in one object. A kubelet starts or stops a pod after a delay. When the delay is over,
+    the kubelet first checks whether the pod has changed."""
 
     def __init__(self, verbs: Verbs, timings: Timings, chance: random.Random) -> None:
         self._verbs = verbs

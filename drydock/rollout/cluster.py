@@ -97,7 +97,7 @@ async def running_cluster(
     port: int = 0,
     agent_arguments: Sequence[str] = (),
 ) -> AsyncIterator[EmbeddedCluster]:
-    """Runs a cluster with the demo's workloads and with all hosts up, within the block.
+    """Runs a cluster with the demo's workloads and with all hosts up until the `async with` block ends.
 
     careen's DaemonSet has `agent_arguments`, but no agents are started.
     """

@@ -1,9 +1,9 @@
 """Counts how often the agents' forecasts were right. It reads the API server's journal, and not the agents' own
 results.
 
-When an agent cordons its node, it writes on the Node where it expects the replacement of each pod to be placed. The
-journal shows where the replacements were placed. Replacements of one owner are interchangeable. So they are matched
-with the owner's evicted pods such that most forecasts are right, and each replacement counts once.
+When an agent cordons its node, the agent writes a forecast on the Node: for each pod, the nodes that may get its
+replacement. The journal shows which nodes got the replacements. Replacements of one owner are interchangeable. Each
+replacement is therefore matched with one evicted pod of its owner, so that as many forecasts as possible are right.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from drydock.checker.evidence import Write, agent_node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastScore:
-    """Counts evicted pods for which the forecast names all possible nodes (`total`). `hits` is how many of their
-    replacements were placed on a node of the forecast.
+    """`total` is the number of evicted pods whose forecast names all possible nodes. `hits` is the number of these pods
+    whose replacement was placed on one of the named nodes.
     """
 
     hits: int
@@ -73,7 +73,8 @@ def _score(cordon: Write, writes: Sequence[Write]) -> ForecastScore | None:
 
 
 def _most_matches(said: list[tuple[str, ...]], places: list[str]) -> int:
-    """Returns the largest number of forecasts that can be matched with different replacements (augmenting paths)."""
+    """Matches each forecast in `said` with at most one node in `places`, and each node with at most one forecast.
+    Returns the largest possible number of matches (algorithm: augmenting paths)."""
     taken: dict[int, int] = {}
 
     def place(forecast: int, seen: set[int]) -> bool:

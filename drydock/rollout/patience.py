@@ -1,7 +1,7 @@
 """Time limits that allow more time on a loaded machine, and that begin again after each step of progress.
 
-The waits are for other processes of the same machine. If many processes share its processors, each runs much more
-slowly, so a wall-clock limit could not tell a slow process from one that hangs.
+The caller waits for another process on the same machine. On a loaded machine each process runs more slowly, so a
+limit in wall-clock time could not distinguish a slow process from a process that hangs.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def crowding(ours: int = 0) -> float:
 class TimeLimit:
     """A time limit, in seconds that an otherwise idle machine would need.
 
-    Call `is_over` at each check. The higher the load, the less the time since the last check counts. The time begins
-    again when the value of `progress` differs from its value at the last check.
+    Call `is_over` regularly. Each call adds the time since the last call, divided by the load. A call with a new value
+    of `progress` sets the sum to zero.
     """
 
     def __init__(

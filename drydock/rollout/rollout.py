@@ -48,8 +48,9 @@ _ROGUE_SECONDS = 60.0
 class RolloutPlan:
     """The parameters of a roll-out.
 
-    `patience_seconds` limits the time until the first reboot, and from each reboot to the next. It counts seconds of an
-    otherwise idle machine. With `is_patience_exact`, it limits the whole roll-out in seconds of the wall clock.
+    `patience_seconds` limits the time until the first reboot, and from each reboot to the next, in seconds that an
+    otherwise idle machine would need. If `is_patience_exact` is true, `patience_seconds` limits the whole roll-out
+    instead, in seconds of the wall clock.
     """
 
     nodes: int
@@ -234,10 +235,10 @@ class Rollout:
         return read_progress(self.cluster, self.since).rebooted
 
     def _taint_seconds(self) -> float:
-        """Returns the time limit within which a node must be tainted. It is longer on a loaded machine, because the
-        checker must not report an agent that is late only for lack of processor time.
+        """Returns how many seconds after its host's need a node must be tainted. The limit grows with the highest load
+        measured so far, because the checker must not report an agent that only lacked processor time.
 
-        The load is measured during the roll-out, because a load after the roll-out would not excuse a late taint.
+        It is called during the roll-out, because load after the roll-out does not excuse a late taint.
         """
         self._crowding = max(self._crowding, crowding(ours=self.plan.nodes))
         return self.plan.taint_seconds * self._crowding
@@ -248,8 +249,8 @@ class Rollout:
         await asyncio.sleep(seconds)
 
     def _is_over(self) -> bool:
-        """Whether every host has rebooted, every node is in service without a cordon and the label careen.dev/reboot,
-        and the lock has no claim."""
+        """Whether the roll-out is complete: every host has rebooted, every node is ready, and no cordon, label
+        careen.dev/reboot or claim on the reboot lock is left."""
         progress = read_progress(self.cluster, self.since)
         daemon_set = self.cluster.api.verbs.read(resource_named("daemonsets"), NAMESPACE, "careen").content
         marked = [

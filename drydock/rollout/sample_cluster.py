@@ -15,7 +15,7 @@ _APPS = "shop"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleWorkload:
-    """One Deployment or StatefulSet of the demo, described by a few values."""
+    """The parameters of one Deployment or StatefulSet of the demo."""
 
     name: str
     kind: str

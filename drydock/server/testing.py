@@ -109,7 +109,8 @@ def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
 def server_in_thread(**options: Any) -> Iterator[RunningServer]:
     """Runs a server as `running_server` does, but with its own event loop in a thread, for tests with blocking code.
 
-    A test may read `store` at any time. It writes by HTTP, or calls `seed` before other clients connect.
+    A test may read `store` at any time. To write, the test sends HTTP requests, or calls `seed` before other clients
+    connect.
     """
     started: threading.Event = threading.Event()
     holder: dict[str, Any] = {}

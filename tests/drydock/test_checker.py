@@ -43,7 +43,7 @@ def plan(**changes: Any) -> RolloutPlan:
     return RolloutPlan(**{**defaults, **changes})
 
 
-def test_for_each_rule_of_the_checker_a_rogue_agent_breaks_the_rule() -> None:
+def test_each_rule_of_the_checker_has_a_rogue_agent() -> None:
     assert set(ROGUES) == {rule.name for rule in RULES}
 
 
@@ -145,8 +145,8 @@ class ModelAgent:
 
 
 async def test_the_checker_reports_no_broken_rule_in_a_correct_roll_out(tmp_path: Path) -> None:
-    """`set_up` and `run` add to the roll-out a hold (by which a person keeps a node from rebooting), a person's cordon,
-    and another client's taint, label and annotation."""
+    """`set_up` and `run` also simulate a person and another client: the person cordons a node and puts a node on hold,
+    and the client sets a taint, a label and an annotation."""
     async with running_rollout(
         plan(patience_seconds=LONG_SECONDS, taint_seconds=LONG_SECONDS, concurrency=2), tmp_path
     ) as rollout:

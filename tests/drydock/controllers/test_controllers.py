@@ -51,7 +51,7 @@ class World:
                 self.start_pods()
             if self.verbs.store.version == before:
                 return
-        raise AssertionError("the controllers never come to rest")
+        raise AssertionError("after twelve passes, the controllers still change objects")
 
     def start_pods(self) -> None:
         for pod in self.pods():

@@ -1,5 +1,5 @@
-"""Tests time limits that follow the computer's load. Load makes a limit longer, and each sign of progress restarts
-it.
+"""Tests time limits that depend on the computer's load. Load makes a limit longer, and each step of progress restarts
+the limit.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_the_load_per_processor_excludes_the_processes_of_the_demo(
     assert crowding(ours) == expected
 
 
-def test_a_system_without_load_figures_counts_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_without_load_figures_is_treated_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown() -> tuple[float, float, float]:
         raise OSError("unobtainable")
 

@@ -43,11 +43,11 @@ def test_the_view_prints_one_line_for_each_change() -> None:
     out = io.StringIO()
     show = line_printer(out)
     show(at(0.0, a_line()))
-    show(at(1.0, a_line(phase="Waiting", reason="its turn comes")))
+    show(at(1.0, a_line(phase="Waiting", reason="next in line")))
     show(at(2.0, a_line(phase="Waiting", reason="another word")))
     show(at(3.0, a_line(phase="Rebooting", is_ready=False, is_cordoned=True)))
     assert out.getvalue().splitlines() == [
-        "   1.0 s  node-01  Waiting                       its turn comes",
+        "   1.0 s  node-01  Waiting                       next in line",
         "   3.0 s  node-01  Rebooting, down, cordoned",
     ]
 

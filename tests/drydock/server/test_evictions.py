@@ -1,4 +1,4 @@
-"""Tests evictions against disruption budgets, row by row as in kube-apiserver's eviction.go."""
+"""Tests evictions against disruption budgets. Each row is a case of kube-apiserver's eviction.go."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_an_eviction_that_the_budgets_allow_is_granted(options: dict[str, Any]) 
             {"disruptionsAllowed": 0, "ready": False, "currentHealthy": 0, "desiredHealthy": 0},
             429,
             None,
-            id="an unready pod of a budget that requires no pod",
+            id="an unready pod whose budget requires no healthy pod",
         ),
         pytest.param({"disruptionsAllowed": -1}, 403, None, id="a negative number of allowed disruptions"),
         pytest.param(
