@@ -35,8 +35,8 @@ SLOW_SECONDS = {Fault.SLOW: 12.0, **FROZEN_SECONDS}
 that old."""
 
 FOR_PEOPLE_ONLY = {
-    CallSite("cli/support/agents_settings.py", "launch_of_agents", "get", 1): "commands ask how the agents run",
-    CallSite("cli/support/agents_settings.py", "config_map_data", "get", 1): "commands ask for the agents' settings",
+    CallSite("cli/support/agents_settings.py", "launch_of_agents", "get", 1): "commands read the agents' DaemonSet",
+    CallSite("cli/support/agents_settings.py", "config_map_data", "get", 1): "commands read the agents' ConfigMap",
     CallSite("cluster/nodes.py", "list_signed_nodes", "items", 1): "`careen cleanup` asks who set each mark",
     CallSite("cluster/nodes.py", "read_signed_node", "get", 1): "`careen cleanup` asks once more after a conflict",
     CallSite("cluster/foreign.py", "pods_of", "get", 1): "`careen cleanup` asks whether agents run",
@@ -46,13 +46,13 @@ FOR_PEOPLE_ONLY = {
 OF_LARGE_FLEETS = {
     CallSite(
         "cluster/nodes.py", "count_nodes", "pages", 1
-    ): "agents send it in fleets of more than 180 agents: test_thousands_wait.py"
+    ): "only fleets of more than 180 agents send this request: test_thousands_wait.py"
 }
 """Calls that agents send only in large fleets. The fleets of these stories are smaller. If this request fails, the
 agent counts the agents instead."""
 OF_MESSAGES = {
-    CallSite("cluster/events.py", "is_first", "post", 1): "the agent that "
-    "creates this Event first sends the message: tests/careen/agent/telling/test_teller.py"
+    CallSite("cluster/events.py", "is_first", "post", 1): "of several agents, "
+    "only the first to post this Event sends the message: tests/careen/agent/telling/test_teller.py"
 }
 """Calls that affect only messages to people."""
 NOT_HERE = FOR_PEOPLE_ONLY.keys() | OF_LARGE_FLEETS.keys() | OF_MESSAGES.keys()
@@ -87,8 +87,8 @@ def crash_points(name: str, fault: Fault) -> list[Asked]:
 
 def tried(name: str, fault: Fault, every: int) -> list[Asked]:
     """Return the requests of this simulated roll-out that a test hits with the fault: every `every`-th request that the
-    fault can hit. The roll-out that `_story_of` chooses for the fault has at least one such request. If `every` is
-    small, each call site that no earlier roll-out reaches also has one."""
+    fault can hit, and at least one in the roll-out that `_story_of` returns for the fault. If `every` is at most
+    WHOLE_SHARE, also one request from each call site that no earlier roll-out reaches."""
     points = crash_points(name, fault)
     begin = zlib.crc32(f"{fault} {name}".encode())
     wanted = {each.number for each in points[begin % every :: every]}

@@ -150,7 +150,7 @@ async def bound_pods(
     return world, made
 
 
-def test_a_node_blocked_by_pods_that_their_owner_binds_to_it_delays_no_other_node() -> None:
+def test_a_node_refused_by_the_gate_bound_pods_delays_no_other_node() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=True))
     assert (boots(world), made, world.lock().get("locks", [])) == (["n2"], [], [])
     node = world.server.get("nodes", "n1")
@@ -160,7 +160,7 @@ def test_a_node_blocked_by_pods_that_their_owner_binds_to_it_delays_no_other_nod
     assert "shop/pinned-0 (ReplicaSet shop/pinned)" in refusal["sentence"]
 
 
-def test_a_pod_without_managed_fields_counts_as_bound_if_its_owners_template_names_a_node() -> None:
+def test_a_pod_whose_owners_template_sets_the_node_name_blocks_the_reboot() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=None))
     assert (boots(world), made) == (["n2"], [])
 
@@ -174,14 +174,14 @@ def test_bound_pods_are_not_evicted_before_a_reboot_if_the_settings_let_them_sta
 def test_a_pod_bound_by_an_unknown_controller_is_evicted_and_delays_no_reboot() -> None:
     world, made = run_virtually(bound_pods(kind="Rocket", is_bound=True))
     assert sorted(boots(world)) == ["n1", "n2"]
-    assert 1 <= len(made) <= 3, (
-        "the pod is evicted again only if the agent cannot tell whether it was created before the cordon"
-    )
+    assert 1 <= len(made) <= 3, "the agent evicts a recreated pod only while it may have been created before the cordon"
     assert world.verdict(but=("drained",)) == [], world.report(world.verdict())
 
 
 def test_a_pod_recreated_on_the_same_node_again_and_again_does_not_block_the_roll_out() -> None:
     world, made = run_virtually(bound_pods(kind="Rocket", is_bound=None))
     assert sorted(boots(world)) == ["n1", "n2"]
-    assert 6 <= len(made) <= 8, "six rounds of evictions after the cordon, and those shortly before and after it"
+    assert 6 <= len(made) <= 8, (
+        "the agent evicts the pod in six rounds after the cordon, and up to twice at the time of the cordon"
+    )
     assert world.verdict(but=("drained",)) == [], world.report(world.verdict())

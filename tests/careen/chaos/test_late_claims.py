@@ -40,7 +40,7 @@ async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) 
     await asyncio.sleep(late_seconds + (10.0 if goes_on else 120.0))
     if not goes_on:
         world.stop()
-    assert held, "no claim was made"
+    assert held, "no agent wrote a claim"
     return world
 
 
@@ -64,7 +64,7 @@ async def late_claim_then_the_need_again(late_seconds: float) -> World:
 
 
 @pytest.mark.parametrize("late_seconds", [1.0, 20.0])
-def test_a_node_reboots_although_the_write_of_its_earlier_claim_takes_effect_late(late_seconds: float) -> None:
+def test_a_late_write_of_an_earlier_claim_does_not_prevent_a_later_reboot(late_seconds: float) -> None:
     world = run_virtually(late_claim_then_the_need_again(late_seconds))
     assert world.verdict(but=("once", "finished")) == []
     assert [event.what for event in world.fleet.log if event.what in ("need", "asked")] == ["need", "need", "asked"]

@@ -1,5 +1,5 @@
-"""The ConfigMap with careen's settings is deleted or corrupted while nodes wait for its maintenance window. The agents
-keep the window, which stays closed."""
+"""The ConfigMap with careen's settings is deleted or corrupted while nodes wait until the maintenance window opens. The
+agents keep the last valid settings, so the window stays closed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPOILT = SeenConfigMap(uid="first", resource_version="2", data={"config.yaml": "
 
 
 def settings_of(world: World) -> Mapping[str, LiveSettings]:
-    """Return the settings of the agent of each node, with a maintenance window that is closed."""
+    """Return settings with a closed maintenance window for each node's agent."""
     return {
         name: LiveSettings(
             Invocation(flags={"node_id": (name,)}, environment={}), CLOSED, config_map_name="careen/careen"

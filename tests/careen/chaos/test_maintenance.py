@@ -1,5 +1,5 @@
 """A person keeps a node down while agents die, requests are lost and the machine reboots. The node keeps the same claim
-until the request ends, and then returns to service."""
+until the person ends the maintenance, and then returns to service."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ async def maintenance_with_a_silent_kubelet(silent_seconds: float) -> tuple[Worl
     [(60.0, ["Maintenance"]), (1200.0, ["Maintenance", "Failed"])],
     ids=["the kubelet is silent for a minute", "the kubelet is silent for twenty minutes"],
 )
-def test_a_node_whose_kubelet_is_silent_after_its_maintenance_returns_to_service_later(
+def test_a_node_returns_to_service_after_maintenance_even_if_its_kubelet_is_silent_at_first(
     silent_seconds: float, phases: list[str]
 ) -> None:
     world, seen = run_virtually(maintenance_with_a_silent_kubelet(silent_seconds))

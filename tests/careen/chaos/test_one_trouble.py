@@ -205,8 +205,8 @@ def test_an_agent_that_was_suspended_continues_with_the_current_state_of_the_clu
 
 
 async def doubled_while_draining(world: World) -> None:
-    """Start a second agent on each node while the node drains. Both agents record on the Node that a reboot follows.
-    The write of the agent that sends first is delayed, so it arrives after the write of the other agent."""
+    """Start a second agent on each node while the node drains. Both agents announce the reboot by a patch of the Node.
+    The patch that is sent first is delayed, so that the server receives it after the patch of the other agent."""
     delayed: set[str] = set()
 
     def latency(node: str, request: Request) -> float:
@@ -254,8 +254,8 @@ def sent_events(world: World) -> Counter[tuple[str, str]]:
 
 
 def moves_the_record(request: Request) -> str:
-    """Return the phase that this request writes to a Node, or an empty text if the request does not change the record
-    of the reboot's progress."""
+    """Return the phase that this request writes to a Node, or an empty text if the request does not write the record
+    (the annotation with the reboot's progress)."""
     if request.method != "PATCH" or "/nodes/" not in request.path:
         return ""
     annotations = json.loads(request.body or b"{}")["metadata"].get("annotations") or {}
@@ -274,7 +274,7 @@ def moves_the_record(request: Request) -> str:
         Fault.THROTTLED,
     ],
 )
-def test_each_step_is_reported_once_even_if_its_first_patch_fails(fault: Fault) -> None:
+def test_each_phase_change_sends_one_event_even_if_its_first_patch_fails(fault: Fault) -> None:
     met: set[tuple[str, str]] = set()
 
     def plan(_number: int, node: str, request: Request) -> Fault | None:

@@ -78,9 +78,7 @@ def test_an_unreadable_record_annotation_of_one_node_does_not_stop_other_nodes(r
 
 @pytest.mark.parametrize("label", [None, "required", "ready"])
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
-def test_a_node_with_an_unreadable_record_counts_as_up_unless_its_label_says_in_progress(
-    record: str, label: str | None
-) -> None:
+def test_a_node_with_an_unreadable_record_and_no_in_progress_label_counts_as_up(record: str, label: str | None) -> None:
     """Only one node may be down at once. If the node with the unreadable annotation counted as down, no other node
     could reboot."""
     world = run_virtually(beside_a_poisoned_node(record, label, Shape(nodes=3)))
@@ -144,7 +142,7 @@ def test_an_unreadable_lock_entry_does_not_stop_other_nodes(row: Any) -> None:
     log = [(event.what, event.host) for event in world.fleet.log if event.what in ("asked", "booted")]
     assert sorted(log) == [("asked", "n1"), ("asked", "n2"), ("booted", "n1"), ("booted", "n2")], world.report([])
     if isinstance(row, dict) and row.get("nodeID") == "n3":
-        assert world.lock().get("locks", []) == [], "the agent of n3 knows that n3 has no claim, and removes the entry"
+        assert world.lock().get("locks", []) == [], "n3 holds no claim, so its agent must remove this entry"
     else:
         assert [what for what, _ in log] == ["asked", "booted", "asked", "booted"], (
             "the nodes must reboot one after another, because the entry counts as a claim"

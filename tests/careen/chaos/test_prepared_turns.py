@@ -33,8 +33,8 @@ class Slow:
 
 @dataclass
 class Seen:
-    """Records during a roll-out which nodes hold a claim at which time, and what the annotation on each Node says about
-    the preparation of its claim."""
+    """Records during a roll-out which nodes hold a claim at which time, and each text that an agent writes on its Node
+    about a prepared claim."""
 
     world: World
     forecasts: Slow
@@ -51,8 +51,8 @@ class Seen:
             if sentence and known[-1:] != [sentence]:
                 known.append(sentence)
 
-    def gaps(self) -> list[float]:
-        """Return for each release of a claim how many seconds later the next node had a claim."""
+    def seconds_between_claims(self) -> list[float]:
+        """Return for each release of the last claim how many seconds later the next node held a claim."""
         found = []
         for (at, holders), (later, following) in zip(self.holders, self.holders[1:], strict=False):
             if not holders and following and at != self.holders[0][0]:
@@ -109,9 +109,9 @@ def verdict(seen: Seen) -> None:
 def test_a_node_that_prepared_its_forecast_claims_faster_than_a_forecast_takes() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=4)))
     verdict(seen)
-    assert len(seen.gaps()) == 3
-    assert max(seen.gaps()) < SLOW_FORECAST_SECONDS, seen.gaps()
-    assert sorted(seen.gaps())[1] < SLOW_FORECAST_SECONDS / 2, seen.gaps()
+    assert len(seen.seconds_between_claims()) == 3
+    assert max(seen.seconds_between_claims()) < SLOW_FORECAST_SECONDS, seen.seconds_between_claims()
+    assert sorted(seen.seconds_between_claims())[1] < SLOW_FORECAST_SECONDS / 2, seen.seconds_between_claims()
     assert all("were used" in sentence for sentence in seen.everything_said()), seen.said
     assert len(seen.forecasts.begun) <= 4 + 1, "each node makes one forecast; only the first node may make two"
 
@@ -135,7 +135,7 @@ def test_a_node_discards_its_prepared_forecast_if_another_node_is_added() -> Non
 def test_the_roll_out_continues_if_the_agent_with_the_prepared_forecast_dies() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=3), people.crash_agent))
     verdict(seen)
-    assert len(seen.gaps()) == 2
+    assert len(seen.seconds_between_claims()) == 2
 
 
 def test_prepared_forecasts_break_no_rule_with_a_concurrency_of_two() -> None:

@@ -1,5 +1,5 @@
-"""Thousands of nodes wait for their reboot. The tests limit how many requests the nodes send to the API server, and how
-many seconds pass until a node takes a claim after the obstacle has ended."""
+"""Thousands of nodes wait for their reboot because of an obstacle, for example a pause. The tests limit the number of
+requests to the API server, and the time from the end of the obstacle until a node takes a claim."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS  # the first claim of s
             both(hold_all, put_a_crowd),
             let_all_go,
             order.LONGEST_LOOK_SECONDS,
-            id="more nodes than an agent counts wait until the holds are removed",
+            id="4 nodes and a crowd of 200 more wait until their holds are removed",
         ),
         pytest.param(5000, pause, resume, GATHERED_BY_THEN, id="4 of 5,000 nodes wait until a pause ends"),
         pytest.param(
@@ -115,5 +115,5 @@ async def paused_with_a_line() -> float:
     return await seconds_until_a_claim(world, nothing, release, agents=THOUSANDS)
 
 
-def test_the_next_node_in_line_takes_a_claim_soon_after_a_fleet_of_thousands_resumes() -> None:
+def test_the_next_node_in_line_takes_a_claim_soon_after_the_pause_ends() -> None:
     assert run_virtually(paused_with_a_line()) <= BY_THEN

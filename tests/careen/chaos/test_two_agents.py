@@ -1,6 +1,6 @@
 """Two agents run on every node without a lock file on the host, or a person removes the annotations with the progress
-of the reboots. Each reboot is requested once, and no claim leaves the lock between the request and the host's next
-boot."""
+of the reboots. Each reboot is requested once, and no claim is removed from the lock between the request and the
+host's next boot."""
 
 from __future__ import annotations
 
@@ -27,12 +27,16 @@ def asked_twice(world: World) -> Iterator[str]:
     """Yield a sentence for each host that was asked to reboot more than once during one boot. No process dies in these
     simulations, so no new process has a reason to repeat the request."""
     asked = Counter((event.host, event.boot_id) for event in world.fleet.log if event.what == "asked")
-    return (f"{host} was asked {count} times to end {boot}" for (host, boot), count in asked.items() if count > 1)
+    return (
+        f"{host} was asked to reboot {count} times during the boot {boot}"
+        for (host, boot), count in asked.items()
+        if count > 1
+    )
 
 
 def given_back_early(world: World) -> Iterator[str]:
-    """Yield a sentence for each claim that left the lock after the node's host was asked to reboot and before the host
-    booted."""
+    """Yield a sentence for each claim that was removed from the lock after the node's host was asked to reboot and
+    before the host booted."""
     under_way: set[str] = set()
     happened = sorted(
         [*world.fleet.log, *(write for write in _writes(world) if write.plural == "daemonsets")],
@@ -41,7 +45,7 @@ def given_back_early(world: World) -> Iterator[str]:
     for each in happened:
         if hasattr(each, "plural"):
             for name in under_way - _holders(each.after):
-                yield f"{each.at:.2f}: the claim of {name} left the lock before the boot"
+                yield f"{each.at:.2f}: the claim of {name} was removed from the lock before the boot"
         elif each.what == "asked":
             under_way.add(each.host)
         elif each.what == "booted":
@@ -85,8 +89,8 @@ def test_two_agents_per_node_request_each_reboot_once_and_keep_the_claim(
 
 
 async def wiped(seed: int, phase: str) -> World:
-    """Play a roll-out in which a person removes the record (the annotation in which careen stores the progress) of each
-    node once, at most two seconds after the node enters the phase `phase`. Sometimes the agent dies as well."""
+    """Play a roll-out in which a person removes the record (the annotation with the reboot's progress) of each node
+    once, at most two seconds after the node enters `phase`. Sometimes the agent dies as well."""
     world = World(Shape(nodes=2), seed=seed)
     world.fleet.shutdown_seconds = (0.1, 20.0)
     done: set[str] = set()

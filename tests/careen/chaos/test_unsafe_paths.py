@@ -54,7 +54,7 @@ async def the_lock_is_unreadable_after_the_boot() -> World:
     await until(lambda: any(event.what == "down" for event in world.fleet.log))
     first, unreadable_until = world.fleet.log[-1].host, world.now + UNREADABLE_SECONDS
     await until(lambda: not is_cordoned(world, first) and world.fleet.hosts[first].boot == 2)
-    world.booted.append(f"{first} is back in service, the lock unreadable: {world.now < unreadable_until}")
+    world.booted.append(f"{first} returned to service; the lock was still unreadable: {world.now < unreadable_until}")
     await world.until_home(900.0)
     world.stop()
     return world
@@ -62,7 +62,7 @@ async def the_lock_is_unreadable_after_the_boot() -> World:
 
 def test_a_rebooted_node_returns_to_service_even_if_the_lock_is_unreadable() -> None:
     world = run_virtually(the_lock_is_unreadable_after_the_boot())
-    assert world.booted[0].endswith("the lock unreadable: True")
+    assert world.booted[0].endswith("the lock was still unreadable: True")
     assert world.verdict() == [], world.report(world.verdict())
 
 
@@ -92,7 +92,7 @@ async def the_lock_is_lost_while_a_host_is_down() -> World:
     return world
 
 
-def test_no_node_begins_a_reboot_while_a_node_whose_claim_was_removed_is_down() -> None:
+def test_no_other_node_reboots_if_the_lock_is_removed_while_a_host_is_down() -> None:
     world = run_virtually(the_lock_is_lost_while_a_host_is_down())
     lenient = world.verdict(but=("claim", "claims", "release"))  # the person took the claim away, not an agent
     assert lenient == [], world.report(lenient)

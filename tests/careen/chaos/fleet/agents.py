@@ -85,7 +85,7 @@ WITHOUT_CONTENT = {
     Fault.NULL_ITEMS: b'{"items":null}',
     Fault.LOGIN_JSON: b'{"error":"login_required","location":"https://sso.example/login","data":{},"status":{"allowed":true}}',
 }
-"""Faults with the body of their response. The status is 200, and the body says nothing about the requested object."""
+"""The body of each fault's response. The status is 200, but the body does not contain the requested object."""
 WITHOUT_CONTENT_AFTER = {Fault[f"{fault.name}_AFTER"]: body for fault, body in WITHOUT_CONTENT.items()}
 
 DONE_BEFORE_THE_ANSWER = (
@@ -182,9 +182,9 @@ class ProcessClock:
 class CutOff(StrEnum):
     """What happens to every request of an agent whose network is broken."""
 
-    REFUSED = "no connection comes about"
-    SILENT = "no request gets through"
-    DEAF = "every request is carried out and no answer comes back"
+    REFUSED = "no connection can be opened"
+    SILENT = "every request is lost"
+    DEAF = "every request is carried out, but its response is lost"
 
 
 class Fine:
@@ -395,8 +395,8 @@ class Agents:
         return answer
 
     def answered_before(self, request: Request) -> Response | None:
-        """Return the last response to the same read if it is less than three seconds old, as a stale cache would send
-        it, or else None."""
+        """Return the last response to the same read, as a stale cache would send it. Return None if the server sent no
+        such response in the last three seconds."""
         at, answer = self._answers.get(_question(request), (-STALE_SECONDS, None))
         return answer if self._loop.time() - at < STALE_SECONDS else None
 

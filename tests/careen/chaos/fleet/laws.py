@@ -115,7 +115,7 @@ def _ends(world: World) -> Iterator[str]:
         if found != expected:
             yield f"end: {name} carries {_differences(expected, found)}"
     if world.lock().get("locks"):
-        yield f"end: the lock still holds {[row.get('nodeID') for row in world.lock()['locks']]}"
+        yield f"end: the lock still has claims of {[row.get('nodeID') for row in world.lock()['locks']]}"
 
 
 _STAY = ("careen.dev/last-reboot", "careen.dev/history")  # beyond the need
@@ -167,8 +167,8 @@ def _asked_twice(world: World) -> Iterator[str]:
 
 
 def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
-    """Check that no agent removes a node's claim from the lock between the reboot request to the node's host and the
-    boot of this host. The check skips a node whose Node was deleted or whose claim was removed by a person."""
+    """Check that no agent removes a node's claim from the lock after the node's host was asked to reboot and before it
+    has booted. The check skips a node whose Node was deleted or whose claim was removed by a person."""
     under_way: set[str] = set()
     holders: set[str] = set()
     for event in events(evidence):
@@ -214,8 +214,8 @@ def _unreported(world: World) -> Iterator[str]:
 
 
 def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """Check each reboot request: at most 5.5 seconds before the request, the node's claim was in the lock. No hold (an
-    annotation by which a person forbids the reboot) had been on the Node for more than 5.5 seconds."""
+    """Check each request to a host to reboot, with a tolerance of 5.5 seconds: the node has a claim in the lock, and no
+    person has put a hold (an annotation that forbids the reboot) on the Node."""
     held: dict[str, float] = {}
     holders: set[str] = set()
     holds: dict[str, float] = {}
@@ -242,7 +242,7 @@ def _asked(event: HostEvent, held: Mapping[str, float], holds: Mapping[str, floa
     if event.at - held.get(event.host, -1e9) > _CONFIRMED_SECONDS:
         yield f"reboot: {event.at:.2f}: {event.host} was asked to reboot without a claim"
     if event.at - holds.get(event.host, 1e9) > _CONFIRMED_SECONDS:
-        yield f"reboot: {event.at:.2f}: {event.host} was asked to reboot while a person held it"
+        yield f"reboot: {event.at:.2f}: {event.host} was asked to reboot although a person had put the node on hold"
 
 
 def _holders(daemon_set: Mapping[str, Any]) -> set[str]:

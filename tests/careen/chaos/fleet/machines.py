@@ -241,8 +241,8 @@ class Fleet:
         return name in self.hosts and self.hosts[name].is_up and not self.hosts[name].is_going_down
 
     def _is_running(self, name: str) -> bool:
-        """Whether the kubelet of this node runs, so that the kubelet can start and end pods. True for a name without a
-        host, because a pod that is not bound to a node need not wait for a kubelet."""
+        """Whether the kubelet of this node runs and can start and end pods. Also true if no host has this name: a pod
+        that is not bound to a node does not wait for a kubelet."""
         return name not in self.hosts or self.hosts[name].is_up
 
 

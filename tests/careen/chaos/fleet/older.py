@@ -18,7 +18,7 @@ OF_AN_ENTRY = ("zone", "failed", "overdue")
 
 _IS_OLDER = ContextVar("is_older", default=False)
 dropped = 0
-"""How often an older agent removed another agent's field, or omitted one that a current agent would have written."""
+"""How often an agent of the older release read or wrote the lock and thereby dropped at least one newer field."""
 
 
 @contextmanager

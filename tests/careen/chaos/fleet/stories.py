@@ -116,14 +116,14 @@ def _agents_pod(node: str) -> dict[str, Any]:
 
 
 class UnderKuredsRoles(Agents):
-    """Agents that have only the rights in kured's manifests. These do not allow lists of Nodes and DaemonSets, nor
-    patches of DaemonSets, so the agents read each object by itself and write the lock with `update`."""
+    """Agents that have only kured's rights. kured may not list Nodes or DaemonSets, and may not patch a DaemonSet. With
+    kured's rights, the agents read each object by itself and write the lock with `update`."""
 
     def withheld(self, request: Request) -> str:
         is_withheld = (request.method, request.path.rpartition("/")[2]) in _WITHHELD or (
             request.method == "PATCH" and "/daemonsets/" in request.path
         )
-        return "kured's roles do not have it" if is_withheld else ""
+        return "kured's roles do not allow this request" if is_withheld else ""
 
 
 _WITHHELD = {("GET", "nodes"), ("GET", "daemonsets")}

@@ -164,8 +164,8 @@ class Cost:
     others: tuple[float, ...]
 
     def of(self, nodes: int) -> float:
-        """Estimate the requests per second of a fleet with this many nodes: the measured rates in `named`, plus the
-        average rate in `others` for each node that the lock does not list as next."""
+        """Estimate the requests per second of a fleet of `nodes` nodes: the sum of the rates in `named`, and for each
+        further node the average rate in `others`."""
         return sum(self.named) + (nodes - len(self.named)) * sum(self.others) / len(self.others)
 
 
@@ -219,11 +219,11 @@ class Story:
 
 STORIES = {
     "paused": Story(pause),
-    "paused in the middle, with a line": Story(others_hold, pause),
+    "paused while nodes wait in line": Story(others_hold, pause),
     "held": Story(hold_all),
     "blocked by pods": Story(block_by_pods),
     "blocked by pods while another node drains": Story(both(others_hold, block_by_pods)),
-    "blocked by pods elsewhere": Story(block_by_pods_elsewhere, many_come_late, waiting=LATE + CROWD + REAL),
+    "blocked by pods on other nodes": Story(block_by_pods_elsewhere, many_come_late, waiting=LATE + CROWD + REAL),
     "blocked by an alert": Story(fire_an_alert, many_come_late, waiting=LATE + CROWD + REAL),
     "outside the window": Story(shut_window),
     "the lock cannot be understood": Story(spoil_the_lock),

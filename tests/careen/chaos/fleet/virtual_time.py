@@ -21,7 +21,7 @@ class _Selector(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         found = super().select(0)
         if not found:
-            assert timeout is not None, "no task waits for a timer any more: this would hang for ever"
+            assert timeout is not None, "no task waits for a timer, so the simulation would hang for ever"
             self.seconds += timeout
         return found
 

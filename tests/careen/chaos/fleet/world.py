@@ -107,7 +107,7 @@ class World:
         """Errors besides broken rules: exceptions that no code caught, and checks of a test that failed during the
         story."""
         self.booted: list[str] = []
-        """The nodes that had booted at some instant that the test recorded."""
+        """What a test recorded during the roll-out, for example the names of the nodes that had booted."""
         self.home_at: float | None = None
         """The time at which `until_home` saw that every host that needed a reboot had rebooted, and that no mark of
         careen was left."""
@@ -186,8 +186,8 @@ class World:
             self.fleet.hosts[name].needs_reboot()
 
     async def until_home(self, longest_seconds: float) -> None:
-        """Wait until every host that needs a reboot has rebooted, the lock is empty and no Node has careen's label, but
-        not longer than `longest_seconds`. Then wait 100 seconds for late writes."""
+        """Wait until the roll-out is over, at most `longest_seconds`: each host has rebooted, and neither a claim nor
+        careen's label is left. Then wait 100 seconds for late writes."""
         end = self.now + longest_seconds
         while self.now < end:
             await asyncio.sleep(1.0)

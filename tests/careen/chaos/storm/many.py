@@ -30,8 +30,8 @@ _STORMS_A_PROCESS = 200
 
 
 def main() -> int:
-    """Play the storms that the command line requests. Returns exit code 1 if a rule broke, if fewer storms were played
-    than requested, or if some kind of event never occurred in hundreds of storms."""
+    """Play the storms that the command line requests. Returns exit code 1 if a rule broke or if not all storms were
+    played. In a run of hundreds of storms, also returns 1 if some kind of event never occurred."""
     asked = _arguments()
     _be_quiet()
     if asked.seed is not None:
