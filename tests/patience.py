@@ -1,8 +1,8 @@
 """Waits for conditions in tests. The time limit grows with the load of the machine, and the error of a timeout
 describes the condition.
 
-No test asserts wall-clock time. On a machine with a load of a hundred these waits are long, but no test fails, because
-the limit counts seconds of an otherwise idle machine (`drydock.rollout.patience`).
+No test asserts wall-clock time. The limits are in seconds of an otherwise idle machine (`drydock.rollout.patience`). On
+an overloaded machine a wait takes longer, but no test fails.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subp
 
 
 def growing(seconds: float) -> Iterator[float]:
-    """Yield growing deadlines for a test of a deadline. The test takes the first deadline that is long enough for its
-    other steps."""
+    """Yield longer and longer deadlines. A test of a deadline tries one after another, until a deadline is long enough
+    for the steps that must happen before it."""
     for power in range(6):
         yield seconds * 4**power

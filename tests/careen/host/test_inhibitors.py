@@ -72,7 +72,7 @@ def test_an_invalid_inhibitor_file_is_ignored(tmp_path: Path, content: bytes) ->
     assert of_shutdown(tmp_path) == ()
 
 
-def test_an_unreadable_inhibitors_folder_counts_as_no_inhibitors(tmp_path: Path) -> None:
+def test_an_unreadable_inhibitors_folder_is_treated_as_empty(tmp_path: Path) -> None:
     (tmp_path / "run/systemd").mkdir(parents=True)
     (tmp_path / "run/systemd/inhibit").write_text("a file")
     assert of_shutdown(tmp_path) == ()

@@ -40,7 +40,7 @@ async def test_the_host_needs_a_reboot_if_one_of_several_sentinel_files_exists(r
     assert await need.look() == Need(answer=YES, detail="the sentinel file /run/reboot-needed exists")
 
 
-async def test_an_unreadable_sentinel_leaves_the_need_for_a_reboot_unknown_unless_another_exists(root: Path) -> None:
+async def test_an_unreadable_sentinel_makes_the_need_unknown_if_no_other_sentinel_exists(root: Path) -> None:
     need = need_of(root, files=(SENTINEL, "/gone/x"))
     assert (await need.look()).answer is UNKNOWN
     (root / "run/reboot-required").touch()
@@ -86,7 +86,7 @@ async def test_the_package_filter_applies_to_the_package_list_beside_the_sentine
     assert "x" * 256 not in need.detail
 
 
-async def test_a_package_list_beside_a_sentinel_not_named_reboot_required_is_not_opened(root: Path) -> None:
+async def test_only_the_package_list_of_the_sentinel_reboot_required_is_opened(root: Path) -> None:
     """A person who may edit the ConfigMap can set the paths of sentinel files. This person must not be able to choose
     which files of the host the agent copies into annotations of the Node."""
     (root / "run/shadow").touch()

@@ -30,7 +30,7 @@ def test_the_host_needs_a_reboot_if_the_sentinel_file_exists(tmp_path: Path) -> 
     assert (need.answer, need.detail) == (YES, "the sentinel file /run/reboot-required exists")
 
 
-def test_a_dangling_symlink_counts_as_a_sentinel_file(tmp_path: Path) -> None:
+def test_a_dangling_symlink_is_treated_as_a_sentinel_file(tmp_path: Path) -> None:
     (host(tmp_path) / "run/reboot-required").symlink_to("/nowhere")
     assert sentinel.read_file(tmp_path, "/run/reboot-required").answer is YES
 

@@ -96,11 +96,11 @@ def test_the_forecast_of_a_node_without_pods_is_empty() -> None:
     ],
     ids=[
         "no pods",
-        "every pod moves",
-        "no room",
-        "may not be evicted",
-        "not predictable",
-        "no room and not predictable",
+        "no pod prevents the drain",
+        "a pod without room",
+        "a pod that may not be evicted",
+        "a pod with an unknown outcome",
+        "a pod without room and a pod with an unknown outcome",
     ],
 )
 def test_the_exit_code_of_a_forecast_depends_on_the_outcomes(outcomes: tuple[Outcome, ...], code: int) -> None:

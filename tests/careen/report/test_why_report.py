@@ -69,7 +69,7 @@ def test_why_shows_another_nodes_failure_before_the_agent_reports_it() -> None:
     assert (halted_by("n2"), halted_by("n1")) == ([Answer.WILL_REFUSE], [])
 
 
-def test_why_says_nothing_about_agents_without_the_right_to_list_pods() -> None:
+def test_why_prints_no_remark_about_the_agent_if_it_could_not_list_pods() -> None:
     assert agent_remark(story(Phase.IDLE)) == ""
 
 

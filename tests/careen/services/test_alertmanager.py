@@ -39,7 +39,7 @@ async def ask(url: str, access: Access | None = None) -> tuple[Alert, ...] | Unk
     return await Alertmanager(url, timeout_seconds=LONG_SECONDS, access=access).active_alerts()
 
 
-async def test_silenced_and_inhibited_alerts_do_not_count_as_active(serve: Serve) -> None:
+async def test_silenced_and_inhibited_alerts_are_not_treated_as_active(serve: Serve) -> None:
     asked: list[str] = []
     rows = [
         an_alert("Slow"),

@@ -67,7 +67,7 @@ def test_an_apprise_url_is_passed_to_the_library_unchanged(url: str) -> None:
         ("ntfy://ntfy.example.com/alerts", "ntfy://ntfy.example.com/alerts"),
     ],
 )
-def test_a_url_that_both_libraries_accept_counts_as_shoutrrr(url: str, own: str) -> None:
+def test_a_url_that_both_libraries_accept_is_treated_as_shoutrrr(url: str, own: str) -> None:
     assert not parse(url).is_native
     chosen = parse(f"apprise+{url}")
     assert (chosen.url, chosen.is_native, chosen.service) == (own, True, url.partition(":")[0])

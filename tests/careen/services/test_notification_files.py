@@ -54,7 +54,7 @@ def test_the_valid_lines_of_a_file_are_used_despite_an_invalid_line(tmp_path: Pa
     ("content", "sentence"),
     [(b"\xff\xfe\x00", "is not text"), (b"#" * 70_000, "is longer than 64 KiB")],
 )
-def test_a_file_that_cannot_contain_urls_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_a_file_that_is_not_text_or_is_too_long_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
     (tmp_path / "urls").write_bytes(content)
     found = read([str(tmp_path / "urls")])
     assert [sentence in each for each in found.refused] == [True]

@@ -267,7 +267,7 @@ def test_the_repr_of_a_target_shows_only_its_service(url: str) -> None:
     ] == []
 
 
-def test_every_part_of_a_notify_url_counts_as_secret() -> None:
+def test_every_part_of_a_notify_url_is_treated_as_secret() -> None:
     target = Target(
         service="x", url="x://user:pass%2Fword@host.example.com/token?key=value1", headers={"A": "Bearer abcdef"}
     )

@@ -119,7 +119,7 @@ def of(
     )
 
 
-async def test_careen_creates_one_silence_per_set_of_matchers_with_times_of_the_servers_clock(
+async def test_careen_creates_a_silence_for_each_set_of_matchers_by_the_alertmanagers_clock(
     server: FakeAlertmanager,
 ) -> None:
     assert await of(server, NODE, INSTANCE).begin(1800, now=NOW + timedelta(hours=5)) == ""

@@ -58,9 +58,9 @@ class Town:
     def bound(self, name: str, on: str, **more: Any) -> None:
         self.event("MODIFIED", pod(name, on=on, **more))
 
-    def said(self) -> dict[str, AgreementReason]:
-        """Let one second pass, and let `careen shadow` compare the new bindings. Return for each profile of the
-        scheduler how often each result of a comparison has occurred."""
+    def said(self) -> dict[str, int]:
+        """Let one second pass, and let `careen shadow` compare the new bindings. Return how often each result has
+        occurred, for example `{"default-scheduler order": 1}`."""
         self.seconds += 1.0
         while self.shadow.compare():
             pass
@@ -88,7 +88,7 @@ def pod(
 NO_ROOM = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
 
 
-def test_a_binding_to_the_best_node_counts_as_agreement() -> None:
+def test_a_binding_to_the_best_node_is_recorded_as_an_agreement() -> None:
     town = Town()
     town.comes("web")
     town.bound("web", "n2")
@@ -115,7 +115,7 @@ def test_the_shadow_reports_the_plugin_that_refuses_the_node_of_a_binding() -> N
     assert (kept.plugin, kept.why) == ("NodeResourcesFit", "NodeResourcesFit: Insufficient cpu")
 
 
-def test_a_binding_of_a_pod_that_fits_nowhere_counts_as_disagreement() -> None:
+def test_a_binding_of_a_pod_that_fits_nowhere_is_recorded_as_a_disagreement() -> None:
     town = Town({"n1": "1"})
     town.comes("web", cpu="2")
     town.bound("web", "n1", cpu="2")
@@ -142,7 +142,7 @@ def test_the_shadow_compares_a_pending_pod_again_when_it_is_bound() -> None:
     assert town.said() == {"default-scheduler both-pending": 1, "default-scheduler first": 1}
 
 
-def test_a_pod_that_the_shadow_first_sees_with_a_node_is_not_compared() -> None:
+def test_a_pod_that_the_shadow_first_sees_as_bound_is_not_compared() -> None:
     town = Town()
     town.comes("web", on="n1")
     assert town.said() == {"default-scheduler first-seen-bound": 1}
@@ -156,7 +156,7 @@ def test_the_shadow_does_not_compare_a_mirror_pod() -> None:
     assert town.said() == {}
 
 
-def test_later_events_of_a_bound_pod_do_not_count_as_bindings() -> None:
+def test_later_events_of_a_bound_pod_are_not_treated_as_bindings() -> None:
     town = Town()
     town.comes("web")
     for phase in ("Pending", "Running", "Running", "Succeeded"):
@@ -173,7 +173,7 @@ def test_a_duplicate_binding_counts_once() -> None:
     assert town.said() == {"default-scheduler first": 1}
 
 
-def test_a_new_pod_with_the_same_name_counts_as_another_pod() -> None:
+def test_a_new_pod_with_the_same_name_is_treated_as_another_pod() -> None:
     town = Town()
     town.comes("web")
     town.event("MODIFIED", pod("web", on="n2", uid="another"))
@@ -252,7 +252,7 @@ def test_the_comparison_is_undecided_if_two_pods_may_be_bound_out_of_order() -> 
     assert not town.shadow.tally.disagreements
 
 
-def test_a_binding_is_compared_if_the_order_of_bindings_changes_nothing() -> None:
+def test_a_binding_is_compared_if_every_possible_order_gives_the_same_result() -> None:
     town = Town({"n1": "4", "n2": "40"})
     town.comes("small", cpu="10m")
     town.comes("web")
@@ -316,7 +316,7 @@ def test_a_heartbeat_of_a_node_does_not_affect_the_comparison() -> None:
     assert town.said() == {"default-scheduler other-node": 1}
 
 
-def test_the_comparison_is_undecided_if_a_pod_was_deleted_meanwhile() -> None:
+def test_the_comparison_is_undecided_if_another_pod_was_deleted_after_the_pods_creation() -> None:
     town = Town()
     town.comes("big", cpu="7")
     town.bound("big", "n2", cpu="7")
@@ -330,7 +330,7 @@ def test_the_comparison_is_undecided_if_a_pod_was_deleted_meanwhile() -> None:
 # ---- learning ----
 
 
-def test_the_shadow_learns_from_bindings_at_which_node_the_schedulers_search_starts() -> None:
+def test_bindings_show_at_which_node_the_scheduler_starts_its_search() -> None:
     town = Town({f"n{number:03}": "8" for number in range(150)})
     assert town.shadow.estimate is None
     for number in range(6):
@@ -340,7 +340,7 @@ def test_the_shadow_learns_from_bindings_at_which_node_the_schedulers_search_sta
     assert town.shadow.estimate is not None
     assert town.shadow.estimate.bindings == 6
     town.lists({f"n{number:03}": {"cpu": "8"} for number in range(150)})
-    assert town.shadow.estimate is None, "after a gap the number of searches is unknown"
+    assert town.shadow.estimate is None, "after a gap of the watch, the shadow must drop its estimate"
 
 
 def test_the_shadow_counts_disagreements_and_returns_each_disagreement_once() -> None:
@@ -367,8 +367,8 @@ def test_an_unreadable_line_of_the_watch_is_skipped(line: bytes) -> None:
 
 
 def learned_town(configuration: Json | None = None) -> Town:
-    """Return a cluster of 130 nodes. `careen shadow` has compared one binding in this cluster, and has learned from it
-    at which positions of the node list the scheduler's next search may begin."""
+    """Return a cluster of 130 nodes in which `careen shadow` has compared one binding. From this binding, it has
+    learned where in the node list the scheduler's next search may begin."""
     town = Town({f"n{number:03}": str(4 + number % 9) for number in range(130)}, configuration)
     town.comes("first")
     town.bound("first", "n003")
@@ -384,11 +384,9 @@ TWO_PROFILES = {
 
 
 @pytest.mark.parametrize(("scheduler", "is_moved"), [("second", True), ("foreign", False)])
-def test_a_pod_of_another_profile_moves_the_node_at_which_the_next_search_starts(
-    scheduler: str, is_moved: bool
-) -> None:
-    """A scheduler searches the node list from the position where its last search ended. All its profiles share this
-    position."""
+def test_a_binding_by_another_profile_changes_where_the_next_search_starts(scheduler: str, is_moved: bool) -> None:
+    """A scheduler starts each search of the node list at the position where its last search ended. All profiles of a
+    scheduler share this position. Another scheduler (`foreign`) has a position of its own."""
     town = learned_town(TWO_PROFILES)
     before = town.shadow.estimate
     town.comes("web", scheduler=scheduler)
@@ -396,7 +394,7 @@ def test_a_pod_of_another_profile_moves_the_node_at_which_the_next_search_starts
     assert (town.shadow.estimate != before) is is_moved
 
 
-def test_a_pod_first_seen_with_a_node_moves_the_node_at_which_the_next_search_starts() -> None:
+def test_a_pod_first_seen_as_bound_changes_where_the_next_search_starts() -> None:
     town = learned_town()
     before = town.shadow.estimate
     town.event("ADDED", pod("web", on="n001"))
@@ -417,9 +415,9 @@ def of_a_set(manifest: Json, **metadata: Any) -> Json:
 
 
 @pytest.mark.parametrize(("is_cordoned", "others"), [(True, 1), (False, 2)])
-def test_a_late_replacement_of_a_drained_pod_is_not_counted_as_another_pod(is_cordoned: bool, others: int) -> None:
-    """The count includes the pod of the first binding, because `careen shadow` has then seen no drain that displaced
-    it."""
+def test_the_shadow_does_not_count_the_replacement_of_a_drained_pod(is_cordoned: bool, others: int) -> None:
+    """The pod `first` is always counted. The replacement of db-0 is also counted if the node was not cordoned, because
+    then no drain displaced db-0."""
     town = learned_town()
     town.event("ADDED", of_a_set(pod("db-0", on="n001")))
     drained = node("n001")
@@ -444,7 +442,7 @@ def test_no_replacement_is_expected_for_a_pod_that_finished_on_a_cordoned_node()
     assert town.shadow.learnt.others == pytest.approx(2 / 60, abs=1e-3)
 
 
-def test_the_shadow_learns_bindings_in_the_order_of_pod_creation() -> None:
+def test_the_shadow_learns_from_bindings_in_the_order_of_pod_creation() -> None:
     sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}
 
     def learned(*bound: str) -> Town:
@@ -484,7 +482,7 @@ def test_a_binding_waits_until_the_binding_of_an_older_pod_is_compared() -> None
     assert not town.shadow.compare()
 
 
-def test_the_shadow_learns_older_bindings_before_a_binding_of_another_profile() -> None:
+def test_the_shadow_learns_from_a_binding_before_a_later_binding_of_another_profile() -> None:
     def learned(*, waits: bool) -> Town:
         town = learned_town(TWO_PROFILES)
         town.comes("web")
@@ -501,7 +499,7 @@ def test_the_shadow_learns_older_bindings_before_a_binding_of_another_profile() 
     assert waiting.shadow.estimate == compared.shadow.estimate
 
 
-def test_many_bindings_that_cannot_be_compared_cause_few_updates_of_the_learned_start(
+def test_many_bindings_that_cannot_be_compared_rarely_update_the_estimate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After a few dozen bindings that cannot be compared, every position of the node list is possible as the beginning
@@ -527,7 +525,7 @@ def test_many_bindings_that_cannot_be_compared_cause_few_updates_of_the_learned_
     assert max(weight for _, weight in after_unknown(last, town.cache.snapshot()).starts()) < 1.2 / nodes
 
 
-def test_pods_of_the_first_list_are_learned_in_the_order_of_their_bindings() -> None:
+def test_the_shadow_learns_from_the_first_list_of_pods_in_the_order_of_bindings() -> None:
     """The first list of pods does not say in which order the pods were created. `careen shadow` therefore assumes that
     the scheduler handled them in the order of their bindings."""
     sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}

@@ -103,7 +103,7 @@ def exited(code: int, output: str = "", errors: str = "") -> Outcome:
         ("flatcar", exited(0, "CURRENT_OP="), UNKNOWN, "did not say"),
     ],
 )
-def test_the_output_of_each_tool_means_what_the_source_code_of_the_tool_defines(
+def test_each_tools_exit_code_and_output_say_whether_a_reboot_is_needed(
     probe: str, outcome: Outcome, answer: NeedAnswer, words: str
 ) -> None:
     need = running(probe).judge(outcome)
@@ -132,7 +132,7 @@ def test_a_tool_that_gives_no_result_leaves_the_need_for_a_reboot_unknown(
     assert (need.answer, words in need.detail) == (UNKNOWN, True), need
 
 
-def test_of_many_updated_packages_the_reason_lists_the_first_and_counts_the_rest() -> None:
+def test_the_reason_lists_five_updated_packages_and_counts_the_rest() -> None:
     names = [f"  * package-{number}" for number in range(40)]
     output = "\n".join([DNF_YES.splitlines()[0], *names, "Reboot is required to fully utilize these updates."])
     detail = running("needs-restarting").judge(exited(1, output)).detail

@@ -230,14 +230,14 @@ def test_the_page_of_a_small_plan_shows_all_rows_unfolded() -> None:
     assert len(page.with_class("row")) == 50
 
 
-def test_the_stripes_of_all_zones_add_up_to_all_nodes_at_the_end_of_the_overview() -> None:
+def test_the_stacked_areas_of_all_zones_end_at_the_number_of_nodes() -> None:
     stripes = [attrs["points"] or "" for tag, attrs in Page(plan_html(a_large_plan())).tags if tag == "polygon"]
     assert len(stripes) == 3
     tops = [min(float(point.split(",")[1]) for point in points.split()) for points in stripes]
     assert tops == [pytest.approx(200 * (1 - share / 3), abs=0.1) for share in (1, 2, 3)]
 
 
-def test_the_overview_shows_at_most_eight_stripes_even_for_many_zones() -> None:
+def test_the_overview_shows_seven_zones_and_sums_up_all_other_zones() -> None:
     plan = a_large_plan()
     many = replace(plan, zone_of={name: f"zone-{place:02}" for place, name in enumerate(plan.timeline.nodes)})
     page = Page(plan_html(many))
