@@ -100,7 +100,7 @@ def boot_id_of(node: Mapping[str, Any]) -> str:
 
 
 def taints_of(node: Mapping[str, Any]) -> set[tuple[str, str, str]]:
-    """Returns a set with the key, effect and value of each taint."""
+    """Returns the taints of the node, each as its key, effect and value."""
     return {(t["key"], t["effect"], t.get("value", "")) for t in (node.get("spec") or {}).get("taints") or ()}
 
 

@@ -60,7 +60,7 @@ def one_reboot_for_each_need(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def every_node_returns_to_service(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that, at the end, each host that needed a reboot has a new boot, and that its Node is ready and
+    """Checks that, at the end, each host that needed a reboot has rebooted, and that its Node is ready and
     schedulable."""
     if not evidence.is_complete:
         return

@@ -49,7 +49,7 @@ def no_claim_is_stolen(evidence: RolloutTrace) -> Iterator[Breach]:
 
 def claims_are_released_only_when_it_is_safe(evidence: RolloutTrace) -> Iterator[Breach]:
     """Checks the moment when an agent releases a claim. If an agent has asked the host to reboot, the host must have
-    booted anew, and the Node must be Ready with the new boot id. If no agent has asked the host to reboot, the node's
+    rebooted, and the Node must be Ready with the new boot id. If no agent has asked the host to reboot, the node's
     agent must have removed the cordon that it set."""
     since: dict[str, float] = {}
     for write, before, after in lock_writes(evidence):

@@ -75,7 +75,7 @@ def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _displaced(evidence: RolloutTrace, node: str, since: float, until: float) -> dict[str, str]:
-    """Returns the owners of the pods that the node's agent evicted between the two times. Leaves out Jobs, because
+    """Returns the owners of the pods that the node's agent evicted from `since` to `until`. Leaves out Jobs, because
     their pods also end without a drain."""
     evicted = [
         w

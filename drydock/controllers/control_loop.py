@@ -1,7 +1,7 @@
 """Runs a controller after every change of the kinds that it watches.
 
 Each controller is a function that compares the wanted state of all objects with their actual state. Because the
-embedded cluster is small, this is fast enough, and simpler than queues of keys.
+embedded cluster is small, comparing all objects is fast enough, and simpler than queues of keys.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Reconcile = Callable[[Verbs], float | None]
 class Controller:
     """A controller. `name` is its name in the audit, `watches` has the plurals of the kinds whose changes start it.
 
-    `reconcile` returns after how many seconds it must run again even without a change, or None.
+    `reconcile` returns the seconds until its next run if nothing changes, or None if it need not run again.
     """
 
     name: str

@@ -155,7 +155,7 @@ _UNLESS_ALONE = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
 
 def dies_with_us() -> list[str]:
     """Returns the beginning of a command line that makes the kernel end an agent if the demo is killed. Returns an
-    empty list on a system that cannot do so."""
+    empty list on a system without setpriv."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "sh", "-c", _UNLESS_ALONE, "sh", str(os.getpid())] if setpriv else []
 

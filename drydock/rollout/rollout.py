@@ -235,10 +235,10 @@ class Rollout:
         return read_progress(self.cluster, self.since).rebooted
 
     def _taint_seconds(self) -> float:
-        """Returns how many seconds after its host's need a node must be tainted. The limit grows with the highest load
-        measured so far, because the checker must not report an agent that only lacked processor time.
+        """Returns within how many seconds an agent must taint its node. The limit grows with the highest load measured
+        so far, so that the checker reports no agent that only lacked processor time.
 
-        It is called during the roll-out, because load after the roll-out does not excuse a late taint.
+        Each call measures the load. Load after the roll-out does not excuse a late taint, so calls must come before.
         """
         self._crowding = max(self._crowding, crowding(ours=self.plan.nodes))
         return self.plan.taint_seconds * self._crowding

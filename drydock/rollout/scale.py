@@ -28,7 +28,7 @@ def scale_of(workload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_scale(workload: Mapping[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the workload with the Scale's count, and with its resourceVersion if the Scale has one."""
+    """Returns the workload with the replica count and, if given, the resourceVersion of the Scale."""
     version = (scale.get("metadata") or {}).get("resourceVersion") or workload["metadata"].get("resourceVersion", "")
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     return {

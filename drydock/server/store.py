@@ -148,7 +148,7 @@ class Store:
             wake()
 
     def floor(self, storage: Storage) -> int:
-        """Returns the oldest version after which the store still knows all changes of the kind."""
+        """Returns the oldest version since which the store still has every change of the kind."""
         return self._floor[storage]
 
     def forget_history(self) -> None:

@@ -201,7 +201,7 @@ class Verbs:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Stored:
-        """Performs a PUT, which removes fields that the new object lacks. If the new object has a resourceVersion, this
+        """Performs a PUT, which removes fields that the new object lacks. A resourceVersion in the new object
         must be the newest version."""
         if (obj.get("metadata") or {}).get("name") not in (None, "", name):
             raise api_errors.bad_request(

@@ -1,5 +1,5 @@
-"""Tests the checker of a roll-out. It reports nothing about correct behaviour. For each rule, a rogue agent breaks the
-rule once, and the checker must report this rule.
+"""Tests the checker of a roll-out. The checker reports nothing about correct behaviour. For each rule, a rogue agent
+breaks the rule once, and the checker must report this rule.
 """
 
 from __future__ import annotations

@@ -140,9 +140,8 @@ def test_kubectl_cordons_and_uncordons_a_node(kubectl: Kubectl, nodes: RunningSe
 def test_kubectl_apply_creates_an_object_and_changes_only_the_fields_of_the_file(
     kubectl: Kubectl, server: RunningServer
 ) -> None:
-    """kubectl applies on the client, and the server validates. For this, discovery must say that PATCH accepts
-    fieldValidation.
-    """
+    """kubectl computes the patch, and leaves the validation to the server if discovery says that PATCH accepts
+    fieldValidation."""
     kubectl("apply", "-f", "-", text=DEPLOYMENT)
     changed = (
         DEPLOYMENT.replace("web:1", "web:2")

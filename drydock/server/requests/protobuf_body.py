@@ -1,7 +1,7 @@
 """Decodes the protobuf bodies that kubectl sends instead of JSON. It needs no schema compiler.
 
-Field numbers are from apimachinery `meta/v1/generated.proto`, and from the files of that name of policy/v1, core/v1 and
-authorization/v1. After four magic bytes, the body is a message `Unknown` of `runtime/generated.proto`.
+Field numbers are from the files `generated.proto` of apimachinery meta/v1, policy/v1, core/v1 and authorization/v1.
+After four magic bytes, the body is a message `Unknown` of `runtime/generated.proto`.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def decoded(raw: bytes) -> Any:
 
 
 def wants_table(request: web.Request) -> bool:
-    """Whether the client wants a table. kubectl then names Table before plain JSON in its Accept header."""
+    """Whether the client requests a table. kubectl then names Table before plain JSON in the Accept header."""
     return "as=Table" in request.headers.get("Accept", "")
 
 

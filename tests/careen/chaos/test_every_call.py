@@ -1,5 +1,5 @@
-"""Crash points: each request of a simulated roll-out in turn is lost, late or refused, or its sender dies. No rule
-breaks, and every node returns to idle.
+"""Crash points: in each run of a simulated roll-out, another request is lost, late or refused, or its sender dies. No
+rule breaks, and every node returns to idle.
 
 A crash point is a pair of a request and a fault. Together, the simulated roll-outs (stories) reach every call in
 careen's source that sends a request. `make test` tries a small sample that contains every kind of fault. `make

@@ -91,8 +91,8 @@ def test_a_daemonset_pod_that_was_never_ready_does_not_halt_the_roll_out() -> No
 
 
 async def held_behind_a_slow_webhook(world: World) -> None:
-    """Make each eviction take twelve seconds, and let a person set a hold on the draining node, which forbids its
-    reboot. Check that the hold takes effect within 30 seconds."""
+    """Make each eviction take twelve seconds, and let a person put the draining node on hold. Check that the hold takes
+    effect within 30 seconds."""
     await until(world, lambda: "Draining" in (phase(world, "n1"), phase(world, "n2")))
     world.agents.latency = slow_evictions
     name = next(name for name in TWO.names if phase(world, name) == "Draining")

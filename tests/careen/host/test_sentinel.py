@@ -1,5 +1,5 @@
 """Tests how the sentinel file decides whether the host needs a reboot: yes, no or unknown. A sentinel file that could
-not be read never counts as no."""
+not be read is never treated as no."""
 
 from __future__ import annotations
 

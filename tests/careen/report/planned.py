@@ -30,7 +30,7 @@ def at(seconds: float) -> datetime:
 
 
 def a_visit(node: str, start: float, *, moves: int = 0, undone: str = "") -> Visit:
-    """Return the part of a plan in which one node holds the lock: a minute of draining, three minutes of downtime and
+    """Return the part of a plan in which one node holds a claim: a minute of draining, three minutes of downtime and
     half a minute of settling. With `undone`, the drain is undone and this part ends after the drain."""
     lengths = [(Step.DRAINING, 60)] if undone else [(Step.DRAINING, 60), (Step.REBOOTING, 180), (Step.SETTLING, 30)]
     spans, begins = [], start

@@ -77,8 +77,8 @@ def block_by_pods(world: World) -> None:
 
 
 def block_by_pods_elsewhere(world: World) -> None:
-    """Configure two settings for blocking pods. By the first, a pod with `app=web` blocks all reboots in its zone. By
-    the second, such a pod in the namespace `shop` or `other` blocks all reboots in the cluster."""
+    """Configure two settings for blocking pods: a pod with `app=web` blocks all reboots in its zone, and a pod with
+    `app=web` in the namespace `shop` or `other` blocks all reboots in the cluster."""
     selector = Selector.parse("app=web")
     settings(
         world,
@@ -141,8 +141,7 @@ def many_come_late(world: World) -> None:
 
 
 def put_a_crowd(world: World) -> None:
-    """Add 200 Nodes with the label of a waiting node, which is more than an agent counts. No agents run on these
-    Nodes."""
+    """Add 200 Nodes with the label of a waiting node: more than an agent counts. No agents run on these Nodes."""
     for number in range(CROWD):
         put_node(world, f"waits-{number}", labels={"careen.dev/reboot": "required"})
 

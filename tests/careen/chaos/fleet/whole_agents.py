@@ -1,4 +1,4 @@
-"""Runs agents that are composed as in production, with their whole start, the check of their rights, and the forecast.
+"""Runs agents that are composed as in production: they go through the whole start, check their rights and forecast.
 Test doubles replace the parts that cannot run on virtual time: the transport, the clock, the host, and the child
 process that makes a forecast. The double of this child process sends the same requests. kopf's watch of the ConfigMap
 is left out, because it does not use careen's transport."""

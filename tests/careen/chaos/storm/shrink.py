@@ -34,7 +34,7 @@ def shrink(outcome: Outcome, *, most_plays: int = MOST_PLAYS, replay: Callable[[
 
 
 def _minimise(events: list[Event], still_breaks: Callable[[Sequence[Event]], bool]) -> list[Event]:
-    """Remove halves of the events, then quarters, and at last single events, as long as the rule still breaks. This is
+    """Remove halves of the events, then quarters, and finally single events, as long as the rule still breaks. This is
     Zeller's ddmin algorithm without its tests of subsets."""
     size = max(1, len(events) // 2)
     while events:
