@@ -44,8 +44,8 @@ Timeline = list[tuple[float, int]]
 
 
 def _ready_over_time(evidence: RolloutTrace) -> dict[str, Timeline]:
-    """Maps the uid of each owner to the changes of its number of ready pods: the time of each change, and the new
-    number."""
+    """Maps the uid of each owner to a list with the time of each change of the owner's number of ready pods, and the
+    new number."""
     ready: dict[str, set[tuple[str, str]]] = {}
     lines: dict[str, Timeline] = {}
     for write in writes_to(evidence, "pods"):

@@ -238,7 +238,7 @@ class Rollout:
         """Returns within how many seconds an agent must taint its node. The limit grows with the highest load measured
         so far, so that the checker reports no agent that only lacked processor time.
 
-        Each call measures the load. Load after the roll-out does not excuse a late taint, so calls must come before.
+        Each call also measures the load. Later load excuses no late taint, so call this during the roll-out.
         """
         self._crowding = max(self._crowding, crowding(ours=self.plan.nodes))
         return self.plan.taint_seconds * self._crowding

@@ -8,7 +8,7 @@ import re
 import unicodedata
 
 MARK = "poison"
-"""The beginning of every poisoned text. A test checks that the output contains it, so that the test is effective."""
+"""The beginning of every poisoned text. A test finds it in the output only if the poisoned text was really printed."""
 
 FORGED = "FORGED"
 """The text after each line break in a poisoned text. An output with a line that begins with it shows a forged line.

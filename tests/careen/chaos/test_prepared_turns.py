@@ -52,7 +52,7 @@ class Seen:
                 known.append(sentence)
 
     def seconds_between_claims(self) -> list[float]:
-        """Return for each release of the last claim how many seconds later the next node held a claim."""
+        """Return how many seconds passed between the release of each claim and the next claim."""
         found = []
         for (at, holders), (later, following) in zip(self.holders, self.holders[1:], strict=False):
             if not holders and following and at != self.holders[0][0]:

@@ -102,13 +102,13 @@ def test_status_shows_the_same_warning_of_several_nodes_once() -> None:
     nodes = [
         replace(
             a_node(name, "Waiting", "waits"),
-            annotations={keys.PHASE: "Waiting", keys.WARNING: "the kubelet does not hear of it"},
+            annotations={keys.PHASE: "Waiting", keys.WARNING: "the kubelet would miss the shutdown"},
         )
         for name in ("n2", "n1")
     ]
     text = fleet_text([*nodes, a_node("n3")], LockContent(), NOW)
-    assert text.splitlines()[1] == "Warning (n1, n2): the kubelet does not hear of it."
+    assert text.splitlines()[1] == "Warning (n1, n2): the kubelet would miss the shutdown."
     assert text.count("Warning") == 1
     assert [each["warning"] for each in fleet_json(nodes, LockContent())["nodes"]] == [
-        "the kubelet does not hear of it"
+        "the kubelet would miss the shutdown"
     ] * 2

@@ -184,12 +184,12 @@ def test_a_forecast_marks_an_incomplete_list_of_possible_nodes() -> None:
     ],
 )
 def test_a_pod_whose_controller_sets_the_node_name_prevents_the_drain(policy: Policy, words: str) -> None:
-    made = forecast(pod("pinned", Outcome.STAYS, "comes again", is_bound=True))
+    made = forecast(pod("pinned", Outcome.STAYS, "always returns", is_bound=True))
     assert verdict(made, policy) == words
     refusal = forecast_json(made, policy)["refusal"]
     assert refusal == (
         None
         if "would drain" in words
-        else "these pods are bound to this node and return after each eviction: shop/pinned (comes again); "
+        else "these pods are bound to this node and return after each eviction: shop/pinned (always returns); "
         "--pods-bound-to-node=stay leaves such pods on the node"
     )

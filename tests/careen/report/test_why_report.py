@@ -134,11 +134,11 @@ def test_why_shows_the_warning_of_the_node_above_the_gates() -> None:
     annotations = {
         keys.PHASE: "Waiting",
         keys.REASON: "waits",
-        keys.WARNING: "the kubelet does not hear of the shutdown",
+        keys.WARNING: "the kubelet would miss the shutdown",
     }
     node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=(), now=NOW))
-    assert "Warning: the kubelet does not hear of the shutdown." in text[: text.index("GATE")]
+    assert "Warning: the kubelet would miss the shutdown." in text[: text.index("GATE")]
 
 
 def test_why_shows_above_the_gates_whether_the_node_used_its_prepared_forecast() -> None:
