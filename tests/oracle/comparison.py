@@ -65,8 +65,8 @@ def first_difference(want: Mapping[str, Any], got: Mapping[str, Any], field: str
 
 
 def _part(one: Any, other: Any) -> Any:
-    """If both values are scores of a node, returns the scores in `one` of the plugins whose scores differ. Otherwise
-    returns `one` as it is.
+    """If both values contain the plugins' scores of a node, returns only the scores in `one` that differ from those in
+    `other`. Otherwise returns `one` unchanged.
     """
     if not (isinstance(one, dict) and isinstance(other, dict) and "plugins" in one and "plugins" in other):
         return one

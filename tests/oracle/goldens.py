@@ -1,7 +1,7 @@
 """Writes tests/goldens: cases that together reach every plugin and every reason, with the results of the oracle (a
 program with kube-scheduler's own code).
 
-The first cases of the seed are all kept. Of the many later cases, only those with something rare are kept.
+Keeps all of the first cases of the seed. Of the many later cases, keeps only those with a rare feature.
 """
 
 from __future__ import annotations

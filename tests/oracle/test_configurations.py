@@ -19,7 +19,7 @@ def test_kube_scheduler_and_scheduler_core_read_or_refuse_the_same_configuration
         for written, answer in READ
         if settled(answer) != settled(ours := read_by_us(written))
     ]
-    assert not departures, f"{len(departures)} departures, the first ones:\n" + "\n".join(departures[:3])
+    assert not departures, f"{len(departures)} differences, the first ones:\n" + "\n".join(departures[:3])
 
 
 def test_the_generated_table_has_many_valid_and_many_invalid_configurations() -> None:

@@ -185,7 +185,7 @@ def test_every_form_of_the_unschedulable_message_occurs_in_the_golden_cases(sent
     assert any(trait.startswith("sentence " + sentence) for trait in traits())
 
 
-def test_preemptions_with_one_and_with_several_equal_choices_occur_in_the_golden_cases() -> None:
+def test_the_golden_cases_have_preemptions_with_one_best_node_and_with_several() -> None:
     assert traits()["preemption between 1"] >= 40
     assert traits()["preemption between 2"] >= 3
 
@@ -223,7 +223,7 @@ def test_scheduler_core_decides_every_golden_case_as_kube_scheduler_does(name: s
         for pod, want in one["answers"].items()
         for field in differences(want, got.get(one["id"], {}).get(pod, {}))
     ]
-    assert not departures, f"{len(departures)} departures, the first ones:\n" + "\n".join(departures[:10])
+    assert not departures, f"{len(departures)} differences, the first ones:\n" + "\n".join(departures[:10])
 
 
 def test_the_comparison_detects_changed_scores_reasons_and_victims() -> None:

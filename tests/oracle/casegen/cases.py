@@ -107,8 +107,8 @@ def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _nominated(
     d: Draw, flavour: Flavour, storage: Storage, nodes: list[str], pending: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Returns pending pods for which no scheduler chooses a node. Most of them have a nomination, which reserves room
-    on a node. Also nominates some of the pods for which the schedulers choose a node."""
+    """Returns extra pending pods, which neither scheduler places. Most of these pods are nominated for a node and
+    reserve room there. Also nominates some of the pods in `pending`, which both schedulers place."""
     for pod in pending:
         if d.maybe(flavour.nominated * 0.5):
             pod["status"]["nominatedNodeName"] = d.choice(nodes)

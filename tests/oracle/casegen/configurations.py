@@ -1,5 +1,5 @@
-"""Generates scheduler configurations, which set every argument of every default plugin, enable or disable plugins, and
-set weights."""
+"""Generates scheduler configurations. Together they set every argument of every default plugin. Many of them enable or
+disable plugins, or set weights."""
 
 from __future__ import annotations
 
@@ -113,9 +113,7 @@ def _added_affinity(d: Draw, profile: dict[str, Any], nodes: list[str]) -> None:
 
 
 def _make_valid(term: dict[str, Any]) -> None:
-    """Makes an affinity valid as a plugin argument. The validation of plugin arguments refuses some values that are
-    valid in a pod.
-    """
+    """Removes from a node selector term the expressions that the validation of plugin arguments refuses."""
     for field in ("matchExpressions", "matchFields"):
         term[field] = [
             e
@@ -212,8 +210,8 @@ def _without(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
 
 
 def _unprepared(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
-    """Disables preFilter or preScore of some plugins. Some of these plugins work without this extension point, and
-    others end the cycle with an error."""
+    """Disables preFilter or preScore of one or two plugins. Some plugins work without this extension point; others end
+    the cycle with an error."""
     point = d.choice(("preFilter", "preScore"))
     names = PREPARE_LATE if point == "preFilter" else SCORERS
     _points(profile)[point] = {"disabled": [{"name": name} for name in d.some(names, 2)]}

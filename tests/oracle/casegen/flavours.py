@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flavour:
-    """The properties of the cases with one topic. Most properties are the probability, from 0 to 1, that a case or an
-    object has a certain feature.
+    """The properties of the cases about one topic. Most properties are probabilities: 0.1 means that one in ten cases
+    or objects has the feature.
     """
 
     weight: int

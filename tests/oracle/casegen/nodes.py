@@ -21,8 +21,8 @@ DECLARED = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSu
 
 
 def node(d: Draw, name: str, *, tidy: bool = False) -> dict[str, Any]:
-    """Returns a node. A `tidy` node has nearly all labels, no taints and much room, so that the pods' other
-    requirements decide."""
+    """Returns a Node manifest. With `tidy`, the node has nearly all labels, much room, and neither taints nor a
+    cordon."""
     labels = _labels(d, name, 0.02 if tidy else 0.12) if not d.maybe(0.01) else {}
     spec: dict[str, Any] = {}
     taints = [] if tidy else _taints(d)

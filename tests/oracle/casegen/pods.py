@@ -15,8 +15,8 @@ PRIORITIES = (0, 0, 0, 10, 100, -5, 1000)
 
 
 def pod(d: Draw, flavour: Flavour, storage: Storage, name: str, nodes: list[str], *, placed: bool) -> dict[str, Any]:
-    """Returns a pod with the properties of the flavour. With `placed`, the pod gets no fields that only a pending pod
-    needs."""
+    """Returns a pod with the properties of the flavour. With `placed`, omits the fields that matter only for a pending
+    pod."""
     namespace = d.often(word.NAMESPACES[:1], word.NAMESPACES[1:], 0.4) if not d.maybe(0.02) else "nowhere"
     labels = word.pod_labels(d)
     metadata: dict[str, Any] = {

@@ -135,7 +135,7 @@ def _nominations(d: Draw, case: Case) -> None:
 
 
 def _as_drawn(_d: Draw, _case: Case) -> None:
-    """Adds nothing, because the flavour of this topic is enough."""
+    """Leaves the case unchanged: its flavour already produces the values that this topic needs."""
 
 
 TOPICS: dict[str, tuple[Flavour, Callable[[Draw, Case], None]]] = {

@@ -1,5 +1,5 @@
-"""Generates configurations with oddities or one mistake, to compare how both schedulers read them and whether both
-start."""
+"""Generates configurations with oddities or one mistake. Tests compare how both schedulers read a configuration, and
+whether both start with it."""
 
 from __future__ import annotations
 

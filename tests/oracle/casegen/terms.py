@@ -95,7 +95,7 @@ def node_affinity(d: Draw, nodes: list[str], required: float, preferred: float) 
 
 
 def pod_term(d: Draw, labels: dict[str, str]) -> dict[str, Any]:
-    """Returns one pod affinity term that selects namespaces in any of the possible ways."""
+    """Returns one pod affinity term. It selects namespaces by name, by a selector, by both, or not at all."""
     term: dict[str, Any] = {
         "topologyKey": d.often(word.TOPOLOGY_KEYS, ("disk", "absent"), 0.06),
         "labelSelector": word.label_selector(d, labels.get("app") if d.maybe(0.5) else None),
@@ -127,7 +127,8 @@ def pod_term(d: Draw, labels: dict[str, str]) -> dict[str, Any]:
 
 
 def pod_affinity(d: Draw, labels: dict[str, str], strength: float) -> dict[str, Any]:
-    """Returns podAffinity and podAntiAffinity. `strength` is the probability of each of their four parts."""
+    """Returns podAffinity and podAntiAffinity. Required and preferred terms each occur with the probability
+    `strength`. Only required podAffinity is rarer."""
     affinity: dict[str, Any] = {}
     for field, required in (("podAffinity", strength * 0.6), ("podAntiAffinity", strength)):
         part: dict[str, Any] = {}

@@ -1,4 +1,5 @@
-"""Generates storage: classes, claims in every state, volumes, drivers with limits and capacities."""
+"""Generates storage: storage classes, PersistentVolumeClaims in every state, volumes, and CSI drivers with limits and
+capacities."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ class Owner:
 
 
 class Storage:
-    """All storage objects of one case. Pods that request volumes add objects."""
+    """All storage objects of one case. `volumes_for` adds the objects that the volumes of a pod need."""
 
     def __init__(self, d: Draw, nodes: list[dict[str, Any]], *, wanted: bool, odd: bool = False) -> None:
         """Creates the storage for `nodes`, which are the Node manifests of the case. If `wanted` is False, there are no
