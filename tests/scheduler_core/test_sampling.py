@@ -47,8 +47,8 @@ def test_the_number_of_nodes_to_find_is_the_same_as_in_kube_scheduler(nodes: int
 
 
 def a_cluster(fitting: int, others: int = 0) -> list[Manifest]:
-    """Returns a cluster in which n000 will be drained. A pod with the node selector CHOOSY fits on `fitting` of the
-    other nodes, best on n001, which is the emptiest, and does not fit on the remaining `others` nodes."""
+    """Returns a cluster whose node n000 will be drained. A pod with the node selector CHOOSY fits on `fitting` other
+    nodes, best on n001, which is the emptiest. The pod does not fit on `others` further nodes."""
     names = [f"n{number:03}" for number in range(1 + fitting + others)]
     nodes = [a_node(name, fits="no" if number > fitting else "yes") for number, name in enumerate(names)]
     loads = [
@@ -72,8 +72,8 @@ CHOOSY = {"nodeSelector": {"fits": "yes"}}
         pytest.param(98, 0, False, id="a cluster of fewer than 100 nodes is searched completely"),
         pytest.param(100, 0, False, id="exactly as many nodes fit as the scheduler wants to find"),
         pytest.param(101, 0, True, id="one node more fits than the scheduler wants to find"),
-        pytest.param(100, 99, False, id="of more nodes, exactly as many fit as the scheduler wants to find"),
-        pytest.param(101, 99, True, id="of more nodes, one more fits than the scheduler wants to find"),
+        pytest.param(100, 99, False, id="exactly as many nodes fit as the scheduler wants to find, and 99 do not fit"),
+        pytest.param(101, 99, True, id="one node more fits than the scheduler wants to find, and 99 do not fit"),
     ],
 )
 def test_forecast_nodes_have_probabilities_if_the_scheduler_stops_its_search_early(

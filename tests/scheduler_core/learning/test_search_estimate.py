@@ -115,7 +115,7 @@ def test_twenty_bindings_shrink_the_predicted_set_of_nodes(seed: int) -> None:
     assert mine <= without * 0.75
 
 
-def test_the_weights_of_the_possible_searches_and_the_doubt_add_up_to_one() -> None:
+def test_the_probabilities_of_known_and_unknown_searches_add_up_to_one() -> None:
     scheduler, chance = hidden(4), random.Random(4)
     estimate = SearchEstimate.unknown(scheduler.world, SCHEDULER)
     for world, pod, _ in scheduler.bindings(12):
@@ -151,7 +151,7 @@ def test_the_estimate_recovers_after_the_scheduler_restarts() -> None:
     assert estimate.starts()[0][0] == scheduler.search.start
 
 
-def test_a_binding_that_no_search_predicted_adds_little_doubt() -> None:
+def test_one_binding_that_no_search_predicted_hardly_weakens_the_estimate() -> None:
     scheduler = hidden(7)
     estimate = learned(scheduler, 20)
     ((world, pod, _),) = scheduler.bindings(1)
@@ -162,7 +162,7 @@ def test_a_binding_that_no_search_predicted_adds_little_doubt() -> None:
 
 
 @pytest.mark.parametrize("seed", [21, 22, 23])
-def test_a_binding_of_an_unknown_pod_moves_the_search_start_as_far_as_an_observed_cycle(seed: int) -> None:
+def test_a_binding_of_an_unknown_pod_moves_the_search_start_by_an_observed_distance(seed: int) -> None:
     scheduler = hidden(seed)
     estimate = learned(scheduler, 20)
     list(scheduler.bindings(1))
@@ -175,7 +175,7 @@ def test_a_binding_of_an_unknown_pod_moves_the_search_start_as_far_as_an_observe
 
 
 def test_predictions_stay_right_if_every_third_bound_pod_is_unknown() -> None:
-    """An estimate that is not told about bindings of unknown pods is too certain, so more of its predictions are
+    """If the estimate ignored the bindings of unknown pods, it would be too certain, and more predictions would be
     wrong."""
     inside = {True: 0, False: 0}
     for seed in range(31, 37):
@@ -193,7 +193,7 @@ def test_predictions_stay_right_if_every_third_bound_pod_is_unknown() -> None:
     assert inside[True] > inside[False]
 
 
-def test_without_observed_cycles_a_binding_of_an_unknown_pod_makes_all_starts_equally_likely() -> None:
+def test_without_observed_cycles_an_unknown_pods_binding_makes_all_search_starts_equally_likely() -> None:
     world = a_cluster(24)
     after = SearchEstimate(followed=(Likely(Search(7, 2, -1), 0.9),), doubt=0.1).after_unknown_binding(world)
     assert len(after.starts()) == NODES
@@ -213,7 +213,7 @@ def test_the_estimate_remembers_how_far_the_last_cycles_moved_the_search_start()
     assert sum(mine == true for mine, true in zip(estimate.strides[-20:], moved[-20:], strict=True)) >= 18
 
 
-def test_searches_for_a_forecast_contain_how_far_other_pods_move_the_search_start() -> None:
+def test_each_search_of_a_forecast_has_the_observed_moves_of_the_search_start() -> None:
     scheduler = hidden(26)
     estimate = replace_value(learned(scheduler, 10), others=2.0)
     (others,) = {each.others for each in estimate.searches(scheduler.world, SCHEDULER, 16)}

@@ -1,4 +1,4 @@
-"""Tests drains of small clusters: one test for every outcome, and laws for any cluster."""
+"""Tests drains of small clusters: an example of every outcome, and laws that hold for any cluster."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_pod_stays_if_its_owners_template_sets_the_name_of_the_node(
         )
 
 
-def test_a_pod_that_the_drain_ignores_is_not_reported_as_bound_to_its_node() -> None:
+def test_a_pod_that_the_drain_does_not_select_is_not_reported_as_bound() -> None:
     objects = [a_node("n1"), an_owner("ReplicaSet", "n1"), a_pod("p", "n1")]
     (made,) = simulate_drain(load_objects(objects), ["n1"], made_at="", stays=lambda _: "not selected")
     assert (only(made).sentence, only(made).is_bound) == ("not selected", False)
@@ -172,7 +172,7 @@ _NOT_READY = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSc
         pytest.param(_NOT_READY, id="the other node is not ready yet"),
     ],
 )
-def test_a_pod_bound_to_its_node_returns_even_if_other_nodes_are_cordoned_or_unready(trouble: Manifest) -> None:
+def test_a_pod_bound_to_its_node_returns_in_any_state_of_the_other_node(trouble: Manifest) -> None:
     forecast = drain(
         "n1",
         a_node("n1"),
@@ -182,7 +182,7 @@ def test_a_pod_bound_to_its_node_returns_even_if_other_nodes_are_cordoned_or_unr
     assert forecast.counts == {Outcome.RETURNS: 1}
 
 
-def test_a_pod_returns_to_its_node_if_every_other_node_has_a_taint_set_by_a_person() -> None:
+def test_a_pod_returns_if_a_person_has_tainted_every_other_node() -> None:
     forecast = drain(
         "n1",
         a_node("n1"),
@@ -192,7 +192,7 @@ def test_a_pod_returns_to_its_node_if_every_other_node_has_a_taint_set_by_a_pers
     assert forecast.counts == {Outcome.RETURNS: 1}
 
 
-def test_a_pod_with_a_local_volume_returns_to_its_node_even_if_the_other_nodes_are_full() -> None:
+def test_a_pod_with_a_local_volume_returns_even_if_all_other_nodes_are_full() -> None:
     local = {
         "kind": "PersistentVolume",
         "metadata": {"name": "disk"},
@@ -278,7 +278,7 @@ def test_the_drained_node_stays_a_topology_domain() -> None:
     )
 
 
-def test_a_replacement_sees_its_terminating_predecessor_until_the_round_ends() -> None:
+def test_anti_affinity_to_a_terminating_predecessor_does_not_keep_a_replacement_pending() -> None:
     apart = {
         "affinity": {
             "podAntiAffinity": {
@@ -328,7 +328,7 @@ def test_a_budget_blocks_for_ever_if_replacements_fit_only_on_the_drained_node()
     _, third = drain(
         "n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1"), a_budget(1, healthy=2, desired=1, expected=3)
     ).pods
-    assert (third.outcome, third.is_never) == (Outcome.BLOCKED, False), "a third pod elsewhere may still become healthy"
+    assert (third.outcome, third.is_never) == (Outcome.BLOCKED, False), "a third pod may become healthy on another node"
 
 
 def test_a_budget_that_needs_every_pod_blocks_for_ever_and_is_reported() -> None:
@@ -587,9 +587,9 @@ def test_every_pod_of_the_recorded_clusters_has_one_outcome(index: int) -> None:
     assert simulate_drain(snapshot, [node], made_at="x")[0] == forecast
 
 
-def test_a_drain_leaves_pods_for_which_the_stays_rule_gives_a_reason() -> None:
-    """The drain still cordons the node. The pods that it leaves keep their resources, and no budget is checked for
-    them."""
+def test_a_drain_leaves_the_pods_for_which_stays_returns_a_reason() -> None:
+    """The drain still cordons the node. Pods that stay keep their resources, and the drain checks no budget for these
+    pods."""
     snapshot = load_objects(
         [
             a_node("n1"),

@@ -78,7 +78,7 @@ def test_an_invalid_forecast_is_refused(mapping: dict[str, Any]) -> None:
         Forecast.from_mapping(mapping)
 
 
-def test_a_forecast_counts_pods_per_outcome_in_order() -> None:
+def test_a_forecast_counts_the_pods_of_each_outcome() -> None:
     def pod(name: str, outcome: Outcome, *, never: bool = False) -> PodForecast:
         return PodForecast(namespace="shop", name=name, uid=name, outcome=outcome, sentence="", is_never=never)
 

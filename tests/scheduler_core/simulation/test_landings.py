@@ -1,5 +1,6 @@
-"""Tests how the scenarios of a drain (the possible sequences of events) are combined into the nodes on which each pod
-may be placed. Replicas of one owner are matched across scenarios so that each replica has as few nodes as possible."""
+"""Tests how a forecast collects the possible nodes of each pod from all scenarios of a drain (the possible sequences of
+events). The forecast matches replicas of one owner across scenarios, so that each replica gets as few nodes as
+possible."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def test_the_result_contains_the_scenario_in_which_a_replica_has_no_node() -> No
     assert (second.nodes, second.homeless) == ({"n2"}, (other, other.displaced["shop/p0"]))
 
 
-def test_replicas_that_have_no_node_in_their_scenario_are_matched_with_each_other() -> None:
+def test_replicas_without_a_node_in_two_scenarios_are_matched_as_one_replica() -> None:
     main, other = a_scenario(NO_NODE, "n1"), a_scenario("n2", NO_NODE)
     first, second = landings([main, other]).values()
     assert (first.nodes, first.homeless is not None) == (set(), True)

@@ -1,4 +1,4 @@
-"""Tests that the number of pods that a drain would move equals a fresh count after every change of the cluster."""
+"""Tests the number of pods that a drain of a node would move, also after pods were placed and removed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
 
-def test_pods_that_a_drain_leaves_are_never_counted_as_movable() -> None:
+def test_daemonset_pods_are_never_counted_as_movable() -> None:
     replica = a_pod("replica").owned_by("ReplicaSet", "web")
     watcher = a_pod("watcher").owned_by("DaemonSet", "log")
     before = load_objects(manifests(a_node("a"), a_node("b"), replica.on("a"), watcher.on("a"), a_pod("bare").on("b")))
@@ -28,7 +28,7 @@ def test_pods_that_the_drain_does_not_select_are_not_counted_as_movable() -> Non
     assert (cluster.tally(MovableTally()).tolist(), cluster.tally(of_web).tolist()) == ([2], [1])
 
 
-def test_a_pod_with_a_required_spread_over_zones_counts_as_bound_to_its_zone() -> None:
+def test_movable_in_zone_counts_only_pods_with_a_required_spread_over_zones() -> None:
     zone, host = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
     pods = (
         a_pod("web").owned_by("ReplicaSet", "web").spread_over(zone),

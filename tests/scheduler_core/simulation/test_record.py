@@ -49,7 +49,7 @@ def test_the_total_score_of_a_node_is_the_sum_of_its_weighted_scores() -> None:
     assert free.total == sum(free.scores.values())
 
 
-def test_the_record_of_a_cycle_has_the_verdict_of_every_plugin_even_after_a_refusal() -> None:
+def test_the_record_has_the_verdict_of_every_plugin_even_after_a_refusal() -> None:
     refused = row(record("p", a_node("n1", cpu="1", unschedulable=True), a_pod("p", cpu="2")), "n1")
     assert refused.refusal is not None
     assert refused.refusal.plugin == "NodeUnschedulable"

@@ -22,7 +22,7 @@ from scheduler_core.testing.builders import NodeBuilder, PodBuilder, a_budget, a
 
 T0 = datetime(2026, 3, 4, 22, 0, tzinfo=UTC)
 ROUND = 60 + 180 + 30
-"""The seconds from the claim of a node to its release, with the default durations."""
+"""The seconds from a node's claim on the reboot lock to its release, with the default durations."""
 
 
 def at(seconds: float) -> datetime:
@@ -66,7 +66,7 @@ class TestRules:
 
 
 class FewestMovesFirst(TestRules):
-    """Rules by which the node whose drain would now move the fewest pods is the first to ask for the lock."""
+    """Rules that sort the waiting nodes by the number of pods that their drain would move now, fewest first."""
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         return sorted(super().line(waiting, at, movable), key=movable)
@@ -261,8 +261,8 @@ def test_a_budget_allows_the_next_eviction_once_the_replacement_is_placed() -> N
 
 
 def test_a_budget_covers_a_pod_again_after_the_pod_has_moved() -> None:
-    """The pod p moves from n1 to n2. The pod r can run only on n3, so it waits until n3 is back, and meanwhile uses up
-    the budget: p may not be evicted from n2."""
+    """Pod p moves from n1 to n2. Pod r can run only on n3 and waits until n3 is back, so r uses up the budget.
+    Therefore p may not be evicted from n2."""
     budget = a_budget().selecting(app="web").allowing(1)
     blocked: dict[str, int] = {}
 
@@ -421,7 +421,7 @@ def test_the_rollout_reports_its_progress_until_all_nodes_rebooted() -> None:
     assert set(told) == {0, 1, 2}
 
 
-def test_the_wait_of_a_pod_that_never_finds_a_node_lasts_until_the_end_of_the_roll_out() -> None:
+def test_a_wait_without_an_end_is_counted_until_the_end_of_the_roll_out() -> None:
     assert Wait(pod="p", node="n", since=at(10), until=None, returns=False, why="").seconds(at(25)) == 15
 
 

@@ -1,5 +1,5 @@
-"""Tests the scenarios of a drain, which are the sequences of events that are possible. The tests show where scenarios
-divide, where they join again, and that together they miss no node on which a pod may be placed."""
+"""Tests the scenarios of a drain, which are the possible sequences of events. A scenario divides where several events
+are possible, and equal scenarios are merged. All scenarios together contain every node on which a pod may be placed."""
 
 from __future__ import annotations
 
@@ -108,13 +108,13 @@ def landings(forecast: Forecast) -> dict[str, tuple[str, ...]]:
 # ---- ties ----
 
 
-def test_a_pod_with_affinity_may_be_placed_on_each_node_that_the_earlier_pod_may_get() -> None:
+def test_a_pod_with_affinity_to_another_pod_has_the_same_possible_nodes() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a")))
     assert landings(forecast) == {"a": ("n2", "n3"), "b": ("n2", "n3")}
     assert forecast.scenarios == 2
 
 
-def test_the_forecast_sentence_names_nodes_that_depend_on_an_earlier_tie() -> None:
+def test_a_pods_sentence_says_that_its_node_depends_on_an_earlier_pods_node() -> None:
     follower = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a"))).pods[1]
     assert follower.sentence in (
         "fits best on n2, or on n3 if an earlier pod gets another of its equal nodes",
@@ -181,7 +181,7 @@ def test_a_replacement_is_placed_while_later_pods_still_run() -> None:
         *cluster, a_pod("p", app="web", **spread), a_pod("q", app="web", **spread), a_pod("r", "n3", app="web")
     )
     assert ("n3",) in landings(forecast).values(), (
-        "if both pods were evicted at once, the spread over zones would exclude n3 for p"
+        "n3 satisfies the spread over zones only while one of the pods p and q still runs on n1"
     )
 
 
@@ -238,7 +238,9 @@ def test_the_replacement_of_a_job_is_placed_last() -> None:
 
 
 @pytest.mark.parametrize(("owner", "outcome"), [("ReplicaSet", None), ("StatefulSet", Outcome.MOVES)])
-def test_only_terminating_pods_of_statefulsets_still_need_a_replacement(owner: str, outcome: Outcome | None) -> None:
+def test_a_terminating_pod_needs_a_replacement_only_if_it_belongs_to_a_statefulset(
+    owner: str, outcome: Outcome | None
+) -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_pod("p", owner=owner, deleted=True))
     assert [pod.outcome for pod in forecast.pods] == ([outcome] if outcome else [])
 
@@ -320,7 +322,7 @@ def test_simulating_fewer_scenarios_removes_nodes_and_marks_their_pods(snapshot:
 
 
 def nodes_of_owners(forecast: Forecast) -> dict[str, set[str]]:
-    """Returns the set of nodes on which each owner's pods land. Replicas of one owner may swap these nodes."""
+    """Maps each owner to the set of nodes on which its pods may land. Replicas of one owner may swap these nodes."""
     found: dict[str, set[str]] = {}
     for pod in forecast.pods:
         found.setdefault(pod.owner, set()).update(pod.landing)
@@ -343,8 +345,8 @@ def test_a_drain_simulates_no_more_scenarios_than_the_limit() -> None:
 
 
 def can_be_matched(places: list[str], said: list[tuple[str, ...]]) -> bool:
-    """Whether each node in `places` can be matched with a different set of nodes in `said` that contains it. Tries all
-    matches, because there are few."""
+    """Whether each node in `places` can be paired with a set in `said` that contains the node. No set is used twice.
+    Tries all pairings, because there are few."""
     if not places:
         return True
     first, *rest = places

@@ -1,6 +1,6 @@
 """Tests drains whose scheduler checks only a part of the nodes. The scheduler's search may begin at any node. The
-forecast simulates searches from many of these start nodes. It misses no node that a pod may get, and calls a pod's node
-certain only if every search gives this node."""
+forecast simulates searches from many of these start nodes. The forecast must list every node that a pod may get, and
+may call a node certain only if every search chooses this node."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_weights_of_all_scenarios_add_up_to_one(seed: int, most: int) -> Non
 
 
 def test_a_scenario_keeps_no_scheduling_data_of_a_pod_that_was_placed() -> None:
-    """Otherwise 160 scenarios with a hundred pods each would keep that many copies of the cluster's columns."""
+    """If 160 scenarios kept this data for 100 pods each, memory would hold 16,000 copies of the cluster's columns."""
     scenarios = scenarios_of(drawn_cluster(3), MOST_SEARCHES)
     landed = [each for scenario in scenarios for each in scenario.displaced.values() if each.landed]
     assert landed
@@ -92,8 +92,8 @@ def test_a_forecast_of_a_large_cluster_reports_the_best_score_and_the_runner_up(
 
 
 def test_a_tie_is_reported_even_if_each_scenario_has_one_search() -> None:
-    """`b` fits equally well on two nodes, and `c` fits on only one of these two nodes. The forecast has placed three
-    other pods before, so that each of its scenarios follows only one search."""
+    """Two nodes are equally good for `b`, and `c` fits only on the node that `b` does not get. Each scenario simulates
+    only one search by then, because the forecast has placed three other pods."""
     nodes = [a_node("n0000", cpu="64"), *(a_node(f"n{n:04}", cpu="8", two=str(n <= 2)) for n in range(1, 200))]
     before = [a_pod(f"a{n}", "n0000", cpu="200m", app=f"a{n}", nodeSelector={"two": "False"}) for n in range(3)]
     of_two = {"nodeSelector": {"two": "True"}}
@@ -126,11 +126,9 @@ def test_a_pod_that_often_finds_no_room_is_reported_as_pending() -> None:
 
 
 @pytest.mark.parametrize(("others", "is_open"), [(99, False), (130, True)])
-def test_a_preemption_may_choose_a_node_that_is_not_listed_if_its_search_stops_early(
-    others: int, is_open: bool
-) -> None:
-    """Each node has one pod of lower priority. The real search begins at a random node and stops after a hundred
-    nodes."""
+def test_a_preemption_whose_search_stops_early_may_choose_an_unlisted_node(others: int, is_open: bool) -> None:
+    """Each node has one pod of lower priority. The scheduler's search for victims begins at a random node and
+    stops after a hundred nodes."""
     names = [f"n{number:04}" for number in range(others + 1)]
     less = [a_pod(f"less-{name}", name, cpu="3", app=f"less-{name}", priority=1) for name in names[1:]]
     urgent = a_pod("urgent", "n0000", cpu="2", app="urgent", priority=9)
@@ -175,12 +173,12 @@ def test_a_drain_forecast_calls_an_extender_fewer_than_forty_times() -> None:
     ("extenders", "parallelism", "most", "counts"),
     [(0, 16, None, False), (0, 16, 20, True), (1, 16, None, False), (1, 16, 20, False), (0, 3, None, False)],
 )
-def test_a_forecast_counts_all_search_starts_only_if_it_simulates_few_searches_without_an_extender(
+def test_only_a_forecast_with_few_searches_and_no_extender_counts_all_search_starts(
     monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
 ) -> None:
-    """If a forecast simulates only a few searches, it also counts the results for every node at which the search may
-    start. With an extender this count is impossible, because an extender refuses nodes after a search has stopped. With
-    three workers the forecast simulates 158 searches, which are not few."""
+    """The count says from how many start nodes the search would choose each node. The count is impossible with an
+    extender, because an extender refuses nodes after the search has stopped. With three workers the forecast
+    simulates 158 searches, so it needs no count."""
     given: list[bool] = []
 
     def run_drain(*_: Any, counts_any_start: bool, **__: Any) -> SimpleNamespace:
@@ -196,9 +194,9 @@ def test_a_forecast_counts_all_search_starts_only_if_it_simulates_few_searches_w
     assert given == [counts]
 
 
-def test_a_forecast_is_marked_as_incomplete_if_it_did_not_simulate_every_order_of_pods() -> None:
+def test_a_forecast_is_incomplete_if_it_did_not_simulate_every_order_of_pods() -> None:
     """The start of the search and the order of the nodes are known, and the scheduler has one worker. So the forecast
-    simulates only one search. It is unknown which pod of three StatefulSets ends first."""
+    simulates only one search. But the pods of three StatefulSets may end in any order."""
     names = [f"n{number:04}" for number in range(150)]
     nodes = [a_node(name, cpu="8", few="yes" if name in names[:3] else "no") for name in names]
     few = {"nodeSelector": {"few": "yes"}}
@@ -226,7 +224,7 @@ def numbered(count: int, **more: Any) -> tuple[Likely, ...]:
     return tuple(Likely(Search(5), 1.0 / count, number, Search(50), **more) for number in range(1, count + 1))
 
 
-def test_other_pods_move_the_search_start_as_far_as_observed_cycles_did() -> None:
+def test_a_pod_from_outside_the_drain_moves_the_search_start_by_an_observed_distance() -> None:
     after = after_others(numbered(2000, others=0.5, strides=(100, 110)), "default/mine", 1.0)
     starts = Counter(each.search.start for each in after)
     assert 0.6 < starts[5] / 2000 < 0.73  # two of three: none comes
@@ -236,7 +234,7 @@ def test_other_pods_move_the_search_start_as_far_as_observed_cycles_did() -> Non
     assert sum(each.weight for each in after) == pytest.approx(1.0)
 
 
-def test_other_pods_make_the_search_start_unknown_if_no_cycle_was_observed() -> None:
+def test_without_observed_cycles_pods_from_outside_the_drain_make_the_search_start_unknown() -> None:
     assert {each.search.start for each in after_others(numbered(200, others=1.0), "default/mine", 1.0)} == {5, 50}
     assert {
         each.search.start for each in after_others(numbered(50, others=1e9, strides=(1,)), "default/mine", 1.0)
@@ -249,8 +247,8 @@ def test_the_searches_do_not_change_if_no_other_pods_arrive() -> None:
     assert after_others((), "default/mine", 100.0) == ()
 
 
-def test_a_learned_forecast_lists_more_nodes_if_other_pods_are_bound_meanwhile() -> None:
-    """A StatefulSet's pods wait until the earlier pods have ended. By then the scheduler has bound other pods."""
+def test_a_forecast_lists_more_nodes_if_the_scheduler_also_binds_other_pods() -> None:
+    """A StatefulSet replaces a pod only after the pod has ended. By then the scheduler has bound other pods."""
     snapshot = drawn_cluster(5)
     said = [
         simulate_drain(snapshot, ["n0000"], made_at="", searches=numbered(64, others=others, strides=(101, 113, 120)))[

@@ -42,7 +42,7 @@ def test_a_timeline_counts_the_most_nodes_down_at_once(visits: list[Visit], most
     assert Timeline(begins=T0, ends=at(30), nodes=("a", "b", "c"), visits=tuple(visits)).most_at_once() == most
 
 
-def test_the_most_nodes_down_at_once_are_counted_among_the_given_nodes_only() -> None:
+def test_only_the_given_nodes_are_counted_as_down_at_once() -> None:
     timeline = Timeline(
         begins=T0,
         ends=at(30),

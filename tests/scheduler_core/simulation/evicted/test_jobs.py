@@ -76,19 +76,19 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
             a_job(rules=(exits("FailJob", "In", 42), IGNORES)),
             1,
             0,
-            id="a FailJob rule for an exit code that no evicted container has does not match",
+            id="a FailJob rule for exit code 42 does not match an eviction",
         ),
         pytest.param(
             a_job(rules=(exits("FailJob", "In", 137), IGNORES)),
             1,
             1,
-            id="a FailJob rule for the exit code after SIGKILL matches",
+            id="a FailJob rule for exit code 137 (SIGKILL) matches an eviction",
         ),
         pytest.param(
             a_job(rules=(exits("FailJob", "NotIn", 1), IGNORES)),
             1,
             1,
-            id="a FailJob rule for all exit codes except one matches",
+            id="a FailJob rule for all exit codes except 1 matches an eviction",
         ),
         pytest.param(
             a_job(rules=(IGNORES, exits("FailJob", "NotIn", 1))),
@@ -109,9 +109,9 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
         pytest.param(a_job(is_suspended=True), 1, 1, id="a suspended Job replaces no pod"),
         pytest.param(a_job(succeeded=8), 1, 1, id="a Job with all its completions replaces no pod"),
         pytest.param(a_job(parallelism=0), 1, 1, id="a Job with a parallelism of zero replaces no pod"),
-        pytest.param(a_job(completions=None), 1, 0, id="a work queue replaces pods until one pod has succeeded"),
+        pytest.param(a_job(completions=None), 1, 0, id="without completions, pods are replaced until one succeeds"),
         pytest.param(
-            a_job(completions=None, succeeded=1), 1, 1, id="a work queue replaces no pod after one pod has succeeded"
+            a_job(completions=None, succeeded=1), 1, 1, id="without completions, no pod is replaced after one succeeded"
         ),
         pytest.param(
             a_job(is_managed_elsewhere=True, backoff_limit=0),

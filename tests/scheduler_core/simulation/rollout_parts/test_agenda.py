@@ -21,7 +21,7 @@ def test_the_agenda_calls_due_functions_in_the_order_of_their_times() -> None:
     )
 
 
-def test_the_agenda_also_calls_a_function_that_a_due_function_adds_for_the_same_time() -> None:
+def test_a_due_function_may_add_another_function_for_the_same_time() -> None:
     agenda, done = Agenda(T0), list[str]()
     agenda.after(5, lambda: agenda.after(0, lambda: done.append("second")))
     agenda.advance(T0 + timedelta(seconds=5))

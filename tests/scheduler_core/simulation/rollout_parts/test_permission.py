@@ -1,5 +1,5 @@
-"""Tests which nodes of a simulated roll-out may take the lock. A refusal because of a forecast is kept until a node
-comes back."""
+"""Tests which nodes of a simulated roll-out may take a claim on the reboot lock. A refusal because of a
+forecast is kept until some node is back in service."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NO_ROOM = Obstacle(rule="forecast", subject="no room", sentence="shop/web-1 find
 
 @dataclass
 class Refusals:
-    """Rules that refuse every node: with `at_once` before a forecast is made, and with `by_forecast` after it."""
+    """Rules that give every node the same result: `at_once` before a forecast is made, `by_forecast` after the
+    forecast. None allows the node."""
 
     at_once: Obstacle | None = None
     by_forecast: Obstacle | None = None
@@ -56,7 +57,7 @@ def test_a_forecast_is_made_only_if_no_other_gate_refuses() -> None:
     assert rules.forecasts == []
 
 
-def test_a_refusal_by_a_forecast_is_kept_until_a_node_returns() -> None:
+def test_the_refusal_by_a_forecast_is_kept_until_some_node_is_back_in_service() -> None:
     rules = Refusals(by_forecast=NO_ROOM)
     permission = Permission(rules, rules.forecast)
     assert [permission.refusal("n1", T0), permission.refusal("n1", T0)] == [NO_ROOM, NO_ROOM]
@@ -68,7 +69,7 @@ def test_a_refusal_by_a_forecast_is_kept_until_a_node_returns() -> None:
     assert (rules.forecasts, permission.was_refused("n1")) == (["n1", "n1"], False)
 
 
-def test_a_refusal_by_another_gate_replaces_the_kept_refusal_by_a_forecast() -> None:
+def test_a_closed_window_replaces_the_kept_refusal_by_a_forecast() -> None:
     rules = Refusals(by_forecast=NO_ROOM)
     permission = Permission(rules, rules.forecast)
     permission.refusal("n1", T0)

@@ -1,6 +1,6 @@
-"""Tests how a forecast accounts for searches that it did not simulate. The scheduler's search may begin at any node.
-For each node, the forecast counts the start positions from which the search would choose this node. The more the
-results of the simulated searches differ, the more weight the forecast gives to this count."""
+"""Tests how a forecast covers searches that it did not simulate. The scheduler's search may start at any node of its
+list. For each node, the forecast counts from how many starts the search would choose this node. The forecast
+combines these counts with the results of the simulated searches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def counted(seed: int, *, is_order_known: bool) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_with_a_known_node_order_each_nodes_share_equals_a_count_over_all_search_starts(seed: int) -> None:
+def test_with_a_known_node_order_every_search_start_is_equally_likely(seed: int) -> None:
     world, pod = a_cluster(seed, nodes=230), an_incoming_pod(seed, random.Random(seed))
     results = SCHEDULER.schedule_each(world, pod, [Search(start) for start in range(230)])
     taken: Counter[str] = Counter()
@@ -44,7 +44,7 @@ def test_with_a_known_node_order_each_nodes_share_equals_a_count_over_all_search
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_with_an_unknown_node_order_half_of_each_nodes_share_comes_from_random_orders(seed: int) -> None:
+def test_with_an_unknown_node_order_random_orders_have_half_of_the_probability(seed: int) -> None:
     world, pod = a_cluster(seed, nodes=230), an_incoming_pod(seed, random.Random(seed))
     results = SCHEDULER.schedule_each(world, pod, [Search(0, shuffle=number) for number in range(1, 1001)])
     taken = Counter(name for result in results for name in result.best if len(result.best) == 1)
@@ -57,13 +57,13 @@ def test_with_an_unknown_node_order_half_of_each_nodes_share_comes_from_random_o
 PRIOR: Shares = ((("a",), 0.4), (("b",), 0.3), (("c", "d"), 0.2), (("e",), 0.1))
 
 
-def test_a_count_over_all_search_starts_adds_almost_nothing_to_simulated_searches_that_agree() -> None:
+def test_a_node_that_every_simulated_search_chooses_stays_nearly_certain() -> None:
     weights = weighed({"z": 1.0}, 160, PRIOR)
     assert weights["z"] > 0.99
     assert sum(weights.values()) == pytest.approx(1.0)
 
 
-def test_a_count_over_all_search_starts_adds_nodes_that_a_few_differing_searches_missed() -> None:
+def test_counting_all_search_starts_adds_nodes_that_the_simulated_searches_missed() -> None:
     chance, nodes = np.random.default_rng(1), [f"n{number}" for number in range(200)]
     true = 0.9 ** np.arange(200)
     true /= true.sum()
@@ -91,13 +91,13 @@ def _held(weights: dict[str, float], true: dict[str, float]) -> float:
 @pytest.mark.parametrize(
     ("counts", "number", "prior"), [({}, 32, PRIOR), ({"a": 1.0}, 1, PRIOR), ({"a": 0.5, "b": 0.5}, 32, ())]
 )
-def test_with_nothing_to_combine_the_shares_of_the_searches_are_unchanged(
+def test_without_a_count_or_without_two_searches_node_weights_stay_unchanged(
     counts: dict[str, float], number: int, prior: Shares
 ) -> None:
     assert weighed(counts, number, prior) == counts
 
 
-def test_combining_searches_with_a_count_over_all_starts_keeps_the_sum_of_the_shares() -> None:
+def test_combined_node_weights_have_the_same_sum_as_before() -> None:
     assert sum(weighed({"a": 0.2, "b": 0.1}, 8, PRIOR).values()) == pytest.approx(0.3)
 
 

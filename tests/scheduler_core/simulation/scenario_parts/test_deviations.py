@@ -63,7 +63,7 @@ def test_the_next_search_start_deviates_more_often_if_more_nodes_refuse_the_pod(
 
 
 @pytest.mark.parametrize("refusing", [0, 20])
-def test_the_probabilities_of_best_and_other_nodes_add_up_to_one(refusing: int) -> None:
+def test_the_probabilities_of_best_nodes_and_all_other_nodes_add_up_to_one(refusing: int) -> None:
     result = cycle(refusing=refusing)
     names = [f"n{number:03}" for number in range(200)]
     total = sum(taken_in_order(result, name) + taken_ahead(result, name) for name in names)
@@ -79,7 +79,7 @@ def test_another_node_of_equal_score_is_chosen_only_if_a_worker_is_ahead() -> No
     assert other in equals_of(result)
 
 
-def test_a_cycle_that_finds_no_node_predicts_no_node() -> None:
+def test_a_cycle_without_a_fitting_node_predicts_no_node() -> None:
     world = load_objects(manifests([a_node(f"n{number}").offering(cpu="1") for number in range(120)], INCOMING))
     result = Scheduler().schedule(world, world.pending[0], search=Search())
     assert (predicted_node(result), equals_of(result), moves_start(result)) == ("", (), 0.0)
