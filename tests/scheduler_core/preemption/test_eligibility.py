@@ -44,7 +44,7 @@ WAITS = "not eligible due to a terminating pod on the nominated node."
             id="a pod may preempt if its nominated node became unresolvable",
         ),
         pytest.param(NOMINATED, None, (), "", id="a pod may preempt if its nominated node was deleted"),
-        pytest.param(POD, BUSY, (VICTIM,), "", id="a terminating victim of another pod does not matter"),
+        pytest.param(POD, BUSY, (VICTIM,), "", id="a pod without a nominated node waits for no victim"),
         pytest.param(
             NOMINATED,
             BUSY,
@@ -57,7 +57,7 @@ WAITS = "not eligible due to a terminating pod on the nominated node."
             BUSY,
             (replace(VICTIM, terminating=False),),
             "",
-            id="a victim that does not terminate yet does not matter",
+            id="a nominated pod may preempt while no victim terminates",
         ),
         pytest.param(
             NOMINATED,

@@ -30,8 +30,8 @@ class World:
         return built
 
     def step(self, now: float) -> str | FailedCycle | None:
-        """Runs a scheduling cycle for the next pod of the queue. Returns the name of its node, or a `FailedCycle`, or
-        None if no pod may be tried now.
+        """Runs a scheduling cycle for the next pod of the queue. Returns the name of the pod's node, or a
+        `FailedCycle`, or None if no pod may be tried now.
         """
         queued = self.queue.pop()
         if queued is None:

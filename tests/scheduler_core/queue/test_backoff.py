@@ -62,7 +62,7 @@ def test_a_backoff_ends_at_a_whole_second(aligned: bool, now: float, waits: bool
     assert BackoffPolicy(aligned=aligned).is_waiting(refused("a", at=100.5), now) is waits
 
 
-def test_after_errors_the_length_of_a_backoff_depends_on_the_errors_and_not_on_refusals() -> None:
+def test_after_an_error_earlier_refusals_do_not_lengthen_the_backoff() -> None:
     queued = QueuedPod(pod=Pod(name="a"), timestamp=100, unschedulable_count=5, consecutive_errors=2)
     assert POLICY.ends_at(queued) == 102
 
@@ -78,7 +78,7 @@ def test_priority_orders_backoffs_that_end_in_the_same_second() -> None:
     assert names(backoff.take_finished(110)) == ["high", "low", "later"]
 
 
-def test_backoffs_without_alignment_are_ordered_by_their_exact_end() -> None:
+def test_backoffs_not_aligned_to_whole_seconds_are_ordered_by_their_exact_end() -> None:
     backoff = room(refused("high", at=100.9, priority=5), refused("low", at=100.1), policy=BackoffPolicy(aligned=False))
     assert names(backoff.take_finished(110)) == ["low", "high"]
 

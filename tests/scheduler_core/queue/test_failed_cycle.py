@@ -111,7 +111,7 @@ def test_an_error_moves_the_pod_to_the_backoff_queue_and_clears_its_nomination()
     assert (queued.unschedulable_plugins, queued.consecutive_errors, line.nominations.all) == (set(), 1, ())
 
 
-def test_a_cluster_without_nodes_counts_as_an_error_but_is_reported_as_unschedulable() -> None:
+def test_without_nodes_a_pod_is_retried_as_after_an_error_but_reported_as_unschedulable() -> None:
     outcome, _, queued, _ = failed(new())
     assert (outcome.room, outcome.reason, outcome.message, outcome.nominated_node) == (
         Room.BACKOFF,
@@ -148,7 +148,7 @@ def test_the_message_of_an_event_is_cut_to_1024_characters(length: int, event_le
     assert (len(outcome.event), outcome.event[-4:]) == (event_length, end)
 
 
-def test_a_plugin_that_returned_wait_is_recorded_as_pending() -> None:
+def test_a_plugin_with_a_pending_verdict_is_recorded_as_pending() -> None:
     class Patient:
         name = "Patient"
 

@@ -1,4 +1,4 @@
-"""Tests the list of the pods that are nominated to each node."""
+"""Tests the list of the pods that are nominated for each node."""
 
 from dataclasses import replace
 

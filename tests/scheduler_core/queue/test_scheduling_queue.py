@@ -191,7 +191,7 @@ def test_an_event_moves_a_pod_only_if_the_event_may_help(
     assert names(line, Room.ACTIVE) == (["a"] if moves else [])
 
 
-def test_an_event_for_a_plugin_that_returned_wait_skips_the_backoff() -> None:
+def test_an_event_for_a_plugin_with_a_pending_verdict_skips_the_backoff() -> None:
     line = queue()
     refuse(line, "a", "Fit", at=100.0, pending_for=("Patient",))
     line.move_all(NODE_ADDED, None, "no room", 100.1)
@@ -206,7 +206,7 @@ def test_a_caller_may_exclude_pods_from_an_event() -> None:
     assert (names(line, Room.WAITING), names(line, Room.ACTIVE)) == (["a"], ["b"])
 
 
-def test_an_event_during_a_pods_attempt_counts_when_the_pod_returns() -> None:
+def test_a_refused_pod_enters_the_backoff_if_an_event_came_during_its_attempt() -> None:
     line = queue()
     line.add(pod("a"), 0.0)
     queued = taken(line)
@@ -214,7 +214,7 @@ def test_an_event_during_a_pods_attempt_counts_when_the_pod_returns() -> None:
     assert line.add_unschedulable(queued, 2.0, refused_by=("Fit",)) is Room.BACKOFF
 
 
-def test_an_event_before_a_pods_attempt_does_not_count() -> None:
+def test_a_refused_pod_ignores_events_from_before_its_attempt() -> None:
     line = queue()
     line.add(pod("a"), 0.0)
     line.add(pod("b", priority=1), 0.0)
@@ -275,7 +275,7 @@ def test_a_bound_pod_in_another_namespace_wakes_no_spread_pod() -> None:
     ("namespace", "frees_resources", "active"),
     [("default", False, ["spread"]), ("other", False, []), ("other", True, ["spread"])],
 )
-def test_a_changed_bound_pod_wakes_pods_whose_rules_count_it(
+def test_a_changed_bound_pod_of_another_namespace_wakes_a_spread_pod_only_by_freeing_resources(
     namespace: str, frees_resources: bool, active: list[str]
 ) -> None:
     line = queue()
@@ -311,7 +311,7 @@ def test_a_pod_with_one_remaining_gate_stays_out_of_the_queue() -> None:
     )
 
 
-def test_a_pre_enqueue_plugin_runs_once_before_the_backoff() -> None:
+def test_a_pre_enqueue_plugin_runs_before_the_backoff_and_not_again_after_it() -> None:
     doorman = Doorman()
     line = queue(doorman)
     refuse(line, "a", "Fit", at=100.0)
@@ -336,7 +336,7 @@ class NightPorter(Doorman):
     name = "Patient"
 
 
-def test_a_pre_enqueue_plugin_runs_again_only_on_its_own_events() -> None:
+def test_a_pre_enqueue_plugin_runs_again_only_on_events_that_it_registered() -> None:
     porter = NightPorter()
     porter.lets_in = False
     line = queue(porter)
@@ -395,7 +395,7 @@ def test_a_changed_pod_moves_to_its_new_position() -> None:
     assert taken(line).pod.name == "b"
 
 
-def test_a_change_of_a_pod_during_its_attempt_counts_when_the_pod_returns() -> None:
+def test_a_refused_pod_enters_the_backoff_if_it_changed_during_its_attempt() -> None:
     line = queue()
     line.add(pod("a"), 0.0)
     queued = taken(line)
