@@ -1,5 +1,5 @@
-"""Tests the law of the cache: after any events, the cache equals a snapshot that is loaded from the final objects, and
-its nodes have the order of kube-scheduler's tree. Queries and simulations between the events change nothing."""
+"""Tests the law of the cache. After any events, the cache equals a snapshot that is loaded from the final objects, and
+the nodes have the order of kube-scheduler's tree. Queries and simulations between the events change nothing."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def key_of(manifest: Json) -> tuple[str, str]:
 
 
 def seen_in(snapshot: Snapshot) -> Json:
-    """Returns the whole content of a snapshot in a form that can be compared: with names instead of numbers where equal
-    snapshots may number things differently."""
+    """Returns the whole content of a snapshot, so that two snapshots can be compared. Names replace internal numbers,
+    because two equal snapshots may have different numbers."""
     columns, names = snapshot.columns, snapshot.node_names
     usage = snapshot.tally(USAGE).usage
     lines = {
@@ -191,9 +191,9 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(drawn=st.data(), kind=st.sampled_from(("Node", "Pod", "Service", "Namespace")), as_bytes=st.booleans())
     def list_comes(self, drawn: st.DataObject, kind: str, as_bytes: bool) -> None:
-        """Applies a list that lacks some known objects and may have a new or changed Node. As in client-go's queue,
-        missing nodes leave the tree before new nodes join it. A node that was deleted and created again between two
-        lists is an update for client-go."""
+        """Applies a list without some known objects, and perhaps with a new or changed Node. As in client-go, missing
+        nodes are removed from the tree before new nodes are added. A node that was deleted and created again between
+        two lists is treated as changed."""
         renewed = drawn.draw(nodes(drawn.draw(st.sampled_from(NODES)))) if kind == "Node" else None
         held = [key for key in self.objects if key[0] == kind]
         for key in held:
@@ -208,7 +208,7 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(pending=pods("new"))
     def somebody_asks(self, pending: Json) -> None:
-        """Queries a snapshot of the cache. The cache then has counts, which later events must update."""
+        """Queries a snapshot of the cache, so that the cache computes counts. Later events must update these counts."""
         if self.tree.list():
             answer(self.cache.snapshot(), pending)
 

@@ -199,7 +199,7 @@ def test_the_cache_leaves_out_an_object_while_it_is_unreadable() -> None:
     assert (where(cache), cache.snapshot().problems) == ({"web": "n1"}, ())
 
 
-def test_an_assumed_pod_counts_until_it_is_bound_or_forgotten() -> None:
+def test_an_assumed_pod_stays_on_its_node_until_it_is_bound_or_forgotten() -> None:
     cache = cache_of(node("n1"), node("n2"), pod())
     cache.assume("default/web", "n1")
     assert where(cache) == {"web": "n1"}
@@ -249,7 +249,7 @@ def order(cache: ClusterCache) -> list[str]:
     return [columns.names[row] for row in columns.tree_order]
 
 
-def test_a_zone_that_lost_all_its_nodes_comes_last_once_it_has_a_node_again() -> None:
+def test_a_zone_comes_last_if_it_was_empty_before_a_node_was_added() -> None:
     cache = cache_of(node("a1", **{ZONE: "a"}), node("b1", **{ZONE: "b"}), node("a2", **{ZONE: "a"}))
     assert order(cache) == ["a1", "b1", "a2"]
     cache.apply({"type": "DELETED", "object": node("a1")})

@@ -1,5 +1,5 @@
 """Tests snapshots whose nodes are added, changed and removed. Each snapshot equals a snapshot loaded from the same
-objects, and the cost of a change depends only on the change."""
+objects, and the memory for a change does not grow with the cluster."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Branch(NamedTuple):
 
 
 def went_on(branch: Branch, drawn: st.DataObject, number: int) -> Branch:
-    """Derives a new snapshot from this snapshot by a random change."""
+    """Derives a new snapshot by one random change: a node is added, replaced or removed, or a pod is placed."""
     held = sorted(branch.nodes)
     what = drawn.draw(st.sampled_from(("add", "place", "remove", "replace") if held else ("add",)))
     if what == "place":
@@ -134,7 +134,8 @@ def test_the_first_remaining_node_with_an_image_determines_its_size() -> None:
 
 
 def test_pods_of_a_removed_node_affect_no_other_pod() -> None:
-    """The pods' affinity terms were counted before the node was added, and are queried after it was removed."""
+    """Pods with anti-affinity are placed on n2 after the first query. Once these pods and n2 are removed, the same
+    query must have the first result again."""
     snapshot = load_objects(manifests([a_node("n0").in_zone("a"), a_node("n1").in_zone("b")]))
     web = a_pod("web").with_labels({"app": "web"}).away_from("topology.kubernetes.io/zone", {"app": "web"})
     there = snapshot.with_pod_placed(web.build(), "n0")
@@ -152,8 +153,8 @@ def test_pods_of_a_removed_node_affect_no_other_pod() -> None:
 
 
 def a_cluster(count: int) -> Snapshot:
-    """Returns a cluster with three pods on each node. Its columns and counts exist, because a scheduling cycle has used
-    them."""
+    """Returns a cluster with three pods on each node. A scheduling cycle has already filled its cached columns and
+    counts."""
     made = [a_node(f"n{i}").in_zone("abc"[i % 3]).with_image(f"app:{i % 5}", size_bytes=10) for i in range(count)]
     placed = [a_pod(f"p{i}-{j}").on(f"n{i}").with_labels({"app": f"a{j}"}) for i in range(count) for j in range(3)]
     snapshot = load_objects(manifests([*made, *placed]))
@@ -202,7 +203,7 @@ def test_node_columns_are_computed_once_for_many_changes_of_nodes(monkeypatch: p
     assert len(made) <= 1
 
 
-def test_a_snapshot_keeps_its_own_list_of_added_nodes() -> None:
+def test_a_snapshot_does_not_change_with_the_callers_list_of_added_nodes() -> None:
     batch = [node_from_manifest(each) for each in manifests([a_node("b"), a_node("c")])]
     snapshot = load_objects(manifests([a_node("a")])).with_nodes_added(batch)
     batch.clear()

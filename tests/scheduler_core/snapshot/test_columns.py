@@ -48,9 +48,9 @@ def test_rows_are_sorted_by_the_node_order() -> None:
     assert columns(*in_zones(*"aabb")).in_tree_order(np.array([0, 1, 2])).tolist() == [0, 2, 1]
 
 
-def test_among_equal_nodes_the_root_of_the_heap_built_in_node_order_is_chosen() -> None:
-    """In list order, the nodes have the totals [5, 5, 9, 9]; in the scheduler's order [5, 9, 5, 9]. So the root of the
-    heap is the second 9."""
+def test_the_heap_of_equal_nodes_is_built_in_the_schedulers_node_order() -> None:
+    """In list order, the nodes have the totals [5, 5, 9, 9], which would make n3 the root of the heap. In the
+    scheduler's order they have [5, 9, 5, 9], so the root is n2."""
     nodes = [
         node.offering(cpu=cpu, memory="4Gi") for node, cpu in zip(in_zones(*"aabb"), ("2", "2", "8", "8"), strict=True)
     ]

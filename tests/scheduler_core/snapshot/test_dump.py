@@ -220,7 +220,7 @@ def test_a_dump_that_fails_half_way_is_closed_and_refused_as_incomplete() -> Non
     out = io.BytesIO()
     with pytest.raises(ValueError, match="got `array`") as failed:
         write_dump(HEADER, [b"[]"], out)
-    assert failed.traceback, "it keeps the writer from being collected"
+    assert failed.traceback, "the traceback keeps the writer from being garbage-collected"
     assert gzip.decompress(out.getvalue()).count(b"\n") == 1
     with pytest.raises(UnreadableDumpError):
         read_dump(io.BytesIO(out.getvalue()))

@@ -120,7 +120,7 @@ def test_a_page_that_is_not_a_list_is_refused(body: bytes) -> None:
         load_pages([body])
 
 
-def test_the_later_of_two_objects_with_the_same_name_counts() -> None:
+def test_the_later_of_two_objects_with_the_same_name_is_loaded() -> None:
     snapshot = load_objects(
         manifests(a_node("n1"), a_node("n1").in_zone("b"), a_pod("p").on("n1"), a_pod("p").on("n1").with_priority(5))
     )

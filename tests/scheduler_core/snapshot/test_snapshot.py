@@ -92,8 +92,8 @@ def test_a_node_info_sums_the_requests_of_the_pods_on_the_node() -> None:
 
 
 def test_removing_one_of_two_pods_frees_their_common_host_port() -> None:
-    """kube-scheduler keeps the host ports of a node as a set without counts, so a port counts as free although the
-    second pod uses it. The dry run of preemption here does the same."""
+    """kube-scheduler keeps the host ports of a node as a set without counts. So it treats a port as free although the
+    second pod still uses it. scheduler_core repeats this in its dry run of preemption."""
     pods = [a_pod(name).with_host_port(80).on("n1") for name in ("a", "b")]
     info = load_objects(manifests(a_node("n1"), pods)).node_info(0)
     assert info.without_pod(info.pods[0]).used_ports == frozenset()

@@ -171,8 +171,8 @@ def test_two_snapshots_derived_from_one_snapshot_do_not_affect_each_other() -> N
 def test_a_snapshot_derived_from_an_older_snapshot_ignores_newer_snapshots(
     objects: list[Json], pending: Json, arrivals: list[Json], changes_per_table: int, drawn: st.DataObject
 ) -> None:
-    """Derives snapshots from earlier snapshots, and queries any of them in between. For example, a trial drain that is
-    dropped must not affect the next drain."""
+    """Derives each snapshot from a random earlier snapshot, and then queries a random snapshot. For example, a trial
+    drain that is dropped must not affect the next drain."""
     tree: list[tuple[Snapshot, list[Json]]] = [(load_objects(objects), objects)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placements, "_CHANGES_PER_TABLE", changes_per_table)
@@ -292,8 +292,8 @@ def test_a_cordon_equals_loading_a_cordoned_node(objects: list[Json], pending: J
 
 
 def _uncordoned(objects: list[Json], name: str) -> list[Json]:
-    """Returns a list with one object: the node of this name without its cordon. A caller appends the list to the other
-    objects. If two objects have the same name, the later object counts."""
+    """Returns a list with one object: the node of this name without its cordon. Appended to `objects`, it replaces the
+    cordoned node, because the later of two objects with the same name is used."""
     return [
         {**o, "spec": {**o["spec"], "unschedulable": False}}
         for o in objects

@@ -24,7 +24,7 @@ def test_equal_terms_in_different_namespaces_select_different_pods() -> None:
     assert numbers == [0, 1]
 
 
-def test_each_kind_of_affinity_term_has_its_own_effect() -> None:
+def test_affinity_terms_that_select_a_pod_are_listed_with_kind_key_and_weight() -> None:
     groups, _ = groups_of(
         a_pod("0").away_from("zone", {"app": "web"}),
         a_pod("1").near("host", {"app": "web"}),
@@ -40,7 +40,7 @@ def test_each_kind_of_affinity_term_has_its_own_effect() -> None:
     }
 
 
-def test_affinity_terms_without_label_values_are_found() -> None:
+def test_affinity_terms_with_an_exists_or_empty_selector_select_pods() -> None:
     selector = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
     groups, _ = groups_of(
         a_pod("0").away_from("zone", {}, labelSelector=selector),
