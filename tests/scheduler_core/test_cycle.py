@@ -58,9 +58,9 @@ def test_the_feasible_node_with_the_highest_score_is_chosen() -> None:
 def test_the_result_lists_all_nodes_with_the_best_score() -> None:
     result = Scheduler().schedule(cluster(a_node("c"), a_node("a"), a_node("b")), a_pod().build())
     assert result.best == ("a", "b", "c")
-    assert result.node == "c", "since 1.35 the first of the list"
+    assert result.node == "c", "since 1.35 the first node of the list is chosen"
     assert Scheduler(kube_version="1.34").schedule(cluster(a_node("c"), a_node("a")), a_pod().build()).node == "a", (
-        "before, a random node; here the first by name"
+        "before 1.35 a random node is chosen; the simulation takes the first by name"
     )
 
 

@@ -31,7 +31,7 @@ def test_resource_amounts_below_2_to_the_62_are_exact(has: int, fits: bool) -> N
     assert (judged(has + 1, a_node("n1", has)).node is not None) is fits
 
 
-@pytest.fixture(params=[1000, 0], ids=["small clusters", "as in large clusters, whose scores are cached"])
+@pytest.fixture(params=[1000, 0], ids=["small clusters", "large clusters with cached scores"])
 def _fewest_nodes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_usage, "_FEWEST_NODES", request.param)
 
@@ -45,7 +45,7 @@ def test_scores_overflow_from_92_petabytes(petabytes: int, is_judged: bool) -> N
 
 
 @pytest.mark.usefixtures("_fewest_nodes")
-def test_the_overflow_of_a_node_that_was_filtered_out_does_not_matter() -> None:
+def test_a_score_overflow_on_a_node_that_was_filtered_out_does_not_matter() -> None:
     huge = a_node("huge", 93 * 10**15)
     huge["spec"] = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
     assert judged(2**30, huge, a_node("n1", 2**33), a_node("n2", 2**33), a_node("n3", 2**34)).node == "n3"

@@ -37,7 +37,7 @@ def test_the_defaults_equal_the_defaults_of_kube_scheduler() -> None:
     assert [profile.scheduler_name for profile in configuration.profiles] == ["default-scheduler"]
 
 
-def test_a_profiles_percentage_of_zero_overrides_the_global_percentage() -> None:
+def test_a_profiles_percentageofnodestoscore_of_zero_overrides_the_global_value() -> None:
     configuration = Configuration.from_mapping(
         {
             "percentageOfNodesToScore": 40,
@@ -73,7 +73,7 @@ def test_plugin_arguments_are_typed_and_get_defaults() -> None:
     assert profile.plugin_args("Mine", NOW) == {"x": 1}
 
 
-def test_plugin_sets_are_kept_per_extension_point() -> None:
+def test_a_profile_keeps_the_enabled_and_disabled_plugins_of_each_extension_point() -> None:
     mapping = {
         "profiles": [
             {
@@ -152,7 +152,7 @@ def test_ignorable_extenders_are_called_last() -> None:
     ]
 
 
-def test_extender_resources_ignored_by_the_scheduler_replace_ignored_resources_of_noderesourcesfit() -> None:
+def test_extender_resources_with_ignoredbyscheduler_replace_the_ignoredresources_of_noderesourcesfit() -> None:
     mapping = {
         "profiles": [
             {
@@ -333,7 +333,7 @@ def test_an_extender_url_with_a_query_or_white_space_is_refused(field: str, char
     )
 
 
-def test_a_configuration_that_may_not_name_files_may_contain_inline_certificates() -> None:
+def test_without_permission_to_name_files_only_inline_certificates_are_accepted() -> None:
     files = {"certFile": "/c", "keyFile": "/k", "caFile": "/a"}
     content = {"certData": "eA==", "keyData": "eA==", "caData": "eA==", "serverName": "s"}
     extenders = [{"urlPrefix": "https://e", "tlsConfig": content}, {"urlPrefix": "https://f", "tlsConfig": files}]

@@ -212,7 +212,7 @@ def test_an_unknown_plugin_in_multipoint_is_refused() -> None:
         effective(multiPoint=selection("Own", "Misspelt"))
 
 
-def test_a_negative_weight_is_accepted_unless_the_running_sum_becomes_negative() -> None:
+def test_a_negative_weight_is_refused_only_if_it_makes_the_running_sum_negative() -> None:
     assert effective(multiPoint=selection("B", weight=-1)).weights == {"A": 3, "B": -1}
     with pytest.raises(ConfigurationError, match="could overflow"):
         effective(multiPoint=selection("A", weight=-1))

@@ -204,7 +204,7 @@ def test_extenders_narrow_the_preemption_candidates_one_after_another(servers: A
     assert [p["metadata"]["name"] for p in second.asked("preempt")[0]["NodeNameToVictims"]["n1"]["Pods"]] == ["low"]
 
 
-def test_extenders_without_preempt_verb_are_not_called(servers: Any) -> None:
+def test_preemption_does_not_call_extenders_without_a_preempt_verb(servers: Any) -> None:
     server, settings = servers({}, filter_verb="filter")
     assert chain(settings).narrow_preemption(POD, CANDIDATES, PODS_ON) == CANDIDATES
     assert server.requests == []

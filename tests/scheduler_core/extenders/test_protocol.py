@@ -140,7 +140,7 @@ def test_an_invalid_filter_answer_is_an_error(body: bytes, problem: str) -> None
     assert str(found.value).startswith(problem)
 
 
-def test_priorities_keep_their_order_and_repetitions() -> None:
+def test_the_priorities_of_a_response_keep_their_order_and_duplicates() -> None:
     assert read_priorities(encoded([{"Host": "n1", "Score": 3}, {"host": "n2"}, {"Host": "n1", "Score": 11}])) == [
         ("n1", 3),
         ("n2", 0),

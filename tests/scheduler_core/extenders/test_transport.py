@@ -48,7 +48,7 @@ def test_a_response_after_the_deadline_is_an_error() -> None:
         transport(server.url, timeout_seconds=0.1).post("filter", b"{}")
 
 
-def test_a_slow_response_body_ends_at_the_deadline() -> None:
+def test_a_response_body_that_is_not_complete_at_the_deadline_is_an_error() -> None:
     # Each byte comes in time for itself: only a deadline for the whole ends this before some 17 s.
     with (
         ExtenderServer({"filter": echo}, trickle_seconds=0.3).running() as server,

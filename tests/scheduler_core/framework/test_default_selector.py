@@ -1,4 +1,5 @@
-"""Tests the default selector: default spreading counts the pods that the pod's services and its controller select."""
+"""Tests the default selector, which joins the selectors of a pod's services and of its controller. Default spread
+constraints count the pods that match the default selector."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_refusals_are_counted_by_verdict_and_each_plugin_is_listed_once() -> Non
     )
 
 
-def test_the_first_verdict_with_a_given_code_is_found_on_any_node() -> None:
+def test_a_diagnosis_returns_its_first_verdict_with_a_given_code_or_none() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     too_small, gone = (diagnosis.first_of(code) for code in (VerdictCode.UNSCHEDULABLE, VerdictCode.UNKNOWN))
     assert (too_small is not None and too_small.plugin, gone) == ("NodeResourcesFit", None)
@@ -66,7 +66,7 @@ def test_the_first_verdict_with_a_given_code_is_found_on_any_node() -> None:
     assert diagnosis.first_of(VerdictCode.UNKNOWN) == unknown("who knows").by("Extender")
 
 
-def test_a_verdict_that_an_extender_replaced_is_not_found() -> None:
+def test_a_diagnosis_does_not_return_a_verdict_that_an_extender_replaced() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     # the only one that eviction could have helped
     diagnosis = diagnosis.with_replaced({2: unresolvable("for good").by("Extender")})

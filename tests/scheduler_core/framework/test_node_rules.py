@@ -101,8 +101,8 @@ def test_two_schedulers_on_one_snapshot_use_their_own_settings() -> None:
 
 
 def test_scores_are_computed_for_nodes_without_a_cached_score() -> None:
-    """Different nodes pass for the two pods, so the scores cached for one pod lack nodes of the other. Both must get
-    the same scores as without a cache."""
+    """The two pods fit on different nodes. So the scores cached for one pod lack some nodes of the other pod, and the
+    scheduler must compute the missing scores."""
     snapshot = Snapshot.of(
         [
             a_node("n0").cordoned().build(),

@@ -1,4 +1,5 @@
-"""Tests plugins that skip all pods with the same spec: the runner need not call them, and no result changes."""
+"""Tests which pods a plugin skips because of their spec alone. The scheduler then does not call the plugin, and
+the decision stays the same."""
 
 from __future__ import annotations
 

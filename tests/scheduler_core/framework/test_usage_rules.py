@@ -32,7 +32,7 @@ BUILT = {name: IN_TREE[name](Configuration().profiles[0].plugin_args(name, NEWES
 RULES: dict[str, Any] = {name: plugin for name, plugin in BUILT.items() if isinstance(plugin, UsageRulePlugin)}
 
 
-def test_the_rules_are_those_of_resources_and_devices() -> None:
+def test_only_the_plugins_for_resources_and_devices_have_usage_rules() -> None:
     assert set(RULES) == {"NodeResourcesFit", "NodeResourcesBalancedAllocation", "DynamicResources"}
 
 
@@ -82,7 +82,8 @@ CHANGES = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(changes=CHANGES)
 def test_cached_scores_equal_those_of_a_new_snapshot_after_any_changes(changes: list[tuple[str, int, int]]) -> None:
-    """One snapshot is changed step by step and keeps its caches; the other is made from its nodes and pods."""
+    """Changes one snapshot step by step, so that its caches are used again. After each change, a new snapshot of the
+    same nodes and pods must give the same scores."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(module, "_FEWEST_NODES", 0)
         scheduler = Scheduler()

@@ -98,8 +98,8 @@ def test_a_pods_request_is_computed_as_in_kubernetes(what: Pod, expected: tuple[
         "an explicit zero is kept",
         "explicit requests are kept",
         "an init container without requests gets the defaults too",
-        "a pod-level request replaces its default",
-        "a pod-level request replaces the default of each resource",
+        "a pod-level cpu request replaces only the default of cpu",
+        "pod-level requests replace the defaults of cpu and memory",
     ],
 )
 def test_scores_use_default_requests_for_containers_without_requests(what: Pod, cpu: int, memory_mi: int) -> None:
@@ -145,7 +145,7 @@ RESIZED = {
         ({"containerStatuses": [{"name": "another", "resources": {"requests": {"cpu": "9"}}}]}, CURRENT_RULES, 1000),
     ],
     ids=[
-        "the largest of wanted, actuated and allocated counts",
+        "the largest of the requested, actual and allocated amounts counts",
         "without the feature gate only the spec counts",
         "a smaller amount in the status does not lower the request",
         "an infeasible resize does not count",

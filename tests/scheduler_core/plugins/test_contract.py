@@ -1,5 +1,5 @@
-"""Tests the contract of every in-tree plugin: it decides alike whether it is called for one node or for all, its
-results are deterministic, it does not change the snapshot, and its refusals have reasons."""
+"""Tests the contract of every in-tree plugin: equal decisions for one node and for all nodes, deterministic results, an
+unchanged snapshot, and a reason for every refusal."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_preemption_prefers_fewer_budget_violations_to_lower_priorities() -> Non
     assert result.preemption == Nomination(node="n2", victims=("default/b",))
 
 
-def test_preemption_without_victims_clears_the_nomination() -> None:
+def test_a_preemption_that_finds_no_victims_clears_the_nomination() -> None:
     result = cycle(wanting(), running("a", "n1", 100), running("b", "n2", 500))
     assert (
         result.sentence

@@ -247,7 +247,7 @@ def test_the_message_reports_whether_claims_would_be_deallocated(
     assert f". {said}0/2 nodes are available: " in sentence
 
 
-def test_dynamic_resources_have_no_state_after_an_earlier_prefilter_refusal() -> None:
+def test_after_another_plugins_prefilter_refusal_the_message_ends_with_not_found() -> None:
     pod = (
         a_pod().with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}]).manifest
     )

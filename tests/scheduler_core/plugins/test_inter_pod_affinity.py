@@ -99,10 +99,9 @@ NOT_RED = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": [
 
 
 @pytest.mark.parametrize(("version", "verdict"), [("1.32", ""), ("1.33", ""), ("1.34", TOO_NEAR), ("1.36", TOO_NEAR)])
-def test_since_1_34_a_not_in_namespace_selector_of_the_incoming_pod_selects_every_namespace(
-    version: str, verdict: str
-) -> None:
-    """This behaviour is a regression of kube-scheduler (kubernetes/kubernetes#132457), which scheduler_core repeats."""
+def test_since_1_34_a_not_in_namespace_selector_selects_every_namespace(version: str, verdict: str) -> None:
+    """kube-scheduler has this regression for terms of the incoming pod (kubernetes/kubernetes#132457). scheduler_core
+    repeats it."""
     pod = a_pod().away_from(ZONE, DB, namespaceSelector=NOT_RED)
     assert filtered(
         plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])

@@ -128,7 +128,9 @@ def test_a_spread_constraint_with_an_invalid_selector_fails_the_cycle() -> None:
 @pytest.mark.parametrize(
     ("change", "verdicts"), [("removed", {"a1": "", "b1": ""}), ("added", {"a1": SKEWED, "b1": SKEWED})]
 )
-def test_terminating_pods_count_if_preemption_adds_or_removes_them(change: str, verdicts: dict[str, str]) -> None:
+def test_a_terminating_pod_counts_for_spread_if_preemption_adds_or_removes_it(
+    change: str, verdicts: dict[str, str]
+) -> None:
     snapshot = cluster([a_node("a1").in_zone("a"), a_node("b1").in_zone("b")], running(a1=1))
     spread, state, pod = plugin(SPREAD), CycleState(), web().spread_over(ZONE, minDomains=2).build()
     assert spread.pre_filter(state, pod, NodeList(snapshot)).verdict.is_success
@@ -145,7 +147,7 @@ def test_terminating_pods_count_if_preemption_adds_or_removes_them(change: str, 
         name: said(spread.filter(trial, pod, snapshot.node_info(row))) for row, name in enumerate(snapshot.node_names)
     }
     assert got == (verdicts if change == "removed" else {"a1": SKEWED, "b1": ""})
-    assert said(spread.filter(state, pod, info)) == SKEWED, "the original state is untouched"
+    assert said(spread.filter(state, pod, info)) == SKEWED, "the state before the trial is unchanged"
 
 
 # ---- scores ----
@@ -173,8 +175,8 @@ def test_spread_over_hostnames_gives_each_node_its_own_score(
     assert scored(plugin(SPREAD), pod, snapshot) == dict(zip(counts, normalized, strict=True))
 
 
-def test_a_spread_score_is_computed_alike_if_there_are_more_nodes_than_raw_scores() -> None:
-    """30 domains have the weight ln 32 = 3.466, so the raw scores of the first four nodes are 7, 3, 0 and 10."""
+def test_spread_scores_are_correct_if_many_nodes_share_few_raw_scores() -> None:
+    """The weight of 30 domains is ln(30 + 2) = 3.466. So the raw scores of n1 to n4 are 7, 3, 0 and 10."""
     counts = {"n1": 2, "n2": 1, "n3": 0, "n4": 3, **{f"empty{number}": 0 for number in range(26)}}
     snapshot = cluster(by_host(**counts), running(**counts))
     found = scored(plugin(SPREAD), web().spread_over(HOST, maxSkew=1, **SOFT), snapshot)

@@ -178,7 +178,7 @@ def test_requested_to_capacity_ratio_ignores_resources_that_score_zero() -> None
     ) == {"n": 25}
 
 
-def test_an_extended_resource_scores_if_the_pod_requests_it_and_the_node_has_it() -> None:
+def test_an_extended_resource_counts_in_the_score_if_requested_and_offered() -> None:
     args = {
         "scoringStrategy": {
             "type": "MostAllocated",
@@ -268,7 +268,7 @@ def test_the_first_node_with_an_image_determines_the_size_of_the_image() -> None
 
 
 @pytest.mark.parametrize(("version", "score"), [("1.35", 0), ("1.36", 100)])
-def test_since_1_36_images_mounted_as_volumes_score(version: str, score: int) -> None:
+def test_since_1_36_images_mounted_as_volumes_count_in_the_image_locality_score(version: str, score: int) -> None:
     pod = a_pod().with_field("spec.volumes", [{"name": "v", "image": {"reference": "model:1"}}])
     assert scored(
         plugin("ImageLocality", version=version), pod, cluster(a_node("n").with_image("model:1", size_bytes=1000 * MI))

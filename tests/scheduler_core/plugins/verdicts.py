@@ -1,5 +1,5 @@
-"""Functions that return the verdicts of a plugin, or the result of the whole default profile, for a pod in a cluster
-made with builders."""
+"""Helpers for tests of plugins. They return the verdicts of one plugin, or the result of the default profile, for a pod
+in a cluster made with builders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cluster(*parts: Any, objects: Iterable[Mapping[str, Any]] = ()) -> Snapshot:
 
 
 def plugin(name: str, args: Mapping[str, Any] | None = None, version: str = "1.36") -> Any:
-    """Returns a plugin with these arguments, as a configuration would write them."""
+    """Returns a plugin. Its arguments are written as in a scheduler configuration."""
     release = KubeVersion.parse(version)
     config = (
         [{"name": name, "args": {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": f"{name}Args", **args}}]
@@ -61,8 +61,8 @@ def filtered(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, str]:
 
 
 def said(verdict: Verdict) -> str:
-    """Returns the verdict's reasons: an empty text for a pass. The text begins with "!" if evicting other pods would
-    not help.
+    """Returns the reasons of the verdict, or an empty text if the verdict is a success. A leading "!" means that
+    evicting other pods would not help.
     """
     return "" if verdict.is_success else ("" if verdict.code == "Unschedulable" else "!") + verdict.message
 

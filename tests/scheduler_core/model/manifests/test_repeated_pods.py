@@ -19,19 +19,19 @@ from tests.scheduler_core.drawn_clusters import pods
 
 
 def one_by_one(texts: list[str]) -> list[str]:
-    return told([ObjectReader().read_raw("Pod", text.encode()) for text in texts])
+    return as_texts([ObjectReader().read_raw("Pod", text.encode()) for text in texts])
 
 
 def in_a_page(texts: list[str]) -> list[str]:
-    return told(read_page(ObjectReader(), texts))
+    return as_texts(read_page(ObjectReader(), texts))
 
 
 def read_page(reader: ObjectReader, texts: list[str]) -> list[Any]:
     return list(reader.page("Pod", f'{{"items":[{",".join(texts)}]}}'.encode()))
 
 
-def told(found: list[Any]) -> list[str]:
-    """Returns a text for each pod or error, so that a test can compare two ways to read the pods."""
+def as_texts(found: list[Any]) -> list[str]:
+    """Returns one text for each pod or error, so that a test can compare the results of two readers."""
     return [f"{each!r} {each}" for each in found]
 
 
@@ -118,7 +118,7 @@ def test_the_number_of_cached_pod_texts_is_limited(monkeypatch: pytest.MonkeyPat
     reader = ObjectReader()
     texts = [compact(a_pod(f"p{number}").on("n").labelled(app=f"a{number % 7}").manifest) for number in range(40)]
     found = read_page(reader, texts)
-    assert told(found) == one_by_one(texts)
+    assert as_texts(found) == one_by_one(texts)
     assert not any(isinstance(each, ManifestError) for each in found)
     repeated = reader._repeated
     for kept in (repeated._labels._known, repeated._specs._known, repeated._parts):

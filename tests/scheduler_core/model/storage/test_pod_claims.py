@@ -1,4 +1,4 @@
-"""Tests which claims the volumes of a pod use."""
+"""Tests which PersistentVolumeClaims the volumes of a pod use."""
 
 import pytest
 
