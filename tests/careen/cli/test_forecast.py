@@ -414,7 +414,7 @@ def test_forecast_of_a_node_missing_from_the_dump_is_a_usage_error(
     [
         (lambda whole: b"", "the dump is empty"),
         (lambda whole: whole[: len(whole) // 2], "the dump is cut off or damaged"),
-        (lambda whole: b"kind: Pod", "this is no gzip file"),
+        (lambda whole: b"kind: Pod", "this is not a gzip file"),
         (
             lambda whole: gzip.compress(gzip.decompress(whole).replace(b'"version":1', b'"version":7')),
             "the dump has version 7; this release reads version 1",

@@ -419,7 +419,7 @@ def test_plan_refuses_an_invalid_dump_with_exit_code_2(shop: Desk, tmp_path: Pat
     nonsense = tmp_path / "nonsense"
     nonsense.write_text("kind: Pod")
     result = shop.run("plan", "--from", str(nonsense))
-    assert (result.exit_code, "this is no gzip file" in result.output) == (2, True), result.output
+    assert (result.exit_code, "this is not a gzip file" in result.output) == (2, True), result.output
 
 
 def test_plan_refuses_an_unreadable_scheduler_configuration_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
