@@ -4,12 +4,14 @@ each code stands for."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode
+
+_OF_FUNCTIONS: Final = (VerdictCode.UNSCHEDULABLE, VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 
 class Refusals:
@@ -17,7 +19,7 @@ class Refusals:
     passed, and any other code means a refusal.
 
     `verdicts` maps a code to its verdict. If there are too many codes for a mapping, `verdicts` is a function, which
-    must return only refusals.
+    must return only the codes Unschedulable and UnschedulableAndUnresolvable.
     """
 
     __slots__ = ("_verdicts", "codes", "may_fail")
@@ -36,7 +38,9 @@ class Refusals:
 
     def may_be(self, code: VerdictCode) -> bool:
         """Whether some node's verdict may have this VerdictCode. If False, no node's verdict has it."""
-        return callable(self._verdicts) or any(verdict.code is code for verdict in self._verdicts.values())
+        if callable(self._verdicts):
+            return code in _OF_FUNCTIONS
+        return any(verdict.code is code for verdict in self._verdicts.values())
 
     def verdict(self, code: int) -> Verdict:
         """Returns the verdict of a code; SUCCESS for 0."""

@@ -164,13 +164,13 @@ class Runner:
         return Diagnosis(nodes=nodes, inside=rows, outside=outside, rounds=rounds, replaced=replaced)
 
     def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[tuple[Round, ...], Rows | None]:
-        """Runs the filters and returns the refusals of each filter. Also returns the rows of the nodes that passed, if
-        no filter other than the cached node rules (`NodeRulePlugin`) refused a node; otherwise None."""
+        """Runs the filters and returns the refusals of each filter. Also returns the rows of the nodes that passed, or
+        None if PreFilter restricted the nodes."""
         if not nodes.is_all:
             return self._sift(self._filters, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes).rounds, None
         begun = self._by_node_rules(state, pod, nodes)
         done = self._sift(self._filters[len(self._node_filters) :], begun, state, pod, nodes)
-        return done.rounds, begun.rows if done is begun else None
+        return done.rounds, begun.rows if done is begun else np.flatnonzero(done.alive)
 
     def _by_node_rules(self, state: CycleState, pod: Pod, nodes: NodeList) -> _Sieved:
         """Runs the first filters, whose results depend only on the nodes (`NodeRulePlugin`). Returns the nodes that

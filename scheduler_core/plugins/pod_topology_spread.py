@@ -140,13 +140,13 @@ def _evened(scores: Scores, ignored: NDArray[np.bool_] | None) -> Scores:
     """Turns the raw scores of nodes into scores from 0 to 100. The node with the fewest matching pods gets 100, a node
     with more pods gets less, and an ignored node gets 0 (NormalizeScore in scoring.go, v1.36)."""
     counted = scores if ignored is None else scores[~ignored]
-    most = int(counted.max(initial=0))
+    most = int(np.maximum.reduce(counted, initial=0))
     if most == 0:
         evened = np.full_like(scores, MAX_NODE_SCORE)
     elif most < len(scores):  # fewer raw scores are possible than there are nodes: each is turned once
-        evened = (MAX_NODE_SCORE * (most + int(counted.min()) - np.arange(most + 1)) // most).take(scores)
+        evened = (MAX_NODE_SCORE * (most + int(np.minimum.reduce(counted)) - np.arange(most + 1)) // most).take(scores)
     else:
-        evened = MAX_NODE_SCORE * (most + int(counted.min()) - scores) // most
+        evened = MAX_NODE_SCORE * (most + int(np.minimum.reduce(counted)) - scores) // most
     return evened if ignored is None else np.where(ignored, 0, evened)
 
 

@@ -36,12 +36,12 @@ def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList, Usage
         return nodes.take(work_out(NodeList(nodes.snapshot, None, nodes.rules), now.usage))
     kept, key = columns.by_usage, (nodes.rules, key)
     known = kept.get(key)
-    rows = None if known is None else now.changed_since(known[0])
-    if known is None or rows is None:
+    changed = None if known is None else now.changed_since(known[0])
+    if known is None or changed is None:
         column = work_out(NodeList(nodes.snapshot, None, nodes.rules), now.usage)
     else:
-        column = known[1]
+        column, (rows, usage) = known[1], changed
         if len(rows):
-            column[rows] = work_out(NodeList(nodes.snapshot, rows, nodes.rules), now.usage.of(rows))
+            column[rows] = work_out(NodeList(nodes.snapshot, rows, nodes.rules), usage)
     kept[key] = (now, column)
     return column.copy() if nodes.is_all else column.take(nodes.rows)

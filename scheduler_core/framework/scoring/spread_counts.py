@@ -271,7 +271,7 @@ class SoftConstraint(Value, eq=False):
                 by_code[self.topology.missing] = 0.0
             return self.topology.codes, by_code
         counts = _required(self.by_node)
-        by_code = np.arange(int(counts.max(initial=0)) + 2, dtype=np.float64) * self.weight + more
+        by_code = np.arange(int(np.maximum.reduce(counts, initial=0)) + 2, dtype=np.float64) * self.weight + more
         by_code[-1] = 0.0  # for nodes without the key
         codes = counts if self.topology.everywhere else np.where(self.topology.present, counts, len(by_code) - 1)
         return codes, by_code

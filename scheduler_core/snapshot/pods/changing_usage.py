@@ -102,9 +102,21 @@ class ChangingUsage:
         after, the sums must be the same."""
         return ChangingUsage(_Sums(sums.copy(), self._length), self._log, self._length)
 
-    def changed_since(self, other: ChangingUsage) -> Rows | None:
-        """Returns the rows of the nodes whose requests may differ from `other`. None means that every row may differ,
-        because the log does not reach back that far."""
+    def changed_since(self, other: ChangingUsage) -> tuple[Rows, Usage] | None:
+        """Returns the rows of the nodes whose requests may differ from `other`, and the usage of only these nodes. None
+        means that every row may differ, because the log does not reach back that far.
+
+        Remembers the last result, because the filter and the scores of one pod ask for the same rows.
+        """
+        asked = (other._log, other._length)  # not `other`, which would keep all earlier values in memory
+        known: tuple[tuple[_Log, int], tuple[Rows, Usage] | None] | None = self.__dict__.get("last_changed")
+        if known is None or known[0] != asked:
+            rows = self._rows_changed_since(other)
+            known = asked, None if rows is None else (rows, self.usage.of(rows))
+            self.__dict__["last_changed"] = known
+        return known[1]
+
+    def _rows_changed_since(self, other: ChangingUsage) -> Rows | None:
         one, length = self._log, self._length
         its, its_length = other._log, other._length
         rows: list[int] = []

@@ -23,13 +23,14 @@ def plus(usage: ChangingUsage, *rows: int) -> ChangingUsage:
 
 
 def changed(one: ChangingUsage, other: ChangingUsage) -> list[int] | None:
-    """The rows that may differ; the order of the two values does not matter."""
-    rows, reversed_rows = one.changed_since(other), other.changed_since(one)
-    assert (rows is None) == (reversed_rows is None)
-    if rows is None or reversed_rows is None:
+    """Returns the rows that may differ. The order of the two values must not matter."""
+    found, reversed_found = one.changed_since(other), other.changed_since(one)
+    assert (found is None) == (reversed_found is None)
+    if found is None or reversed_found is None:
         return None
-    assert rows.tolist() == reversed_rows.tolist()
-    return list(rows.tolist())
+    assert found[0].tolist() == reversed_found[0].tolist()
+    assert np.array_equal(found[1].sums, one.usage.sums[:, found[0]])
+    return list(found[0].tolist())
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -110,7 +111,7 @@ def test_usage_of_more_or_fewer_nodes_knows_the_changed_rows_of_the_nodes_before
     before = plus(nothing(12), 0, 1)
     other = before.resized(np.resize(before.usage.sums, (LINES, size)))
     assert (len(other), changed(other, before)) == (size, [])
-    rows = plus(other, *range(size)).changed_since(plus(before, 5))
-    assert rows is not None
-    assert rows.tolist() == list(range(size))
+    found = plus(other, *range(size)).changed_since(plus(before, 5))
+    assert found is not None
+    assert found[0].tolist() == list(range(size))
     assert before.usage.pods.tolist() == [1, 1] + [0] * 10
