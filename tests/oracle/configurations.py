@@ -24,8 +24,8 @@ def read_by(oracle: str, written: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def read_by_us(written: dict[str, Any]) -> dict[str, Any]:
-    """Returns scheduler_core's result for one configuration, in the same form as `read_by`. Only the texts of errors
-    differ."""
+    """Returns how scheduler_core reads one configuration: the plugins of each profile, or an error. The form is that of
+    `read_by`."""
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.config.fields import ConfigurationError
     from scheduler_core.cycle import Scheduler

@@ -210,8 +210,8 @@ def _without(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
 
 
 def _unprepared(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
-    """Disables preFilter or preScore of one or two plugins. Some plugins work without this extension point; others end
-    the cycle with an error."""
+    """Disables preFilter or preScore of one or two plugins. Some plugins work without this extension point; other
+    plugins end the cycle with an error."""
     point = d.choice(("preFilter", "preScore"))
     names = PREPARE_LATE if point == "preFilter" else SCORERS
     _points(profile)[point] = {"disabled": [{"name": name} for name in d.some(names, 2)]}

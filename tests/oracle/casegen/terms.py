@@ -128,7 +128,7 @@ def pod_term(d: Draw, labels: dict[str, str]) -> dict[str, Any]:
 
 def pod_affinity(d: Draw, labels: dict[str, str], strength: float) -> dict[str, Any]:
     """Returns podAffinity and podAntiAffinity. Required and preferred terms each occur with the probability
-    `strength`. Only required podAffinity is rarer."""
+    `strength`, but required podAffinity is rarer."""
     affinity: dict[str, Any] = {}
     for field, required in (("podAffinity", strength * 0.6), ("podAntiAffinity", strength)):
         part: dict[str, Any] = {}
