@@ -262,7 +262,7 @@ def test_a_zone_comes_last_if_it_was_empty_before_a_node_was_added() -> None:
     assert order(cache) == ["b1", "a1"]
 
 
-def test_a_list_removes_missing_nodes_before_it_adds_new_nodes() -> None:
+def test_a_new_node_list_removes_absent_nodes_before_it_adds_new_nodes() -> None:
     cache = cache_of(node("a1", **{ZONE: "a"}), node("b1", **{ZONE: "b"}))
     cache.apply({"kind": "NodeList", "items": [node("a2", **{ZONE: "a"}), node("b1", **{ZONE: "b"})]})
     assert order(cache) == ["b1", "a2"]

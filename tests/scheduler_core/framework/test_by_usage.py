@@ -69,7 +69,7 @@ def test_a_query_for_some_nodes_returns_their_values_in_the_requested_order(aske
     assert asked(placed(Snapshot.of(NODES), "a", "n3"), rows=(5, 3)) == [110, 109]
 
 
-def test_a_cached_column_is_not_used_for_other_allocatable_resources(asked: Asked) -> None:
+def test_a_cached_column_is_computed_again_if_a_nodes_allocatable_resources_change(asked: Asked) -> None:
     empty = Snapshot.of(NODES)
     asked(empty)
     assert asked(empty.with_node_replaced(a_node("n1").offering(pods="5").build()))[1] == 5

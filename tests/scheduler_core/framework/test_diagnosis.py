@@ -58,7 +58,7 @@ def test_refusals_are_counted_by_verdict_and_each_plugin_is_listed_once() -> Non
     )
 
 
-def test_a_diagnosis_returns_its_first_verdict_with_a_given_code_or_none() -> None:
+def test_a_diagnosis_finds_its_first_verdict_with_a_given_code() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     too_small, gone = (diagnosis.first_of(code) for code in (VerdictCode.UNSCHEDULABLE, VerdictCode.UNKNOWN))
     assert (too_small is not None and too_small.plugin, gone) == ("NodeResourcesFit", None)

@@ -123,7 +123,7 @@ def test_a_snapshot_with_changed_nodes_equals_a_loaded_snapshot(
             branch.is_equal_to_one_read_anew(pending)
 
 
-def test_the_first_remaining_node_with_an_image_determines_its_size() -> None:
+def test_the_first_remaining_node_with_an_image_determines_the_size_of_the_image() -> None:
     sizes = {"n0": 10, "n1": 20, "n2": 30}
     made = [a_node(name).with_image("app:1", size_bytes=size) for name, size in sizes.items()]
     snapshot = load_objects(manifests(made))

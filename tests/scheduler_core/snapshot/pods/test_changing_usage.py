@@ -1,5 +1,5 @@
-"""Tests the requests of the pods on all nodes. A change does not affect earlier values, and a cache learns which rows
-have changed since an earlier value."""
+"""Tests `ChangingUsage`, the requests of the pods on each node. A change returns a new usage, and the earlier usage
+stays the same. A caller can ask in which rows two usages may differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plus(usage: ChangingUsage, *rows: int) -> ChangingUsage:
 
 
 def changed(one: ChangingUsage, other: ChangingUsage) -> list[int] | None:
-    """Returns the rows that may differ. The order of the two values must not matter."""
+    """Returns the rows in which the two usages may differ, or None if unknown. Checks both directions."""
     found, reversed_found = one.changed_since(other), other.changed_since(one)
     assert (found is None) == (reversed_found is None)
     if found is None or reversed_found is None:
@@ -34,7 +34,7 @@ def changed(one: ChangingUsage, other: ChangingUsage) -> list[int] | None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_changes_of_usage_add_up_and_do_not_affect_earlier_values(size: int) -> None:
+def test_changes_add_up_and_do_not_change_an_earlier_usage(size: int) -> None:
     chance = random.Random(size)
     whole = np.arange(LINES * size, dtype=np.int64).reshape(LINES, size)
     usage, versions = ChangingUsage.of_sums(whole.copy()), []
@@ -52,7 +52,7 @@ def test_changes_of_usage_add_up_and_do_not_affect_earlier_values(size: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_values_that_derive_from_one_another_in_any_way_stay_right(seed: int) -> None:
+def test_every_usage_in_a_tree_of_random_changes_has_the_right_sums(seed: int) -> None:
     chance, size = random.Random(seed), 9
     known = [(nothing(size), np.zeros((LINES, size), dtype=np.int64))]
     for number in range(200):
@@ -68,7 +68,7 @@ def test_values_that_derive_from_one_another_in_any_way_stay_right(seed: int) ->
         assert rows is None or {*np.flatnonzero((sums != its).any(axis=0)).tolist()} <= {*rows}
 
 
-def test_the_rows_changed_since_an_earlier_value_are_those_of_the_changes_between() -> None:
+def test_a_usage_lists_the_rows_that_changed_since_an_earlier_usage() -> None:
     first = nothing(1300)
     second = plus(first, 3)
     third = plus(second, 1299, 5, 1299)
@@ -77,14 +77,14 @@ def test_the_rows_changed_since_an_earlier_value_are_those_of_the_changes_betwee
     assert changed(third, third) == []
 
 
-def test_two_values_that_derive_from_the_same_value_differ_in_the_rows_of_both() -> None:
+def test_two_usages_differ_in_the_rows_that_changed_since_their_common_ancestor() -> None:
     base = plus(nothing(1300), 7)
     one, other = plus(base, 3), plus(plus(base, 1299), 4)
     assert changed(one, other) == [3, 4, 1299]
     assert changed(plus(one, 8), plus(other, 9)) == [3, 4, 8, 9, 1299]
 
 
-def test_a_log_that_does_not_reach_back_does_not_tell_the_changed_rows() -> None:
+def test_the_changed_rows_are_unknown_if_the_log_of_changes_began_after_the_earlier_usage() -> None:
     assert changed(nothing(4), nothing(4)) is None
     first = usage = plus(nothing(4), 0)
     for row in range(4):
@@ -95,7 +95,7 @@ def test_a_log_that_does_not_reach_back_does_not_tell_the_changed_rows() -> None
     assert changed(plus(usage, 2), first) is None
 
 
-def test_a_chain_of_many_branches_ends() -> None:
+def test_the_changed_rows_are_unknown_after_too_many_branches() -> None:
     first = usage = plus(nothing(1300), 0)
     reached = []
     for row in range(1, 20):
@@ -107,7 +107,7 @@ def test_a_chain_of_many_branches_ends() -> None:
 
 
 @pytest.mark.parametrize("size", [4, 11, 1300])
-def test_usage_of_more_or_fewer_nodes_knows_the_changed_rows_of_the_nodes_before(size: int) -> None:
+def test_the_changed_rows_are_known_even_if_the_number_of_nodes_changed(size: int) -> None:
     before = plus(nothing(12), 0, 1)
     other = before.resized(np.resize(before.usage.sums, (LINES, size)))
     assert (len(other), changed(other, before)) == (size, [])

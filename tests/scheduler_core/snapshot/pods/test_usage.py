@@ -1,4 +1,4 @@
-"""Tests the requests of the pods on some nodes (usage)."""
+"""Tests `Usage`, the requests of the pods on each node."""
 
 from __future__ import annotations
 
