@@ -76,7 +76,7 @@ CHOOSY = {"nodeSelector": {"fits": "yes"}}
         pytest.param(101, 99, True, id="one node more fits than the scheduler wants to find, and 99 do not fit"),
     ],
 )
-def test_forecast_nodes_have_probabilities_if_the_scheduler_stops_its_search_early(
+def test_a_forecast_has_probabilities_if_the_scheduler_stops_its_search_early(
     fitting: int, others: int, is_open: bool
 ) -> None:
     made = forecast([*a_cluster(fitting, others), a_pod("p", "n000", **CHOOSY)])
@@ -114,7 +114,7 @@ def test_forecast_nodes_have_probabilities_if_the_scheduler_stops_its_search_ear
         pytest.param({"percentageOfNodesToScore": 99}, False, id="a percentage that covers all fitting nodes"),
     ],
 )
-def test_percentage_of_nodes_to_score_decides_whether_forecast_nodes_have_probabilities(
+def test_percentage_of_nodes_to_score_decides_whether_a_forecast_has_probabilities(
     configuration: Manifest, is_open: bool
 ) -> None:
     made = forecast([*a_cluster(150, 10), a_pod("p", "n000", **CHOOSY)], configuration)
@@ -274,7 +274,7 @@ def test_half_of_the_searches_use_a_shuffled_node_order() -> None:
     assert not any(each.search.shuffle for each in possible_searches(snapshot, Scheduler(kube_version="1.34")))
 
 
-def test_a_pod_lands_on_a_forecast_node_in_95_percent_of_cases() -> None:
+def test_a_pod_lands_on_a_node_of_its_forecast_in_95_percent_of_cases() -> None:
     """Three nodes score higher than all other nodes, each with a different score. The test starts the scheduler's
     search at every third node, with numbers of parallel workers that the forecast does not try. Nearly every pod must
     be placed on a node of the forecast."""

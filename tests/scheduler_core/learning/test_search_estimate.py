@@ -162,7 +162,7 @@ def test_one_binding_that_no_search_predicted_hardly_weakens_the_estimate() -> N
 
 
 @pytest.mark.parametrize("seed", [21, 22, 23])
-def test_a_binding_of_an_unknown_pod_moves_the_search_start_by_an_observed_distance(seed: int) -> None:
+def test_a_binding_of_an_unknown_pod_moves_the_search_start_as_far_as_earlier_bindings(seed: int) -> None:
     scheduler = hidden(seed)
     estimate = learned(scheduler, 20)
     list(scheduler.bindings(1))
@@ -213,7 +213,7 @@ def test_the_estimate_remembers_how_far_the_last_cycles_moved_the_search_start()
     assert sum(mine == true for mine, true in zip(estimate.strides[-20:], moved[-20:], strict=True)) >= 18
 
 
-def test_each_search_of_a_forecast_has_the_observed_moves_of_the_search_start() -> None:
+def test_every_search_of_a_forecast_uses_the_observed_moves_of_the_search_start() -> None:
     scheduler = hidden(26)
     estimate = replace_value(learned(scheduler, 10), others=2.0)
     (others,) = {each.others for each in estimate.searches(scheduler.world, SCHEDULER, 16)}

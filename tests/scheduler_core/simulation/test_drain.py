@@ -172,7 +172,7 @@ _NOT_READY = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSc
         pytest.param(_NOT_READY, id="the other node is not ready yet"),
     ],
 )
-def test_a_pod_bound_to_its_node_returns_in_any_state_of_the_other_node(trouble: Manifest) -> None:
+def test_a_pod_that_can_run_only_on_its_node_returns_in_any_state_of_the_other_node(trouble: Manifest) -> None:
     forecast = drain(
         "n1",
         a_node("n1"),
@@ -436,7 +436,7 @@ def test_pods_that_were_already_pending_are_counted_separately() -> None:
     assert (forecast.counts, forecast.already_pending, forecast.notes) == ({Outcome.MOVES: 1}, 2, ())
 
 
-def test_a_drain_places_pending_pods_of_a_limited_number_of_kinds(
+def test_a_drain_places_only_the_most_important_of_many_different_pending_pods(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("scheduler_core.simulation.drain.MOST_WAITING_KINDS", 1)
@@ -448,7 +448,7 @@ def test_a_drain_places_pending_pods_of_a_limited_number_of_kinds(
     )
 
 
-def test_many_pending_pods_give_one_note_with_three_names() -> None:
+def test_a_note_about_many_pending_pods_names_only_three_pods() -> None:
     pods = [waiting(f"w{number}", cpu="1m", app=f"a{number}") for number in range(5)]
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), *pods)
     (note,) = forecast.notes
@@ -587,7 +587,7 @@ def test_every_pod_of_the_recorded_clusters_has_one_outcome(index: int) -> None:
     assert simulate_drain(snapshot, [node], made_at="x")[0] == forecast
 
 
-def test_a_drain_leaves_the_pods_for_which_stays_returns_a_reason() -> None:
+def test_a_drain_does_not_evict_pods_that_the_caller_excludes_with_a_reason() -> None:
     """The drain still cordons the node. Pods that stay keep their resources, and the drain checks no budget for these
     pods."""
     snapshot = load_objects(
@@ -601,10 +601,10 @@ def test_a_drain_leaves_the_pods_for_which_stays_returns_a_reason() -> None:
         ]
     )
     (told,) = simulate_drain(
-        snapshot, ["n1"], made_at="", stays=lambda pod: "" if pod.labels["app"] == "web" else "it is not selected"
+        snapshot, ["n1"], made_at="", stays=lambda pod: "" if pod.labels["app"] == "web" else "the pod is not selected"
     )
     found = {pod.name: (pod.outcome, pod.landing) for pod in told.pods}
     assert found == {"web-1": (Outcome.MOVES, ("n2",)), "db-1": (Outcome.STAYS, ()), "bare": (Outcome.STAYS, ())}
-    assert {pod.sentence for pod in told.with_outcome(Outcome.STAYS)} == {"it is not selected"}
+    assert {pod.sentence for pod in told.with_outcome(Outcome.STAYS)} == {"the pod is not selected"}
     (all_go,) = simulate_drain(snapshot, ["n1"], made_at="")
     assert {pod.outcome for pod in all_go.pods} == {Outcome.MOVES, Outcome.BLOCKED}

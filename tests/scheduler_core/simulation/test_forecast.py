@@ -73,7 +73,7 @@ def test_a_forecast_of_an_older_release_is_read() -> None:
         },
     ],
 )
-def test_an_invalid_forecast_is_refused(mapping: dict[str, Any]) -> None:
+def test_reading_an_invalid_forecast_is_an_error(mapping: dict[str, Any]) -> None:
     with pytest.raises(UnreadableForecastError):
         Forecast.from_mapping(mapping)
 

@@ -55,7 +55,7 @@ def test_pods_without_a_common_owner_are_not_interchangeable() -> None:
     assert said(a_scenario("n1", "n2", owner=None), a_scenario("n2", "n1", owner=None)) == [{"n1", "n2"}, {"n1", "n2"}]
 
 
-def test_the_result_contains_the_scenario_in_which_a_replica_has_no_node() -> None:
+def test_if_a_replica_has_no_node_in_a_scenario_the_result_contains_this_scenario() -> None:
     main, other = a_scenario("n1", "n2"), a_scenario(NO_NODE, "n1")
     first, second = landings([main, other]).values()
     assert (first.nodes, first.homeless) == ({"n1"}, None)

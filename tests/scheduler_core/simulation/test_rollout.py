@@ -31,8 +31,8 @@ def at(seconds: float) -> datetime:
 
 @dataclass
 class TestRules:
-    """Rules that let at most `limit` nodes hold the lock at once. The nodes ask for the lock in the given order. A test
-    may set further rules."""
+    """Rules that let at most `limit` nodes hold the lock at the same time. The nodes ask for the lock in the given
+    order. A test may set further rules."""
 
     __test__ = False
 
@@ -132,7 +132,7 @@ def test_the_measured_boot_time_of_a_node_is_used() -> None:
     assert [(visit.end - visit.start).total_seconds() for visit in timeline.visits] == [ROUND, 60 + 1000 + 30]
 
 
-def test_each_drain_begins_with_the_placements_that_the_earlier_drain_left() -> None:
+def test_each_drain_starts_from_the_placements_after_the_previous_drain() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1", "n2"])
     assert moves(timeline) == [("p", "n1", "n2"), ("p", "n2", "n1")]
     assert timeline.double_moves == 1

@@ -114,7 +114,7 @@ def test_a_pod_with_affinity_to_another_pod_has_the_same_possible_nodes() -> Non
     assert forecast.scenarios == 2
 
 
-def test_a_pods_sentence_says_that_its_node_depends_on_an_earlier_pods_node() -> None:
+def test_the_sentence_about_a_pod_says_that_the_node_depends_on_an_earlier_pod() -> None:
     follower = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a"))).pods[1]
     assert follower.sentence in (
         "fits best on n2, or on n3 if an earlier pod gets another of its equal nodes",
@@ -150,7 +150,7 @@ def test_the_forecast_reports_that_some_scenarios_were_not_simulated() -> None:
     forecast = drained(
         a_node("n1"), a_node("n2"), a_node("n3"), a_node("n4"), a_pod("a"), a_pod("b", **near("a")), most=2
     )
-    assert landings(forecast)["a"] == ("n2", "n3", "n4"), "the limit leaves out no node of pod a"
+    assert landings(forecast)["a"] == ("n2", "n3", "n4"), "the limit must not remove a possible node of pod a"
     assert len(landings(forecast)["b"]) == 2
     assert [pod.is_cut for pod in forecast.pods] == [False, True]
     assert forecast.notes == (

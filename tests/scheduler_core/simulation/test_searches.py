@@ -37,7 +37,7 @@ def forecast(objects: list[Manifest], **more: Any) -> Forecast:
 
 
 def drawn_cluster(seed: int) -> Snapshot:
-    """Returns a cluster with replicas of several owners and kinds on the node n0000. Some pods fit on few nodes only,
+    """Returns a cluster with replicas of several owners on the node n0000. Some pods fit on few nodes only,
     and some are under a budget."""
     chance = random.Random(seed)
     count = chance.choice([120, 150, 220])
@@ -92,8 +92,8 @@ def test_a_forecast_of_a_large_cluster_reports_the_best_score_and_the_runner_up(
 
 
 def test_a_tie_is_reported_even_if_each_scenario_has_one_search() -> None:
-    """Two nodes are equally good for `b`, and `c` fits only on the node that `b` does not get. Each scenario simulates
-    only one search by then, because the forecast has placed three other pods."""
+    """Two nodes are equally good for `b`, and `c` fits only on the node that `b` does not get. The forecast places
+    three other pods first. After these pods, each scenario simulates only one search."""
     nodes = [a_node("n0000", cpu="64"), *(a_node(f"n{n:04}", cpu="8", two=str(n <= 2)) for n in range(1, 200))]
     before = [a_pod(f"a{n}", "n0000", cpu="200m", app=f"a{n}", nodeSelector={"two": "False"}) for n in range(3)]
     of_two = {"nodeSelector": {"two": "True"}}
@@ -103,9 +103,8 @@ def test_a_tie_is_reported_even_if_each_scenario_has_one_search() -> None:
 
 
 def a_race(smalls: int) -> list[Manifest]:
-    """Returns a cluster in which the pod `big` fits only on n0001. It no longer fits if one of the small pods is placed
-    on n0001 first.
-    """
+    """Returns a cluster in which the pod `big` fits only on n0001. If one of the small pods is placed on n0001 first,
+    `big` fits nowhere."""
     nodes = [a_node("n0000", cpu="64"), a_node("n0001", cpu="8", only="yes")]
     nodes += [a_node(f"n{number:04}", cpu="8") for number in range(2, 200)]
     small = [a_pod(f"a{number}", "n0000", cpu="200m", app=f"a{number}") for number in range(smalls)]
@@ -113,7 +112,7 @@ def a_race(smalls: int) -> list[Manifest]:
     return [*nodes, a_pod("load-1", "n0001", cpu="2900m", app="load"), *loads(200)[1:], *small, big]
 
 
-def test_a_pod_that_rarely_finds_no_room_moves_with_a_note() -> None:
+def test_the_forecast_of_a_moving_pod_mentions_that_the_pod_rarely_finds_no_room() -> None:
     (pod,) = [pod for pod in forecast(a_race(1)).pods if pod.name == "big"]
     assert (pod.outcome, pod.landing) == (Outcome.MOVES, ("n0001",))
     assert pod.sentence.endswith("; in 1 % of cases the pod finds no room")
@@ -126,7 +125,7 @@ def test_a_pod_that_often_finds_no_room_is_reported_as_pending() -> None:
 
 
 @pytest.mark.parametrize(("others", "is_open"), [(99, False), (130, True)])
-def test_a_preemption_whose_search_stops_early_may_choose_an_unlisted_node(others: int, is_open: bool) -> None:
+def test_a_forecast_may_miss_the_node_of_a_preemption_whose_search_stops_early(others: int, is_open: bool) -> None:
     """Each node has one pod of lower priority. The scheduler's search for victims begins at a random node and
     stops after a hundred nodes."""
     names = [f"n{number:04}" for number in range(others + 1)]
@@ -173,7 +172,7 @@ def test_a_drain_forecast_calls_an_extender_fewer_than_forty_times() -> None:
     ("extenders", "parallelism", "most", "counts"),
     [(0, 16, None, False), (0, 16, 20, True), (1, 16, None, False), (1, 16, 20, False), (0, 3, None, False)],
 )
-def test_only_a_forecast_with_few_searches_and_no_extender_counts_all_search_starts(
+def test_a_forecast_counts_all_search_starts_only_with_few_searches_and_no_extender(
     monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
 ) -> None:
     """The count says from how many start nodes the search would choose each node. The count is impossible with an
@@ -224,7 +223,7 @@ def numbered(count: int, **more: Any) -> tuple[Likely, ...]:
     return tuple(Likely(Search(5), 1.0 / count, number, Search(50), **more) for number in range(1, count + 1))
 
 
-def test_a_pod_from_outside_the_drain_moves_the_search_start_by_an_observed_distance() -> None:
+def test_a_pod_from_outside_the_drain_moves_the_search_start_as_far_as_earlier_pods_did() -> None:
     after = after_others(numbered(2000, others=0.5, strides=(100, 110)), "default/mine", 1.0)
     starts = Counter(each.search.start for each in after)
     assert 0.6 < starts[5] / 2000 < 0.73  # two of three: none comes
@@ -241,7 +240,7 @@ def test_without_observed_cycles_pods_from_outside_the_drain_make_the_search_sta
     } == {50}
 
 
-def test_the_searches_do_not_change_if_no_other_pods_arrive() -> None:
+def test_without_pods_from_outside_the_drain_the_search_starts_do_not_change() -> None:
     searches = numbered(8, strides=(100,))
     assert after_others(searches, "default/mine", 100.0) is searches
     assert after_others((), "default/mine", 100.0) == ()

@@ -1,4 +1,4 @@
-"""Tests the figures of a simulated roll-out: nodes down at once, moves of pods, and waits."""
+"""Tests the figures of a simulated roll-out: nodes down at the same time, moves of pods, and waits."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def a_visit(node: str, start: float, end: float, *, undone: str = "") -> Visit:
         ),
     ],
 )
-def test_a_timeline_counts_the_most_nodes_down_at_once(visits: list[Visit], most: int) -> None:
+def test_a_timeline_gives_the_highest_number_of_nodes_down_at_the_same_time(visits: list[Visit], most: int) -> None:
     assert Timeline(begins=T0, ends=at(30), nodes=("a", "b", "c"), visits=tuple(visits)).most_at_once() == most
 
 
-def test_only_the_given_nodes_are_counted_as_down_at_once() -> None:
+def test_a_list_of_nodes_limits_which_nodes_are_counted_as_down() -> None:
     timeline = Timeline(
         begins=T0,
         ends=at(30),

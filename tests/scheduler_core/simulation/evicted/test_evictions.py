@@ -119,7 +119,7 @@ def test_a_budget_that_needs_every_pod_never_allows_an_eviction(desired: int, ex
     assert is_never(a_budget(desired_healthy=desired, expected_pods=expected)) is never
 
 
-def test_the_refusal_contains_the_budget_its_numbers_and_a_remedy() -> None:
+def test_the_refusal_contains_the_name_and_numbers_of_the_budget_and_a_remedy() -> None:
     never = BudgetLedger([a_budget(disruptions_allowed=0, desired_healthy=3)]).refusal(a_pod())
     not_now = BudgetLedger([a_budget(disruptions_allowed=0, current_healthy=2)]).refusal(a_pod())
     assert never is not None

@@ -69,7 +69,7 @@ def test_the_refusal_by_a_forecast_is_kept_until_some_node_is_back_in_service() 
     assert (rules.forecasts, permission.was_refused("n1")) == (["n1", "n1"], False)
 
 
-def test_a_closed_window_replaces_the_kept_refusal_by_a_forecast() -> None:
+def test_a_closed_window_is_reported_instead_of_the_kept_refusal_of_the_forecast() -> None:
     rules = Refusals(by_forecast=NO_ROOM)
     permission = Permission(rules, rules.forecast)
     permission.refusal("n1", T0)

@@ -44,7 +44,7 @@ def test_with_a_known_node_order_every_search_start_is_equally_likely(seed: int)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_with_an_unknown_node_order_random_orders_have_half_of_the_probability(seed: int) -> None:
+def test_random_node_orders_get_half_of_the_probability_if_the_order_is_unknown(seed: int) -> None:
     world, pod = a_cluster(seed, nodes=230), an_incoming_pod(seed, random.Random(seed))
     results = SCHEDULER.schedule_each(world, pod, [Search(0, shuffle=number) for number in range(1, 1001)])
     taken = Counter(name for result in results for name in result.best if len(result.best) == 1)
@@ -91,13 +91,13 @@ def _held(weights: dict[str, float], true: dict[str, float]) -> float:
 @pytest.mark.parametrize(
     ("counts", "number", "prior"), [({}, 32, PRIOR), ({"a": 1.0}, 1, PRIOR), ({"a": 0.5, "b": 0.5}, 32, ())]
 )
-def test_without_a_count_or_without_two_searches_node_weights_stay_unchanged(
+def test_node_weights_stay_unchanged_with_one_search_or_without_a_count(
     counts: dict[str, float], number: int, prior: Shares
 ) -> None:
     assert weighed(counts, number, prior) == counts
 
 
-def test_combined_node_weights_have_the_same_sum_as_before() -> None:
+def test_combining_node_weights_with_a_count_does_not_change_their_sum() -> None:
     assert sum(weighed({"a": 0.2, "b": 0.1}, 8, PRIOR).values()) == pytest.approx(0.3)
 
 

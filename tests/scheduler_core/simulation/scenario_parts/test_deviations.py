@@ -70,7 +70,7 @@ def test_the_probabilities_of_best_nodes_and_all_other_nodes_add_up_to_one(refus
     assert total == pytest.approx(1.0 - AHEAD * goes_elsewhere(result))
 
 
-def test_another_node_of_equal_score_is_chosen_only_if_a_worker_is_ahead() -> None:
+def test_another_node_of_equal_score_is_chosen_only_if_a_worker_is_ahead_of_another() -> None:
     result = cycle(refusing=0)
     other = next(name for name in result.best if name != result.node)
     assert result.node == predicted_node(result)
