@@ -38,7 +38,7 @@ def _fewest_nodes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("_fewest_nodes")
 @pytest.mark.parametrize(("petabytes", "is_judged"), [(92, True), (93, False)])
-def test_scores_overflow_from_92_petabytes(petabytes: int, is_judged: bool) -> None:
+def test_scores_overflow_on_a_node_with_more_than_92_petabytes(petabytes: int, is_judged: bool) -> None:
     result = judged(2**30, a_node("n1", petabytes * 10**15), a_node("n2", 2**33))
     assert (result.node is not None) is is_judged
     assert ("returns an invalid score" in result.error) is not is_judged

@@ -1,4 +1,4 @@
-"""Tests the reading of a whole KubeSchedulerConfiguration: defaults, profiles, extenders, and all problems at once."""
+"""Tests the reading of a whole KubeSchedulerConfiguration: defaults, profiles, extenders, and the list of problems."""
 
 import base64
 from typing import Any
@@ -152,7 +152,7 @@ def test_ignorable_extenders_are_called_last() -> None:
     ]
 
 
-def test_extender_resources_with_ignoredbyscheduler_replace_the_ignoredresources_of_noderesourcesfit() -> None:
+def test_ignored_extender_resources_replace_the_ignored_resources_of_node_resources_fit() -> None:
     mapping = {
         "profiles": [
             {
@@ -298,7 +298,7 @@ def test_each_problem_contains_the_path_of_its_field(mapping: dict[str, Any], ex
     assert problems(mapping) == expected
 
 
-def test_all_problems_are_reported_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     assert len(problems({"parallelism": -1, "podInitialBackoffSeconds": 0, "typo": 1})) == 3
 
 

@@ -30,7 +30,7 @@ def test_a_go_duration_is_read_in_seconds(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 s", "1d", "five", "1s2", "1..5s"])
-def test_an_invalid_duration_gives_none(text: str) -> None:
+def test_an_invalid_duration_is_read_as_none(text: str) -> None:
     assert parse_duration_seconds(text) is None
 
 

@@ -39,13 +39,13 @@ def version(minor: int) -> KubeVersion:
 
 @pytest.mark.parametrize("minor", range(32, 38))
 @pytest.mark.parametrize("behaviour", FIRST_RELEASE_WITH)
-def test_each_newer_behaviour_begins_with_its_release(behaviour: str, minor: int) -> None:
+def test_each_newer_behaviour_is_on_from_its_first_release(behaviour: str, minor: int) -> None:
     assert getattr(version(minor), behaviour) is (minor >= FIRST_RELEASE_WITH[behaviour])
 
 
 @pytest.mark.parametrize("minor", range(32, 38))
 @pytest.mark.parametrize("behaviour", LAST_RELEASE_WITH)
-def test_each_older_behaviour_ends_with_its_release(behaviour: str, minor: int) -> None:
+def test_each_older_behaviour_is_on_up_to_its_last_release(behaviour: str, minor: int) -> None:
     assert getattr(version(minor), behaviour) is (minor <= LAST_RELEASE_WITH[behaviour])
 
 

@@ -22,7 +22,7 @@ POD = Pod(name="p", namespace="shop", uid="uid-p")
 
 @pytest.fixture
 def servers() -> Iterator[Any]:
-    """Yields a function that starts a server, and returns the server and the settings of its extender."""
+    """Yields a function that starts a server. The function returns the server and the settings of its extender."""
     with ExitStack() as stack:
 
         def start(answers: dict[str, Answer], **settings: Any) -> tuple[ExtenderServer, ExtenderSettings]:

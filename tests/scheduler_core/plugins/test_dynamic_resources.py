@@ -69,7 +69,7 @@ def test_an_allocated_claim_refuses_nodes_that_cannot_reach_its_devices() -> Non
     assert refused(ask(PLUGIN, POD, A, B, claim(zone="a"))) == {"b": ("resourceclaim not available on the node",)}
 
 
-def test_devices_that_every_node_can_reach_refuse_no_node() -> None:
+def test_a_claim_for_devices_that_every_node_can_reach_refuses_no_node() -> None:
     assert refused(ask(PLUGIN, POD, A, B, claim(reserved_for=("x", "y")))) == {}
 
 

@@ -107,7 +107,7 @@ NOT_OURS = "!node(s) didn't match Pod's node affinity/selector"
         "an empty list of terms matches nothing",
         "an empty term matches nothing",
         "terms are alternatives",
-        "an unreadable term is ignored, the others count",
+        "an unreadable term is ignored, and the other terms count",
         "DoesNotExist matches nodes without the label",
     ],
 )

@@ -147,7 +147,7 @@ def test_a_terminating_pod_counts_for_spread_if_preemption_adds_or_removes_it(
         name: said(spread.filter(trial, pod, snapshot.node_info(row))) for row, name in enumerate(snapshot.node_names)
     }
     assert got == (verdicts if change == "removed" else {"a1": SKEWED, "b1": ""})
-    assert said(spread.filter(state, pod, info)) == SKEWED, "the state before the trial is unchanged"
+    assert said(spread.filter(state, pod, info)) == SKEWED, "the trial must not change the original state"
 
 
 # ---- scores ----

@@ -36,7 +36,7 @@ MI = 2**20
         "ephemeral storage, which the node does not offer",
         "more devices than are free",
         "a device that the node does not offer",
-        "zero devices that the node does not offer",
+        "a request for zero devices that the node does not offer",
         "an unknown resource name",
     ],
 )
@@ -135,7 +135,7 @@ def test_most_allocated_prefers_fuller_nodes() -> None:
     ids=[
         "a rising shape",
         "a falling shape",
-        "a falling shape, truncated toward zero",
+        "a score on a falling shape, truncated toward zero",
         "utilization beyond the last point of the shape",
         "utilization between two points of the shape",
         "a request above the node's capacity",

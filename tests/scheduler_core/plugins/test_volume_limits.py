@@ -169,7 +169,7 @@ def test_an_ephemeral_volume_counts_only_if_the_pod_owns_its_claim() -> None:
     )
 
 
-def test_a_missing_claim_makes_the_node_unresolvable() -> None:
+def test_a_missing_claim_refuses_the_node_as_unresolvable() -> None:
     assert ask(PLUGIN, N1, pod("nowhere"))["n1"] == unresolvable(
         'looking up PVC default/nowhere: persistentvolumeclaim "nowhere" not found'
     )

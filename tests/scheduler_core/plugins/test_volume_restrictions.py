@@ -118,7 +118,7 @@ def test_a_pod_without_volumes_is_skipped() -> None:
     assert ask(PLUGIN, *NODES, asking()) == SKIPPED
 
 
-def test_a_missing_claim_makes_the_pod_unresolvable() -> None:
+def test_a_missing_claim_refuses_the_pod_as_unresolvable() -> None:
     assert ask(PLUGIN, *NODES, asking("nowhere")) == unresolvable('persistentvolumeclaim "nowhere" not found')
 
 

@@ -55,13 +55,13 @@ def nodes_refused(labels: dict[str, str], *nodes: dict[str, Any]) -> set[str]:
             {OLD_ZONE: "a"},
             (node("new", zone="a"), node("old", old_zone="a"), node("other", zone="b")),
             {"other"},
-            id="the volume's beta label accepts nodes with the current label",
+            id="a volume with the beta label accepts a node with the current label",
         ),
         pytest.param(
             {ZONE: "a"},
             (node("old", old_zone="a"),),
             {"old"},
-            id="the volume's current label refuses nodes with only the beta label",
+            id="a volume with the current label refuses a node that has only the beta label",
         ),
     ],
 )
@@ -87,11 +87,11 @@ def test_a_volume_without_zone_label_refuses_no_node(labels: dict[str, str]) -> 
         ((claim(), storage_class(mode="Immediate")), "PersistentVolume had no name"),
     ],
 )
-def test_an_unusable_claim_makes_the_pod_unresolvable(objects: tuple[dict[str, Any], ...], reason: str) -> None:
+def test_an_unusable_claim_refuses_the_pod_as_unresolvable(objects: tuple[dict[str, Any], ...], reason: str) -> None:
     assert ask(PLUGIN, POD, node("a"), *objects) == unresolvable(reason)
 
 
-def test_a_claim_without_a_name_makes_the_pod_unresolvable() -> None:
+def test_a_claim_without_a_name_refuses_the_pod_as_unresolvable() -> None:
     assert ask(PLUGIN, a_pod().with_field("spec.volumes", using("")).manifest, node("a")) == unresolvable(
         "PersistentVolumeClaim had no name"
     )

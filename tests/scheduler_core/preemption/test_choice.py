@@ -47,7 +47,7 @@ def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
         pytest.param(
             victims((5, 20.0), (5, 30.0)),
             victims((5, 10.0), (5, 99.0)),
-            id="of the victims with the highest priority, the earliest start time counts",
+            id="a node whose oldest victim started later is better",
         ),
         pytest.param(victims((5, None)), victims((5, 10.0)), id="a victim that has not started counts as the youngest"),
     ],

@@ -22,7 +22,7 @@ def test_a_pod_without_a_nominated_node_name_is_not_nominated() -> None:
     assert nominations.all == ()
 
 
-def test_adding_a_pod_with_an_empty_node_name_removes_its_nomination() -> None:
+def test_adding_a_pod_with_an_empty_nominated_node_removes_the_nomination() -> None:
     nominations = Nominations()
     nominations.add(replace(POD, nominated_node_name="n1"))
     nominations.add(replace(POD, nominated_node_name="n1"), "")

@@ -178,8 +178,8 @@ def test_refusals_and_errors_are_counted_separately() -> None:
         pytest.param(("Fit",), NODE_ADDED, "room for b", False, id="the hint of the refusing plugin says no"),
         pytest.param(("Fit",), NODE_GONE, "room for a", False, id="the refusing plugin did not register this event"),
         pytest.param(("Other",), NODE_ADDED, "room for a", False, id="the hints of other plugins do not count"),
-        pytest.param(("Other", "Fit"), NODE_ADDED, "room for a", True, id="one hint that says yes is enough"),
-        pytest.param(("Broken",), NODE_ADDED, "x", True, id="a hint that raises counts as yes"),
+        pytest.param(("Other", "Fit"), NODE_ADDED, "room for a", True, id="the hint of one of two plugins says yes"),
+        pytest.param(("Broken",), NODE_ADDED, "x", True, id="a hint that raises an exception counts as yes"),
     ],
 )
 def test_an_event_moves_a_pod_only_if_the_event_may_help(
@@ -275,7 +275,7 @@ def test_a_bound_pod_in_another_namespace_wakes_no_spread_pod() -> None:
     ("namespace", "frees_resources", "active"),
     [("default", False, ["spread"]), ("other", False, []), ("other", True, ["spread"])],
 )
-def test_a_changed_bound_pod_of_another_namespace_wakes_a_spread_pod_only_by_freeing_resources(
+def test_an_update_in_another_namespace_must_free_resources_to_wake_a_spread_pod(
     namespace: str, frees_resources: bool, active: list[str]
 ) -> None:
     line = queue()

@@ -25,7 +25,7 @@ def test_absent_fields_of_a_job_get_the_defaults_of_the_api_server() -> None:
     assert read({"backoffLimitPerIndex": 1}).backoff_limit == 2**31 - 1
 
 
-def test_the_model_reads_all_job_fields_that_affect_replacement() -> None:
+def test_the_model_reads_all_job_fields_that_decide_whether_a_pod_is_replaced() -> None:
     rules = [
         {"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [42]}},
         {

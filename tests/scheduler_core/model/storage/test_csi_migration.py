@@ -133,7 +133,7 @@ def test_a_migrated_volume_uses_the_topology_label_of_the_driver(
         CSINode(name="n", annotations={"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/gce-pd"}),
     ],
 )
-def test_a_node_that_has_not_migrated_sees_the_volume_unchanged(csi_node: CSINode | None) -> None:
+def test_a_volume_is_not_translated_for_a_node_without_csi_migration(csi_node: CSINode | None) -> None:
     as_it_is = nodes((zones(ZONE, "a"),))
     assert required_nodes(replace(EBS, node_affinity=as_it_is), csi_node) == as_it_is
 

@@ -73,7 +73,7 @@ def asking(**requests: int) -> PodSpec:
             {"spec": asking(cpu=2)},
             {"spec": asking(cpu=1), "labels": {"a": "b"}},
             [Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN],
-            id="two changes at once cause two events",
+            id="an update with two changes causes two events",
         ),
     ],
 )

@@ -293,7 +293,7 @@ def running(cpu: int, name: str = "other", **fields: Any) -> Pod:
         pytest.param(Action.DELETE, a_pod("gone"), None, False, id="a pending pod is deleted"),
         pytest.param(Action.UPDATE_POD_SCALE_DOWN, running(2), running(1), True, id="a bound pod requests less cpu"),
         pytest.param(
-            Action.UPDATE_POD_SCALE_DOWN, running(2), running(2), False, id="a bound pod requests as much as before"
+            Action.UPDATE_POD_SCALE_DOWN, running(2), running(2), False, id="a bound pod requests the same cpu"
         ),
         pytest.param(
             Action.UPDATE_POD_SCALE_DOWN,
@@ -306,7 +306,7 @@ def running(cpu: int, name: str = "other", **fields: Any) -> Pod:
         pytest.param(Action.ADD, None, GONE, False, id="a pod is bound"),
     ],
 )
-def test_a_pod_without_room_waits_for_pods_that_leave_or_shrink(
+def test_a_pod_without_room_waits_until_a_pod_is_removed_or_requests_less(
     action: Action, old: Any, new: Any, expected: bool
 ) -> None:
     assert helps("NodeResourcesFit", HUNGRY, Resource.ASSIGNED_POD, action, old, new) is expected
