@@ -60,7 +60,7 @@ def test_a_node_that_no_longer_needs_a_reboot_reads_the_lock_again(reading: Any)
     assert the_lock(idle(memory=home.memory, uptime=UPTIME + LEFT_LINE_SECONDS)).line.names == ("n2",)
 
 
-def test_leaving_the_line_does_not_cancel_the_check_for_a_delayed_write_of_a_claim() -> None:
+def test_a_node_that_leaves_the_line_still_checks_for_a_late_write_of_its_claim() -> None:
     memory = remembering(lock_due=UPTIME + LATE_WRITE_SECONDS)
     assert decided(RECORD, need=NO, lock=NAMED, memory=memory).memory.lock_due == UPTIME + LATE_WRITE_SECONDS
 
@@ -96,7 +96,7 @@ def test_an_idle_node_removes_deleted_nodes_from_the_line_of_waiting_nodes() -> 
     ],
     ids=["the waiting nodes are unknown", "every named node waits", "the lock is paused"],
 )
-def test_an_idle_node_keeps_a_correct_unverifiable_or_paused_line(
+def test_an_idle_node_does_not_change_the_line_without_a_known_error_or_during_a_pause(
     changes: dict[str, Any],
 ) -> None:
     assert WriteLock not in kinds(idle(**changes))

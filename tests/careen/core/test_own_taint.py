@@ -55,7 +55,7 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
             tainted(OURS, by=("kube-controller-manager",)),
             {},
             {OURS.key},
-            id="the default key, and the node controller wrote the list last",
+            id="the default key, and the node controller was the last to write the taints",
         ),
         pytest.param(
             tainted(soft("careen.dev/soon")),
@@ -96,7 +96,7 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
         pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a foreign key that is not configured"),
     ],
 )
-def test_without_a_progress_record_key_and_managed_fields_identify_careens_taint(
+def test_key_and_managed_fields_identify_careens_taint_on_a_node_without_a_progress_record(
     node: NodeView, policy: dict[str, Any], expected: set[str]
 ) -> None:
     assert keys_of_ours(node, Progress(), a_policy(**policy)) == expected

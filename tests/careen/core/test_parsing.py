@@ -56,8 +56,8 @@ def counted() -> Iterator[dict[str, int]]:
 
 
 def text_of(phase: Phase) -> str | None:
-    """Return the text of a lock that contains a claim of n2, and also a claim of n1 if a node in this phase has a
-    claim."""
+    """Return the text of a lock with a claim of n2. If the phase requires a claim, the lock also contains a claim of
+    n1."""
     claim = a_progress(phase).claim
     entries = [an_entry("n2", "c2", limit=2), *([an_entry("n1", claim, limit=2)] if claim else [])]
     return lock.render(held(*entries, line=Line(names=("n3", "n1"), at="2026-03-04T11:59:00Z", waiting=2)))

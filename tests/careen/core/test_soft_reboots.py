@@ -59,7 +59,7 @@ def test_one_more_soft_reboot_counts_as_a_new_boot() -> None:
 
 
 @pytest.mark.parametrize(("left", "now"), [(NONE, NONE), (BOOT, ONE), (ONE, BOOT)])
-def test_an_equal_soft_reboot_count_or_a_changed_setting_proves_no_reboot(left: str, now: str) -> None:
+def test_an_equal_soft_reboot_count_or_a_changed_setting_is_no_proof_of_a_reboot(left: str, now: str) -> None:
     assert rebooting(left, now).phase is Phase.REBOOTING
 
 

@@ -642,9 +642,9 @@ class World:
         )
 
     def check_asked_once(self, name: str) -> None:
-        """Check a reboot request to a host that has already accepted a request in this boot. Before the deadline, no
-        process may ask again while the process that sent the first request is alive. After its death, another process
-        cannot know of the request and may ask."""
+        """Check a reboot request to a host that has already accepted a request in this boot. Before the reboot
+        deadline, no process may ask again while the process that sent the first request is alive. After its death,
+        another process cannot know of the request and may ask."""
         host = self.hosts[name]
         if host.taken is None or host.taken[0] != host.boot or host.taken[2] not in self.agents:
             return

@@ -71,7 +71,7 @@ GRID_SECONDS = 5
 """The end of an agent's sleep is rounded up to a multiple of these seconds, so that several agents act at the same
 time."""
 IDLE_SECONDS = 30
-"""The time between two rounds of an idle agent. Its checks of the sentinel file in between have no effect here."""
+"""The time between two rounds of an idle agent. Checks of the sentinel file between the rounds are not simulated."""
 
 
 class Kind(IntEnum):
@@ -192,8 +192,8 @@ class SmallFleet:
         )
 
     def _is_scrapped(self, state: State, name: str) -> bool:
-        """Whether the Node and its machine were removed for ever. If no other node waits for its reboot, the lock may
-        keep the claim of the removed node."""
+        """Whether the Node and its machine were removed for ever. While no other node waits for a reboot, the
+        claim of the removed node may stay in the lock."""
         return state.hosts[self.names.index(name)].is_scrapped
 
     def check_home(self, state: State) -> None:
@@ -202,9 +202,9 @@ class SmallFleet:
                 raise BrokenRule(f"once: {name} rebooted {host.reboots} times")
 
     def _in_turn(self, state: State, awake: list[int]) -> Iterator[Step]:
-        """Yield the possible steps of the agent that acts next. An agent in the middle of a round acts first, then the
-        first agent by name; a delayed agent acts last. If the bounds still allow a delay, also yield a step that delays
-        this agent."""
+        """Yield the possible steps of the agent that acts next: an agent in the middle of a round, or else the first
+        agent by name. A delayed agent acts last. If the bounds still allow a delay, also yield a step that delays the
+        agent that acts next."""
         index = min(awake, key=lambda each: (state.agents[each].is_overtaken, not state.agents[each].acts, each))
         agent = state.agents[index]
         if len(awake) > 1 and state.delays and not agent.is_overtaken:
@@ -555,7 +555,7 @@ class SmallFleet:
             is_absent = node is None and state.now - state.gone_since[owner] > self.policies[owner].absence_seconds
             if node is None and not is_absent:
                 raise BrokenRule(
-                    f"other's claim: {by} removes the claim of {entry.node} too soon after its Node was deleted"
+                    f"other's claim: {by} removes the claim of {entry.node} too soon after the Node was deleted"
                 )
             if node is not None and node.progress.claim == entry.id:
                 raise BrokenRule(f"other's claim: {by} removes the claim of {entry.node}, which is valid")

@@ -13,7 +13,7 @@ MORE_FAULTS = int(os.environ.get("MODEL_FAULTS", "0"))
 """The number of faults that one run may have in addition to those of `_ROWS`. With two faults in one run, the rules are
 stricter than careen's guarantee: docs/safety.md."""
 MORE_DELAYS = int(os.environ.get("MODEL_DELAYS", "0"))
-"""The number of delays that one run may have in addition to those of `_ROWS`. A row without a limit is unchanged."""
+"""The number of delays that one run may have in addition to those of `_ROWS`. A row with `delays=None` has no limit."""
 
 _ROWS = (
     Bounds(agents=3, concurrency=1, faults=1, delays=1),

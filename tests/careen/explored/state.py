@@ -91,7 +91,7 @@ class Agent(NamedTuple):
     confirmed_at: int = -NEVER
     is_up: bool = True
     is_overtaken: bool = False
-    """Whether all other agents that can act now act before this agent."""
+    """Whether this agent is delayed, so that every other agent that is due acts first."""
 
 
 class Late(NamedTuple):

@@ -27,7 +27,7 @@ SIGNS = {
 
 
 @pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.name.lower())
-def test_the_exploration_reaches_a_state_that_shows_the_effect_of_each_kind_of_fault(kind: Kind) -> None:
+def test_for_each_kind_of_fault_the_exploration_reaches_a_state_that_shows_its_effect(kind: Kind) -> None:
     bounds = Bounds(agents=2, faults=1, kinds=(kind,), delays=0)
     found = explore(SmallFleet(bounds))
     assert not found.broken, found.text()

@@ -9,7 +9,7 @@ import pytest
 from careen.plan.few_collections import few_collections
 
 
-def test_the_garbage_collector_runs_rarely_only_during_a_simulation() -> None:
+def test_the_garbage_collector_runs_rarely_during_a_simulation_and_normally_afterwards() -> None:
     before = gc.get_threshold()
     with few_collections():
         assert gc.get_threshold()[0] == 10_000_000

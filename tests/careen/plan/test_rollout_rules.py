@@ -117,9 +117,11 @@ def test_a_plan_orders_the_nodes_by_default_as_the_agents_do(nodes: list[NodeVie
 @pytest.mark.parametrize(
     ("policy", "rule"),
     [
-        pytest.param(POLICY, "bound-pods", id="by default the plan refuses"),
+        pytest.param(POLICY, "bound-pods", id="by default the plan refuses the drain"),
         pytest.param(
-            replace(POLICY, forecast=ForecastPolicy.WARN), "bound-pods", id="the plan refuses despite --forecast=warn"
+            replace(POLICY, forecast=ForecastPolicy.WARN),
+            "bound-pods",
+            id="the plan refuses the drain despite --forecast=warn",
         ),
         pytest.param(
             replace(POLICY, drain=DrainPolicy(bound_pods=BoundPods.STAY)),
@@ -506,7 +508,7 @@ def test_the_next_opening_and_closing_consider_the_windows_of_all_groups() -> No
     assert rules.next_closing(at.replace(hour=3)) == datetime(2026, 3, 10, 20, 0, 0, tzinfo=UTC)
 
 
-def test_the_next_opening_of_the_windows_is_computed_once_per_change(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_does_not_compute_the_next_opening_of_the_windows_for_each_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """For a plan of thousands of nodes, careen needs the next opening of the maintenance windows thousands of times."""
     asked: list[datetime] = []
     real = openings.change_after

@@ -99,7 +99,7 @@ def test_earlier_questions_do_not_change_the_short_list(
             assert asked.short_list(waiting, content, len) == fresh
 
 
-def test_the_short_list_of_equal_nodes_has_as_many_nodes_as_the_lock_names() -> None:
+def test_if_all_nodes_are_equal_the_short_list_is_as_long_as_the_list_in_the_lock() -> None:
     nodes = [a_node(f"n{number:04}", labels={keys.REBOOT_LABEL: order.READY}) for number in range(1000)]
     short = Waiters(nodes, POLICY).short_list([node.name for node in nodes], LockContent(), lambda _: 0)
     assert [node.name for node in short] == [f"n{number:04}" for number in range(1 + order.SPARE_NAMES)]

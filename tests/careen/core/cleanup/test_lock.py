@@ -19,7 +19,7 @@ NOTHING = Extent()
     ("name", "extent", "keep", "left"),
     [
         ("by default only careen's claim is removed", NOTHING, (), (KUREDS, UNREAD)),
-        ("the claim of a Node without a cleanup stays", NOTHING, ("n1",), (OURS, KUREDS, UNREAD)),
+        ("the claim of a node that was not cleaned up stays", NOTHING, ("n1",), (OURS, KUREDS, UNREAD)),
         ("kured's claim is removed on request", Extent(with_kureds=True), (), (UNREAD,)),
         ("an unreadable claim is removed on request", Extent(with_unknown=True), (), (KUREDS,)),
         ("all claims are removed on request", Extent(with_kureds=True, with_unknown=True), (), ()),

@@ -148,7 +148,13 @@ def test_a_cleanup_removes_a_cordon_only_if_careen_set_the_cordon(
             NOTHING,
             (KUREDS_TAINT, FOREIGN),
         ),
-        ("a person names the key", (KUREDS_TAINT, FOREIGN), {}, Extent(also=frozenset({KUREDS_TAINT.key})), (FOREIGN,)),
+        (
+            "the person who runs the cleanup lists the key",
+            (KUREDS_TAINT, FOREIGN),
+            {},
+            Extent(also=frozenset({KUREDS_TAINT.key})),
+            (FOREIGN,),
+        ),
         ("another release's key", (OLD,), {}, NOTHING, (OLD,)),
         ("another release's key, removed on request", (OLD,), {}, Extent(with_unknown=True), ()),
     ],
@@ -192,7 +198,13 @@ REBOOTED = {keys.LAST_REBOOT: '{"labels":{"state":{"was":null,"to":"done"},"pool
             NOTHING,
             {"state": "done"},
         ),
-        ("a person names the key", {"state": "mine"}, {}, Extent(also=frozenset({"state"})), {}),
+        (
+            "the person who runs the cleanup lists the label",
+            {"state": "mine"},
+            {},
+            Extent(also=frozenset({"state"})),
+            {},
+        ),
     ],
 )
 def test_a_cleanup_restores_labels_changed_for_the_reboot(
@@ -226,7 +238,7 @@ OTHER = {"other": {"was": None, "to": "x"}}
     ("name", "earlier", "labels", "prior", "told"),
     [
         ("the first reboot", {}, {"state": "rebooting"}, {"state": "before"}, FIRST),
-        ("the node had no such label", {}, {"state": "rebooting"}, {"state": None}, NEW),
+        ("the node did not have the label", {}, {"state": "rebooting"}, {"state": None}, NEW),
         ("the drain did not change the label", {}, {"state": "before"}, {}, FIRST),
         ("the label already had the new value", {}, {"state": "rebooting"}, {"state": "rebooted"}, {}),
         ("the second reboot", FIRST, {}, {"state": "rebooted"}, FIRST),
@@ -319,9 +331,9 @@ def test_the_progress_record_shows_whether_a_node_is_rebooting(
 @pytest.mark.parametrize(
     ("boot", "is_rebooting"),
     [(BOOT, True), ("boot-0", False), ("", True)],
-    ids=["the host runs the same boot", "the host runs a new boot", "the claim names no boot"],
+    ids=["the host runs the same boot", "the host runs a new boot", "the claim has no boot id"],
 )
-def test_without_a_progress_record_phase_and_claim_show_whether_a_node_is_rebooting(
+def test_phase_and_claim_show_whether_a_node_without_a_progress_record_is_rebooting(
     boot: str, is_rebooting: bool
 ) -> None:
     node = a_node(annotations={keys.PHASE: Phase.REBOOTING.value}, unschedulable=True)

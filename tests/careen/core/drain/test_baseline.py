@@ -59,7 +59,7 @@ def test_the_stored_baseline_says_which_pods_were_ready(given_pods: list[tuple[i
         pytest.param(a_daemon_pod(), True, id="an unchanged pod that was ready before the drain"),
     ],
 )
-def test_the_baseline_says_only_of_unchanged_pods_whether_they_were_ready(pod: Any, told: bool | None) -> None:
+def test_the_baseline_contains_the_readiness_of_unchanged_pods_only(pod: Any, told: bool | None) -> None:
     record = replace(DRAINING, owners=baseline.taken(a_situation(a_marked_node(DRAINING), pods=(a_daemon_pod(),)), ()))
     assert baseline.was_ready(a_situation(a_marked_node(record)), pod) is told
 

@@ -255,7 +255,7 @@ def test_pods_bound_to_the_node_stay_only_if_the_setting_allows_it(
     assert drain_plan.to_evict((pod,), DrainPolicy(bound_pods=bound_pods)) == (() if stays else (pod,))
 
 
-def test_the_back_off_of_an_owner_delays_only_pods_created_after_the_cordon() -> None:
+def test_after_an_eviction_only_new_pods_of_the_same_owner_wait_for_the_back_off() -> None:
     memory = after_evicting_new_pods(Memory(), ["rs-web"], uptime=UPTIME, jitter=0.5)
     found = plan_since(new_pod("new"), new_pod("old", after=-30), new_pod("other", owner_uid="rs-other"), memory=memory)
     assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["old", "other"], ["new"])

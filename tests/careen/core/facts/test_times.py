@@ -13,7 +13,7 @@ def test_a_time_is_written_in_utc_to_the_second() -> None:
     assert rfc3339(datetime(2026, 3, 4, 13, 0, 0, 999, tzinfo=timezone(timedelta(hours=1)))) == "2026-03-04T12:00:00Z"
 
 
-def test_a_time_without_an_offset_is_not_read() -> None:
+def test_a_time_without_a_utc_offset_is_read_as_none() -> None:
     assert from_rfc3339("2026-03-04T13:00:00+01:00") == datetime(2026, 3, 4, 12, tzinfo=UTC)
     assert from_rfc3339("2026-03-04T12:00:00Z") == datetime(2026, 3, 4, 12, tzinfo=UTC)
     assert from_rfc3339("2026-03-04T12:00:00") is None

@@ -295,8 +295,8 @@ POLICIES = (
 
 
 def beside(own: NodeView, other: NodeView) -> dict[str, Any]:
-    """Return keyword arguments of `an_observation` for the agent of `own`. Every list of nodes that this agent has read
-    contains the Node `other`."""
+    """Return keyword arguments of `an_observation` for the agent of the Node `own`. Every list of nodes that this agent
+    has read contains the Node `other`."""
     return {"fleet": a_fleet(own, other), "peers": (other,), "waiters": (other,), "holders": Holders(nodes=(other,))}
 
 

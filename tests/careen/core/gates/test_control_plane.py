@@ -19,9 +19,9 @@ from tests.careen.core.builders import a_node, a_situation
         ((), None, ""),
         (("etcd", "informer-sync"), Code.CONTROL_PLANE_NOT_READY, "the API server is not ready: etcd, informer-sync"),
         (
-            Unknown("it did not answer"),
+            Unknown("the API server did not answer"),
             Code.READYZ_UNKNOWN,
-            "careen cannot tell whether the API server and etcd are ready: it did not answer",
+            "careen cannot tell whether the API server and etcd are ready: the API server did not answer",
         ),
         (
             NOT_ASKED,

@@ -53,7 +53,7 @@ def test_an_unknown_list_of_pods_refuses_the_reboot() -> None:
     assert refused.code is Code.PODS_UNKNOWN
 
 
-def test_a_refused_dry_run_is_reported_instead_of_an_unanswered_one() -> None:
+def test_a_refused_dry_run_is_reported_instead_of_an_unanswered_dry_run() -> None:
     given = {
         "uid-a": DryRunAnswer(answer=Evictable.UNKNOWN),
         "uid-b": DryRunAnswer(answer=Evictable.DENIED, detail="words"),

@@ -103,7 +103,9 @@ OURS = a_marked_node(a_progress(Phase.FAILED, claim="", boot_left="", is_cordone
         ),
     ],
 )
-def test_a_setting_decides_whether_a_foreign_cordon_counts_as_down(other: NodeView, counts: bool, word: str) -> None:
+def test_a_setting_decides_whether_a_node_with_a_foreign_cordon_counts_as_down(
+    other: NodeView, counts: bool, word: str
+) -> None:
     down = budgets.others_down("n1", LockContent(), a_fleet(a_node("n1"), other), count_cordoned=counts)
     assert down == ({"n2": f"n2 {word}"} if word else {})
 
@@ -115,7 +117,7 @@ def test_the_refusal_says_why_the_node_counts_as_down() -> None:
     assert refused.sentence.startswith("n2 is cordoned by somebody, not by careen, n3 is not ready; with this node")
 
 
-def test_a_budget_ignores_a_cordon_that_does_not_count_as_down() -> None:
+def test_a_budget_ignores_a_cordoned_node_that_does_not_count_as_down() -> None:
     node = a_node(labels={keys.CONTROL_PLANE: ""})
     other = a_node("n2", unschedulable=True, labels={keys.CONTROL_PLANE: ""})
 

@@ -143,7 +143,7 @@ def test_a_claim_written_by_an_older_release_has_an_unknown_zone() -> None:
     ("node", "names", "abreast"),
     [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)],
 )
-def test_removing_one_of_the_nodes_that_may_claim_together_lowers_their_number(
+def test_if_a_node_that_may_claim_leaves_the_line_fewer_nodes_may_claim_together(
     node: str, names: tuple[str, ...], abreast: int
 ) -> None:
     line = Line().naming(("n1", "n2", "n3"), at="t", waiting=3, abreast=2)
@@ -361,7 +361,7 @@ def claims(content: LockContent) -> list[tuple[str, str]]:
     return [(entry.node, entry.id) for entry in content.entries]
 
 
-def test_node_and_claim_id_identify_the_claim_to_remove() -> None:
+def test_a_claim_is_removed_only_if_both_its_node_and_its_id_match() -> None:
     assert claims(lock.remove(TWO_OF_ONE_NODE, "n1", "c1")) == [("n1", "c2"), ("n2", "c1")]
     assert claims(lock.remove(TWO_OF_ONE_NODE, "n3", "c1")) == claims(TWO_OF_ONE_NODE)
 

@@ -84,7 +84,7 @@ def test_after_the_reboot_deadline_a_missing_or_recreated_node_no_longer_holds_i
         pytest.param(IN_PARTS, FREE, id="a partly readable claim"),
     ],
 )
-def test_claims_of_kured_or_of_a_node_recreated_from_a_copy_always_count_as_held(entry: Entry, node: NodeView) -> None:
+def test_a_claim_of_kured_or_of_a_node_recreated_from_a_copy_is_never_a_ghost(entry: Entry, node: NodeView) -> None:
     assert not proven(entry, node, since=LONG_AGO, uptime=1e6)
 
 

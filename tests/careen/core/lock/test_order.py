@@ -50,7 +50,7 @@ def with_pods(waiter: NodeView, moves: int, in_zone: int = 0) -> NodeView:
     return replace(waiter, annotations={**waiter.annotations, **counted})
 
 
-def test_among_nodes_that_need_a_reboot_since_the_same_hour_the_fewest_pods_come_first() -> None:
+def test_among_nodes_whose_need_began_in_the_same_hour_the_one_with_fewest_pods_is_first() -> None:
     waiters = [
         with_pods(a_waiter("n1", "09:00"), 7),
         with_pods(a_waiter("n2", "09:59"), 6),
@@ -209,7 +209,7 @@ def test_no_other_order_of_zones_and_nodes_moves_fewer_pods_twice(nodes: list[tu
         pytest.param("5", "", 0, id="the annotation is empty"),
         pytest.param("5", "-1", 0, id="a negative number"),
         pytest.param("5", "9" * 5000, 0, id="a number of 5,000 digits"),
-        pytest.param("5", "6", 5, id="more zone-bound pods than pods"),
+        pytest.param("5", "6", 5, id="more zone-bound pods than pods in total"),
         pytest.param("", "3", 10**9, id="the annotation for the number of all pods is empty"),
     ],
 )
@@ -563,7 +563,7 @@ def test_if_the_lock_names_no_node_the_agent_lists_the_waiting_nodes() -> None:
 def test_a_node_that_claims_out_of_order_records_the_earlier_nodes_as_passed_over() -> None:
     assert start("n3", NAMED, 120).passed == ("n1", "n2")
     assert start("n1", NAMED, 0).passed == ()
-    assert start("n2", NAMED, 120).passed == ("n1",), "a node behind the starting node is not passed over"
+    assert start("n2", NAMED, 120).passed == ("n1",), "a node behind the claiming node in line is not passed over"
 
 
 LINE = LockContent(line=Line(names=tuple(f"n{number}" for number in range(1, 14)), waiting=5000))
@@ -700,7 +700,7 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
         pytest.param(None, None, 0, id="neither the lock nor the number of agents is known"),
     ],
 )
-def test_without_a_recent_count_as_many_nodes_may_wait_as_there_are_agents(
+def test_without_a_recent_count_of_waiting_nodes_all_nodes_are_assumed_to_wait(
     content: LockContent | None, agents: int | None, number: int
 ) -> None:
     assert order.how_many_wait(content, agents, NOW) == number

@@ -98,7 +98,7 @@ def test_an_overdue_node_in_an_unknown_phase_is_marked_with_the_phase_idle(phase
     assert not found.is_gone
 
 
-def test_an_agent_with_longer_deadlines_keeps_the_overdue_mark_of_another_agent() -> None:
+def test_an_agent_with_longer_deadlines_keeps_the_overdue_mark_that_another_agent_set() -> None:
     marked = replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400)))
     patient = a_policy(reboot_deadline_seconds=3600)
     assert mark(holder(Phase.REBOOTING, 400), policy=patient) is None
@@ -202,7 +202,7 @@ def test_the_roll_out_is_reported_as_halted_when_all_claims_are_overdue() -> Non
         decision = waiting(content, policy=policy, holders=Holders(nodes=(REBOOTING,)))
         kinds = [type(action) for action in decision.actions]
         assert Notify not in kinds or kinds.index(WriteLock) < kinds.index(Notify), (
-            "the message follows the mark, because the write of the mark may fail"
+            "the agent sends the message after it writes the mark, because the write may fail"
         )
         return [(each.occasion, each.sentence) for each in decision.actions if isinstance(each, Notify)]
 
@@ -289,7 +289,7 @@ def test_in_a_paused_lock_no_node_is_marked_as_overdue() -> None:
     assert WriteLock not in kinds(waiting(lock.pause(LINE, "", 1), holders=Holders(nodes=(REBOOTING,))))
 
 
-def test_an_overdue_node_is_remembered_for_the_metric_until_the_node_recovers() -> None:
+def test_an_agent_remembers_an_overdue_node_until_the_node_recovers() -> None:
     memory = waiting(MARKED, memory=QUIET, waiters=()).memory
     assert memory.holder_check.overdue == (("n9", at(480)),)
     assert (
@@ -369,7 +369,7 @@ def test_if_no_node_waits_all_agents_together_check_for_overdue_nodes_once_a_sec
         ),
     ],
 )
-def test_few_waiting_nodes_of_a_large_fleet_find_an_overdue_node_soon(memory: dict[str, Any], looks: bool) -> None:
+def test_if_few_nodes_wait_an_idle_node_checks_earlier_for_overdue_nodes(memory: dict[str, Any], looks: bool) -> None:
     given = remembering(**{"agents": 5000, "holder_check__at": UPTIME + 4000, "is_reconciled": False, **memory})
     old = replace(ENTRY, created=at(600))
     assert (Evidence.HOLDERS in idle(held(old), memory=given, holders=NOT_ASKED).wants) is looks
@@ -417,7 +417,7 @@ def test_without_the_api_servers_time_no_node_is_marked_as_overdue() -> None:
     assert WriteLock not in kinds(decision)
 
 
-def test_a_node_never_counts_as_missing_for_longer_than_its_claim_exists() -> None:
+def test_a_missing_nodes_claim_stays_if_the_claim_is_younger_than_its_overdue_mark() -> None:
     young = replace(ENTRY, created=at(100), overdue=Overdue(phase="", since=at(5000)))
     content = held(young, line=Line(names=("n1",), at=at(600)))
     assert WriteLock not in kinds(waiting(content, holders=Holders(absent=frozenset({"n9"}))))

@@ -81,7 +81,7 @@ def test_one_write_adds_the_claim_to_the_lock_and_names_the_next_nodes() -> None
 JUST_NAMED = LockContent(line=Line(names=("n1", "n2"), at=rfc3339(NOW), waiting=2))
 
 
-def test_a_claim_needs_no_list_of_nodes_if_the_lock_names_every_waiting_node() -> None:
+def test_a_claiming_agent_does_not_list_nodes_if_the_lock_names_every_waiting_node() -> None:
     decision = claiming(lock=JUST_NAMED, waiters=NOT_ASKED)
     content = the_lock(decision)
     assert (content.holders, content.line.names, content.line.at, content.line.waiting) == (
@@ -108,7 +108,7 @@ def test_a_claim_needs_no_list_of_nodes_if_the_lock_names_every_waiting_node() -
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW + timedelta(hours=1)))),
             remembering(),
-            id="the names seem to be written in the future",
+            id="the time at which the names were written is in the future",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at="soon")),
@@ -125,7 +125,7 @@ def test_a_claim_needs_no_list_of_nodes_if_the_lock_names_every_waiting_node() -
         ),
     ],
 )
-def test_a_claim_needs_a_list_of_nodes_if_the_lock_may_lack_a_waiting_node(
+def test_a_claiming_agent_lists_the_waiting_nodes_if_the_list_in_the_lock_may_be_incomplete(
     content: LockContent, memory: Memory
 ) -> None:
     assert claiming(lock=content, waiters=NOT_ASKED, memory=memory).wants == {Evidence.WAITERS}

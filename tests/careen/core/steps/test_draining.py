@@ -99,9 +99,9 @@ def test_a_recreated_pod_that_tolerates_the_cordon_does_not_delay_the_reboot() -
     assert draining(pods=(a_pod("web-2", created_at=NOW, tolerates_cordon=True),)).phase is Phase.REBOOTING
 
 
-def test_a_pod_created_with_the_nodes_name_is_evicted_once_and_the_drain_continues() -> None:
-    """The owner of this pod creates its pods with the node's name, so no scheduler places them. After each eviction, a
-    new pod runs on the node within a second."""
+def test_a_pod_that_its_owner_binds_to_the_node_is_evicted_once_and_the_drain_continues() -> None:
+    """The pod's owner sets `spec.nodeName` in its pods, so no scheduler places them. After each eviction, a new pod
+    runs on the node within a second."""
     first = draining(pods=(a_pod("pinned-1", came_bound=True),))
     assert evicted(first) == ["pinned-1"]
     again = draining(pods=(a_pod("pinned-2", came_bound=True, created_at=NOW),), memory=first.memory)
@@ -397,7 +397,7 @@ def test_an_agent_that_cancels_its_drain_does_not_write_to_a_lock_without_its_cl
     assert kinds(draining(need=NO, lock=LockContent())) == [PatchNode]
 
 
-def test_a_drain_with_unknown_settings_is_undone_before_the_next_eviction() -> None:
+def test_a_drain_with_incomplete_settings_is_undone_before_the_next_eviction() -> None:
     policy = a_policy(pre_reboot_labels=PRE, settings_problem="the ConfigMap is bad", are_settings_whole=False)
     decision = draining(policy=policy, pods=(a_pod(),))
     assert is_undone(decision)

@@ -135,7 +135,9 @@ def test_the_drain_is_not_undone_if_the_host_may_have_been_asked_to_reboot(
         ({"pods": Unknown("503")}, Code.LATE_REFUSAL),
     ],
 )
-def test_a_reboot_that_was_certainly_not_requested_can_be_cancelled(changes: dict[str, Any], code: Code) -> None:
+def test_an_announced_reboot_can_be_cancelled_if_the_host_was_certainly_not_asked(
+    changes: dict[str, Any], code: Code
+) -> None:
     decision = rebooting(RebootOutcome.NOT_ASKED, **changes)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, code)
     assert the_patch(decision).unschedulable is False
@@ -165,7 +167,7 @@ def test_a_cancelled_reboot_does_not_restore_a_missing_claim(changes: dict[str, 
     assert WriteLock not in kinds(decision)
 
 
-def test_a_reboot_that_was_certainly_not_requested_is_recorded_and_requested_again() -> None:
+def test_the_agent_repeats_the_announcement_and_asks_the_host_if_no_request_was_sent() -> None:
     decision = rebooting(RebootOutcome.NOT_ASKED, announced_ago=0)
     assert asks(decision)
     assert the_record(decision).announcement == 2
@@ -179,7 +181,7 @@ def test_remaining_pods_do_not_delay_the_second_attempt_of_a_forced_reboot() -> 
     assert the_record(decision).is_forced
 
 
-def test_the_result_of_a_reboot_request_applies_only_to_its_announcement() -> None:
+def test_the_result_of_a_reboot_request_for_another_announcement_is_ignored() -> None:
     assert decided(RECORD, memory=having(RebootOutcome.FAILED, announcement=9)).phase is Phase.REBOOTING
 
 
@@ -195,7 +197,7 @@ def mine(outcome: RebootOutcome, by: str = "mine") -> Memory:
     return remembering(reboot=RebootMemory(claim="c1", announcement=1, outcome=outcome, by=by))
 
 
-def test_the_recorded_reboot_names_the_agent_process_and_is_requested_within_30_seconds() -> None:
+def test_the_announcement_names_the_agent_process_and_the_host_is_asked_within_30_seconds() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME, by="fresh")
     assert [action.send_before for action in decision.actions if isinstance(action, AskReboot)] == [UPTIME + 30]
@@ -240,7 +242,7 @@ def test_the_wait_for_another_process_depends_on_the_reboot_command_timeout() ->
     assert stranger_patience_seconds(a_policy(reboot_command_seconds=200, reboot_deadline_seconds=400)) == 200
 
 
-def test_a_third_announcing_process_or_an_unreadable_node_restarts_the_wait() -> None:
+def test_the_wait_for_another_process_restarts_if_its_announcement_changes_or_is_unreadable() -> None:
     assert not asks(decided(record_by("third"), memory=watching(150, "other")))
     blind = decide(an_observation(Unknown("503"), memory=watching(149, "other")), a_policy())
     assert not asks(decided(record_by("other"), memory=blind.memory))
@@ -314,8 +316,8 @@ def test_a_rebooting_node_restores_its_missing_claim(outcome: RebootOutcome | No
 def test_a_missing_or_outdated_record_of_the_reboot_halts_the_roll_out(
     announced: Announcement | None, outcome: RebootOutcome | None
 ) -> None:
-    """The Node's annotation does not say when the agent asked the host to reboot in its current boot. The deadline for
-    the reboot would never expire, so the agent stops the roll-out instead of waiting for ever."""
+    """The Node's annotation contains no announcement for the host's present boot. The agent cannot compute the reboot
+    deadline, so it stops the roll-out instead of waiting for ever."""
     memory = having(outcome) if outcome else watching(0)
     decision = decided(a_progress(Phase.REBOOTING, announced=announced), memory=memory)
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)

@@ -77,7 +77,9 @@ def test_a_claim_is_kept_if_a_newer_read_of_the_node_shows_the_claim() -> None:
         ),
     ],
 )
-def test_the_newer_of_two_reads_of_the_node_decides_whether_its_claim_is_removed(text: str, entry: Entry) -> None:
+def test_a_claim_is_kept_if_a_newer_read_of_the_node_shows_a_later_or_unreadable_record(
+    text: str, entry: Entry
+) -> None:
     newer = a_node(annotations={keys.PROGRESS: text})
     assert kinds(idle(lock=held(entry), holders=Holders(nodes=(newer,)))) == []
 
@@ -110,7 +112,7 @@ def test_a_claim_from_before_the_boot_is_taken_over_and_the_new_boot_is_verified
     ("label", "cordoned_before", "is_ours"),
     [("in-progress", False, True), ("in-progress", True, False), (None, False, False)],
 )
-def test_without_a_progress_record_label_and_claim_show_whether_careen_cordoned_the_node(
+def test_label_and_claim_show_who_cordoned_a_node_that_has_no_progress_record(
     label: str | None, cordoned_before: bool, is_ours: bool
 ) -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: label} if label else {}}
@@ -166,7 +168,7 @@ def test_an_idle_node_that_needs_a_reboot_enters_waiting_before_it_removes_an_ol
     assert idle(need=YES).phase is Phase.WAITING
 
 
-def test_a_node_whose_label_shows_a_lost_progress_record_recovers_before_it_waits() -> None:
+def test_a_node_with_a_reboot_label_but_no_progress_record_recovers_before_it_waits() -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     assert idle(node=node, need=YES, lock=NOT_ASKED).wants == {Evidence.LOCK}
     assert idle(node=node, need=NO, lock=NOT_ASKED, memory=remembering(is_reconciled=True)).wants == {Evidence.LOCK}, (
@@ -416,7 +418,7 @@ def test_the_agent_restores_a_progress_record_that_was_lost_right_before_the_reb
     assert record.announced == Announcement(boot=BOOT, uptime=UPTIME, is_asked=is_asked)
 
 
-def test_a_process_remembers_its_reboot_request_without_a_progress_record() -> None:
+def test_a_process_remembers_its_reboot_request_even_if_the_progress_record_is_lost() -> None:
     node = {**ANNOUNCED, "annotations": {}}
     assert idle(node=node, memory=having_asked(RebootOutcome.ACCEPTED)).phase is Phase.REBOOTING
     assert idle(node=node).phase is Phase.WAITING

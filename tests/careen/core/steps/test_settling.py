@@ -105,7 +105,7 @@ BESIDE = held(an_entry(), an_entry("n9"))
         pytest.param({"waiters": (N2,), "lock": BESIDE}, True, id="another node holds a claim"),
     ],
 )
-def test_an_idle_agent_reads_the_lock_again_after_an_uncertain_release(
+def test_an_idle_agent_reads_the_lock_again_if_the_release_may_have_failed(
     changes: dict[str, Any], looks_again: bool
 ) -> None:
     """The release of the claim may have failed. This process started after the reboot, so it has not yet read the lock
@@ -124,7 +124,7 @@ def test_a_node_that_releases_its_claim_does_not_name_itself_as_next() -> None:
     assert (content.line.names, content.line.waiting) == (("n2",), 1)
 
 
-def test_a_release_without_a_list_of_waiting_nodes_keeps_the_names_in_the_lock() -> None:
+def test_a_releasing_node_that_cannot_list_waiting_nodes_keeps_the_names_in_the_lock() -> None:
     decision = settling(lock=held(an_entry(), line=Line(names=("n5",))), waiters=Unknown("503"))
     assert (the_lock(decision).holders, the_lock(decision).line.names) == ((), ("n5",))
 
@@ -335,17 +335,17 @@ def due(decision: Decision) -> list[str]:
                 "lock": held(an_entry(due="2026-03-04T12:00:18Z")),
             },
             [],
-            id="the lock already contains nearly the same time",
+            id="the lock already contains nearly the same release time",
         ),
         pytest.param(
             {"policy": a_policy(stable_boot_seconds=UPTIME + 20), "lock": held(an_entry(due="2026-03-04T12:00:05Z"))},
             ["2026-03-04T12:00:20Z"],
-            id="the lock contains a much earlier time",
+            id="the lock contains a much earlier release time",
         ),
         pytest.param(
             {"owners": (an_owner(ready=1),), "lock": held(an_entry(due="2026-03-04T11:00:00Z"))},
             [],
-            id="the time in the lock has passed",
+            id="the release time in the lock has passed",
         ),
     ],
 )

@@ -240,7 +240,7 @@ REVISION = {"labels": {"controller-revision-hash": "5d9"}}
             {},
             Phase.VERIFYING,
             Phase.FAILED,
-            id="a pod without a template revision that was ready before",
+            id="a pod that was ready before and has no template revision",
         ),
     ],
 )
@@ -279,7 +279,7 @@ def test_a_node_returns_to_service_only_after_its_readiness_taint_is_removed() -
     assert decision.reason.sentence == f"a NodeReadinessRule has not removed {RULES_TAINT.key}"
 
 
-def test_a_readiness_taint_from_before_the_cordon_delays_nothing() -> None:
+def test_a_readiness_taint_from_before_the_cordon_does_not_delay_the_verification() -> None:
     record = replace(RECORD, prior_readiness=(RULES_TAINT.key,))
     assert decided(record, need=NO, node={"taints": (RULES_TAINT,)}).phase is Phase.SETTLING
 

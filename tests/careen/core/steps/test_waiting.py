@@ -165,7 +165,7 @@ def test_the_event_of_a_claim_lists_the_unready_daemonsets() -> None:
     )
 
 
-def test_a_pod_created_with_the_nodes_name_refuses_the_reboot_before_the_claim() -> None:
+def test_a_pod_that_its_owner_binds_to_the_node_refuses_the_reboot_before_the_claim() -> None:
     decision = waiting(pods=(a_pod(came_bound=True),), owners=(an_owner(bound_to="n1"),))
     assert (decision.phase, [(each.gate, each.code) for each in decision.refusals]) == (
         Phase.WAITING,
@@ -299,8 +299,8 @@ def test_agents_of_named_nodes_sleep_for_the_usual_time_while_the_lock_is_paused
 
 
 def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
-    """Without a new count, the lock would keep the number of waiting nodes from the time of its last list of next
-    nodes."""
+    """Without a new count, the lock would keep the number of nodes that waited when the list of next nodes was last
+    written."""
     late = tuple(a_marked_node(a_progress(Phase.WAITING), name=f"m{number}", label="required") for number in range(7))
     decision = waiting(
         lock=NAMED, waiters=(N2, *late), alerts=(Alert(name="A"),), policy=a_policy(alerts=AlertPolicy())
@@ -428,7 +428,7 @@ def test_a_cluster_wide_refusal_keeps_the_order_of_the_waiting_nodes() -> None:
 
 
 @pytest.mark.parametrize(("is_of_node", "line"), [(False, ("n1", "n2")), (True, ("n2", "n1"))])
-def test_only_a_health_query_about_the_node_moves_the_node_back_in_line(
+def test_a_node_moves_back_in_line_only_if_a_health_query_about_this_node_refuses(
     is_of_node: bool, line: tuple[str, ...]
 ) -> None:
     query = HealthQuery(name="ceph", query="x", comparison="==", bound=0, fresh_seconds=60, is_of_node=is_of_node)

@@ -138,8 +138,8 @@ DATES = st.lists(
 def test_a_cron_window_agrees_with_cronsim(
     expression: str, hours: float, zone: ZoneInfo, excluded: tuple[Dates, ...], at: datetime
 ) -> None:
-    """The test computes the expected result with the library cronsim, from the starts of the window in the last `hours`
-    + 60 hours before `at`."""
+    """The library cronsim computes when the window starts. The test reads only starts that are at most `hours` + 60
+    hours before `at`, because earlier openings have ended."""
     window = a_window(expression, hours, *excluded, zone=zone)
     starts = []
     for start in CronSim(expression, (at - timedelta(hours=hours + 60)).astimezone(zone)):

@@ -1,4 +1,4 @@
-"""While the workloads of the node that rebooted last settle, the next node in line prepares its claim, for example with
+"""A node has rebooted, and its workloads settle. Meanwhile, the next node in line prepares its claim, for example with
 a forecast. The tests show what the next node prepares, and how long the result is valid."""
 
 from __future__ import annotations
@@ -190,15 +190,15 @@ def ready(before: Prepared, **changes: Any) -> Memory:
 
 
 def our_turn(before: Prepared, **changes: Any) -> Decision:
-    """Return the decision of n1's agent after n9 has released its claim. `before` is what n1's agent has prepared. By
-    default, the agent has no newer forecast."""
+    """Return the decision of n1's agent after n9 has released its claim. `before` is what n1's agent had prepared. By
+    default, the agent has made no forecast in this round of its loop."""
     given: dict[str, Any] = {"lock": FREE, "forecast": NOT_ASKED, "memory": ready(before)}
     return waiting(**given | changes)
 
 
 def claimed(before: Prepared, **changes: Any) -> Decision:
-    """Return the decision of n1's agent when the lock contains n1's claim. `before` is what the agent has prepared. By
-    default, the agent has no newer forecast and no newer results of dry-run evictions."""
+    """Return the decision of n1's agent when the lock contains n1's claim. `before` is what the agent had prepared. By
+    default, the agent has made no forecast and no dry-run evictions in this round of its loop."""
     given: dict[str, Any] = {
         "pods": PODS,
         "fleet": a_fleet(MINE, OTHER),

@@ -42,7 +42,7 @@ def announced(boot: str, uptime: float) -> Announcement:
         ({}, None),
     ],
 )
-def test_the_reported_drain_time_ends_with_the_drain_or_else_with_the_announcement(
+def test_the_reported_drain_time_ends_with_the_announcement_if_the_end_of_the_drain_is_unknown(
     marks: dict[str, Any], seconds: int | None
 ) -> None:
     record = a_progress(Phase.VERIFYING, drain_started=STARTED, **marks)
