@@ -51,7 +51,7 @@ UNKNOWN_NEED = Need(answer=NeedAnswer.UNKNOWN, detail="permission denied")
 
 
 def ago(seconds: float, boot: str = BOOT) -> Mark:
-    """Return the host's uptime `seconds` before the default observation, together with the boot id."""
+    """Return the boot id, and the host's uptime `seconds` before the default observation."""
     return Mark(boot=boot, uptime=UPTIME - seconds)
 
 

@@ -84,7 +84,7 @@ def test_an_unreadable_progress_record_is_reported_only_once() -> None:
 @pytest.mark.parametrize(
     "phase", [Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.SETTLING, Phase.FAILED, Phase.WAITING]
 )
-def test_a_new_boot_under_a_claim_starts_the_verification_in_any_phase(phase: Phase) -> None:
+def test_a_new_boot_of_a_node_with_a_claim_starts_the_verification_in_any_phase(phase: Phase) -> None:
     progress = a_progress(
         phase,
         claim="c1",
@@ -131,7 +131,7 @@ def test_an_idle_node_that_needs_a_reboot_enters_waiting_despite_an_unreadable_l
     assert decided(memory=blind.memory, need=builders.YES, lock=NOT_ASKED).phase is Phase.WAITING
 
 
-def test_the_memory_of_a_recreated_node_keeps_only_reboot_requests_to_the_host() -> None:
+def test_the_agent_of_a_recreated_node_remembers_only_reboot_requests_to_the_host() -> None:
     asked = RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.ACCEPTED)
     memory = remembering(
         node_uid="uid-old",
@@ -143,7 +143,7 @@ def test_the_memory_of_a_recreated_node_keeps_only_reboot_requests_to_the_host()
 
 
 @pytest.mark.parametrize("phase", [Phase.VERIFYING, Phase.FAILED])
-def test_a_cordon_that_a_person_removed_no_longer_counts_as_careens(phase: Phase) -> None:
+def test_after_a_manual_uncordon_the_record_no_longer_names_careens_cordon(phase: Phase) -> None:
     progress = a_progress(
         phase, is_cordoned_by_us=True, failed="never-ready", boot_left="boot-0", verify_started=ago(10)
     )

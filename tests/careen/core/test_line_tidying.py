@@ -96,7 +96,7 @@ def test_an_idle_node_removes_deleted_nodes_from_the_line_of_waiting_nodes() -> 
     ],
     ids=["the waiting nodes are unknown", "every named node waits", "the lock is paused"],
 )
-def test_an_idle_node_does_not_change_the_line_without_a_known_error_or_during_a_pause(
+def test_an_idle_node_changes_the_line_only_if_the_line_has_an_error_and_the_lock_is_not_paused(
     changes: dict[str, Any],
 ) -> None:
     assert WriteLock not in kinds(idle(**changes))

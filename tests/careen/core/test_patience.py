@@ -190,7 +190,7 @@ BLIPS = [{"need": UNKNOWN_NEED}, {"lock": Unknown("503")}, BLIND]
 
 
 @pytest.mark.parametrize("blip", BLIPS)
-def test_a_fact_that_is_often_unknown_for_a_short_time_does_not_release_the_claim(blip: dict[str, Any]) -> None:
+def test_a_node_keeps_its_claim_if_a_fact_is_often_unknown_for_a_short_time(blip: dict[str, Any]) -> None:
     story = claiming()
     for _ in range(5):
         assert story.turn(**blip).phase is Phase.CLAIMING
@@ -199,7 +199,7 @@ def test_a_fact_that_is_often_unknown_for_a_short_time_does_not_release_the_clai
 
 
 @pytest.mark.parametrize("blip", BLIPS)
-def test_a_fact_that_stays_unknown_releases_the_claim(blip: dict[str, Any]) -> None:
+def test_a_node_releases_its_claim_if_a_fact_stays_unknown(blip: dict[str, Any]) -> None:
     assert claiming().until_undone(30, 1.0, **blip) == 16
 
 

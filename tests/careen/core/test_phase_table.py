@@ -35,7 +35,7 @@ def test_every_decision_reads_the_node_and_its_boot_id_and_its_reboot_need(phase
     assert ROW[phase].evidence >= {Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED}
 
 
-def test_an_idle_agent_reads_only_its_own_node_every_five_minutes() -> None:
+def test_every_five_minutes_an_idle_agent_reads_its_own_node_and_nothing_else() -> None:
     assert ROW[Phase.IDLE].evidence == {Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED}
     assert ROW[Phase.IDLE].node_max_age_seconds == 300
 

@@ -43,7 +43,7 @@ NONE, ONE, TWO = (f"{BOOT}{SOFT_REBOOTS}{count}" for count in range(3))
         ("a+1", "a+2", False),  # a configured file may contain any text
     ],
 )
-def test_two_boot_ids_are_compared_with_their_soft_reboot_counts(one: str, other: str, is_same: bool) -> None:
+def test_the_comparison_of_two_boot_ids_includes_their_soft_reboot_counts(one: str, other: str, is_same: bool) -> None:
     assert (is_same_boot(one, other), is_same_boot(other, one)) == (is_same, is_same)
     assert boot_id_of(ONE) == BOOT
 

@@ -195,5 +195,5 @@ def test_no_retry_is_predicted_if_only_a_person_can_start_the_retry(progress: Pr
         (NextTurn(seconds=30), "the node's agent decides again within 30s"),
     ],
 )
-def test_the_next_action_of_the_agent_is_printed_with_the_time_until_then(said: NextTurn, sentence: str) -> None:
+def test_the_next_action_of_the_agent_is_printed_with_the_remaining_time(said: NextTurn, sentence: str) -> None:
     assert said.sentence == sentence

@@ -269,7 +269,7 @@ def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS,
         (Unforeseen("the moon"), ALWAYS, False, False, False),
     ],
 )
-def test_the_fields_foresight_and_when_decide_if_a_plan_evaluates_a_gate(
+def test_a_gates_declaration_decides_whether_a_plan_evaluates_the_gate(
     monkeypatch: pytest.MonkeyPatch,
     foresight: Foreseen | Unforeseen,
     when: frozenset[When],

@@ -221,7 +221,7 @@ def test_a_cleanup_keeps_a_label_that_careen_has_already_restored() -> None:
 
 
 @pytest.mark.parametrize(("prior", "left"), [("done", {}), ("mine", {"state": "mine"})])
-def test_a_cleanup_during_a_second_reboot_restores_the_labels_from_before_the_first(
+def test_a_cleanup_during_a_second_reboot_restores_labels_from_before_the_first_reboot(
     prior: str, left: dict[str, str]
 ) -> None:
     progress = replace(a_progress(Phase.DRAINING), prior_labels={"state": prior})
@@ -299,7 +299,7 @@ def test_a_cleanup_removes_unknown_keys_of_careens_domain_only_on_request(part: 
 
 
 @pytest.mark.parametrize("key", WORDS)
-def test_a_cleanup_keeps_annotations_written_by_people_while_agents_run(key: str) -> None:
+def test_while_agents_run_a_cleanup_keeps_the_annotations_that_people_wrote(key: str) -> None:
     node = a_node(annotations={key: "x"})
     assert cleaned(node, Extent(agents=3)) == node
     assert cleaned(node).annotations == {}
@@ -316,7 +316,7 @@ ASKED = Announcement(boot=BOOT, uptime=UPTIME)
         ("the host runs a new boot", Phase.REBOOTING, {"announced": ASKED}, {"boot_id": "boot-2"}, False),
         ("failed after the announced reboot", Phase.FAILED, {"announced": ASKED}, {}, True),
         ("failed, and the drain was undone", Phase.FAILED, {"announced": ASKED, "is_giving_back": True}, {}, False),
-        ("failed before an announced reboot", Phase.FAILED, {"announced": None}, {}, False),
+        ("failed before a reboot was announced", Phase.FAILED, {"announced": None}, {}, False),
         ("draining", Phase.DRAINING, {}, {}, False),
         ("verifying", Phase.VERIFYING, {}, {"boot_id": "boot-2"}, False),
     ],

@@ -33,7 +33,7 @@ from tests.careen.core.builders import a_node, a_situation
         ),
     ],
 )
-def test_a_control_plane_node_is_refused_if_the_api_server_is_not_ready(
+def test_the_reboot_of_a_control_plane_node_is_refused_if_the_api_server_is_not_ready(
     label: str, failing: Asked[tuple[str, ...]], code: Code | None, sentence: str
 ) -> None:
     refused = control_plane.ask(a_situation(a_node(labels={label: ""}), readyz=failing), When.READY)

@@ -31,7 +31,7 @@ NOW_PLEASE = {"annotations": {keys.REBOOT_NOW: "until=2026-03-04T18:00:00Z"}}
             {"unschedulable": True, "cordoned_by": ("careen-agent", "argo")},
             LEFT_ALONE,
             True,
-            id="a cordon of careen and another client",
+            id="a cordon that careen and another client set",
         ),
         pytest.param(
             {"unschedulable": True, "cordoned_by": ("careen-agent",)}, LEFT_ALONE, False, id="careen's own cordon"
@@ -114,7 +114,9 @@ def test_the_refusal_says_why_the_node_counts_as_down() -> None:
     fleet = a_fleet(a_node("n1"), a_node("n2", unschedulable=True), a_node("n3", ready=False))
     refused = budgets.ask(a_situation(fleet=fleet), When.READY)
     assert refused is not None
-    assert refused.sentence.startswith("n2 is cordoned by somebody, not by careen, n3 is not ready; with this node")
+    assert refused.sentence.startswith(
+        "n2 is cordoned by somebody, not by careen, n3 is not ready; with this node 3 nodes would be down"
+    )
 
 
 def test_a_budget_ignores_a_cordoned_node_that_does_not_count_as_down() -> None:

@@ -13,7 +13,7 @@ from careen.core.gates.question import Cost, Foreseen, Unforeseen, When
 from tests.careen.core.builders import a_policy, a_situation
 
 
-def test_cheap_gates_come_first_and_the_forecast_before_the_dry_run() -> None:
+def test_cheap_gates_come_first_and_the_forecast_gate_precedes_the_dry_run_gate() -> None:
     assert [gate.name for gate in GATES] == [
         "hold",
         "halt",

@@ -84,13 +84,13 @@ LUNCH = NamedWindow(name="lunch", opens=Window(start=time(12), end=time(13)), no
 @pytest.mark.parametrize(
     ("labels", "flags", "now", "expected"),
     [
-        pytest.param({"pool": "batch"}, Window(), at(6, "22:00"), None, id="its own window is open"),
+        pytest.param({"pool": "batch"}, Window(), at(6, "22:00"), None, id="the window of the node's group is open"),
         pytest.param(
             {"pool": "batch"},
             Window(),
             at(6, "21:00"),
             "the maintenance window is closed: batch (fri 22:00–04:00 UTC)",
-            id="its own window is closed, the flags' window is open",
+            id="the window of the node's group is closed, and the window of the flags is open",
         ),
         pytest.param({"pool": "batch", "tier": "a"}, Window(), at(4, "12:30"), None, id="one of two windows is open"),
         pytest.param(
@@ -107,13 +107,15 @@ LUNCH = NamedWindow(name="lunch", opens=Window(start=time(12), end=time(13)), no
             "no window of --windows selects this node, and --reboot-days, --start-time and --end-time set no window",
             id="no window selects the node",
         ),
-        pytest.param({}, OFFICE, at(6, "12:00"), None, id="no window selects the node, the flags' window is open"),
+        pytest.param(
+            {}, OFFICE, at(6, "12:00"), None, id="no window selects the node, and the window of the flags is open"
+        ),
         pytest.param(
             {},
             OFFICE,
             at(6, "22:00"),
             "the maintenance window is closed: mon,tue,wed,thu,fri 09:00–17:00 UTC",
-            id="no window selects the node, the flags' window is closed",
+            id="no window selects the node, and the window of the flags is closed",
         ),
     ],
 )

@@ -101,7 +101,7 @@ def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
     return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))
 
 
-def test_only_an_overdue_mark_without_a_phase_says_when_the_node_was_deleted() -> None:
+def test_an_overdue_mark_shows_when_a_node_was_deleted_only_if_the_mark_has_no_phase() -> None:
     since = "2026-03-04T11:30:00Z"
     assert [entry.node for entry in watched(Overdue(phase="", since=since)).proven] == ["n2"]
     assert watched(Overdue(phase="Rebooting", since=since)).proven == ()

@@ -205,8 +205,8 @@ def test_no_other_order_of_zones_and_nodes_moves_fewer_pods_twice(nodes: list[tu
 @pytest.mark.parametrize(
     ("moves", "in_zone", "expected"),
     [
-        pytest.param("5", "3", 3, id="both annotations are valid"),
-        pytest.param("5", "", 0, id="the annotation is empty"),
+        pytest.param("5", "3", 3, id="the annotations for all pods and for zone-bound pods are valid"),
+        pytest.param("5", "", 0, id="the annotation for zone-bound pods is empty"),
         pytest.param("5", "-1", 0, id="a negative number"),
         pytest.param("5", "9" * 5000, 0, id="a number of 5,000 digits"),
         pytest.param("5", "6", 5, id="more zone-bound pods than pods in total"),

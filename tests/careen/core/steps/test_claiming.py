@@ -439,7 +439,7 @@ def test_a_node_waits_while_another_claiming_node_has_no_entry_in_the_lock() -> 
     assert late.phase is Phase.DRAINING
 
 
-def test_the_wait_for_another_nodes_claim_restarts_if_that_node_changes() -> None:
+def test_the_wait_for_another_nodes_claim_restarts_if_the_other_node_object_changes() -> None:
     memory = claiming(peers=(BESIDE,)).memory
     changed: NodeView = replace(BESIDE, resource_version="99")
     later = claiming(

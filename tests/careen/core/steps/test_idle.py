@@ -83,7 +83,7 @@ def test_the_taint_is_set_at_once_even_if_a_gate_refuses(changes: dict[str, Any]
     assert the_patch(decision).taints == (OURS,)
 
 
-def test_a_taint_with_careens_key_and_effect_that_existed_before_is_foreign() -> None:
+def test_an_existing_taint_with_careens_key_and_effect_is_not_adopted() -> None:
     foreign = Taint(key="careen.dev/reboot", effect="PreferNoSchedule", value="theirs")
     decision = decided(node={"taints": (foreign,)})
     assert the_patch(decision).taints is None

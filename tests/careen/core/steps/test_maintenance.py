@@ -119,7 +119,7 @@ def test_only_a_request_with_now_set_to_true_waives_the_maintenance_window(is_no
 
 
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DRAINING])
-def test_a_withdrawn_request_ends_the_wait_or_the_drain(phase: Phase) -> None:
+def test_the_withdrawal_of_a_persons_request_ends_the_wait_or_the_drain(phase: Phase) -> None:
     decision = decided(a_progress(phase), node=asking(None), need=NO)
     assert decision.reason.code is Code.NEED_GONE
 

@@ -217,7 +217,9 @@ def test_a_process_does_nothing_about_a_reboot_that_another_process_announced(
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR])
 @pytest.mark.parametrize("by", ["mine", "other"])
-def test_the_process_that_asked_the_host_to_reboot_records_this_on_the_node(outcome: RebootOutcome, by: str) -> None:
+def test_the_process_that_asked_the_host_to_reboot_records_the_request_on_the_node(
+    outcome: RebootOutcome, by: str
+) -> None:
     decision = decided(record_by(by), memory=mine(outcome))
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, [PatchNode])
     assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME - 20, by=by, is_asked=True)
@@ -274,7 +276,7 @@ def test_the_agent_lists_the_pods_again_before_it_repeats_the_reboot_request() -
     assert rebooting(pods=NOT_ASKED).wants == {Evidence.PODS}
 
 
-def test_a_failed_reboot_command_undoes_the_drain_and_fails_the_node() -> None:
+def test_after_a_failed_reboot_command_the_drain_is_undone_and_the_node_fails() -> None:
     decision = rebooting(RebootOutcome.FAILED)
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_COMMAND_FAILED)
     assert decision.reason.sentence == "the host did not accept the reboot: exit code 1"
@@ -313,7 +315,7 @@ def test_a_rebooting_node_restores_its_missing_claim(outcome: RebootOutcome | No
 
 @pytest.mark.parametrize("announced", [None, Announcement(boot="boot-9", uptime=UPTIME - 20)])
 @pytest.mark.parametrize("outcome", [None, RebootOutcome.ACCEPTED])
-def test_a_missing_or_outdated_record_of_the_reboot_halts_the_roll_out(
+def test_a_missing_or_outdated_announcement_halts_the_roll_out(
     announced: Announcement | None, outcome: RebootOutcome | None
 ) -> None:
     """The Node's annotation contains no announcement for the host's present boot. The agent cannot compute the reboot

@@ -251,7 +251,7 @@ def test_a_rebooted_node_that_lost_careens_annotations_is_verified_and_uncordone
 
 
 @pytest.mark.parametrize("label", ["in-progress", None])
-def test_managed_fields_decide_who_set_a_cordon_even_against_label_and_claim(label: str | None) -> None:
+def test_managed_fields_decide_who_set_a_cordon_even_if_label_and_claim_say_otherwise(label: str | None) -> None:
     """After careen's cordon, a person uncordoned the node and cordoned it again. The cordon is therefore the person's,
     although careen's label and claim suggest that careen set it."""
     node = cordoned(*KUBECTL, labels={keys.REBOOT_LABEL: label} if label else {})
@@ -284,7 +284,7 @@ def test_foreign_cordons_and_cordons_of_unready_nodes_are_kept(node: dict[str, A
     assert kinds(idle(node=node, lock=held())) == []
 
 
-def test_the_lock_is_read_before_a_cordon_without_a_progress_record_is_removed() -> None:
+def test_the_agent_reads_the_lock_before_it_removes_a_cordon_that_has_no_progress_record() -> None:
     fresh = idle(node=cordoned(*OURS), lock=NOT_ASKED, memory=remembering(is_reconciled=True))
     assert fresh.wants == {Evidence.LOCK}
     failing = idle(node=cordoned(*OURS), lock=Unknown("503"), memory=remembering(is_reconciled=True))

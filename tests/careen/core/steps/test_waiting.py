@@ -223,7 +223,7 @@ def test_agents_of_a_large_fleet_decide_rarely_before_the_first_claim(agents: in
     assert look < order.PASSED_OVER_SECONDS, "a named node that sleeps this long would be passed over"
 
 
-def test_after_a_refusal_a_node_waits_again_for_other_nodes_before_the_first_claim() -> None:
+def test_a_refusal_restarts_the_wait_for_other_nodes_before_the_first_claim() -> None:
     """Without this wait, all nodes would claim at the same time at the end of a refusal that concerned all of them."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
