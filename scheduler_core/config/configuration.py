@@ -366,7 +366,7 @@ _FILE_FIELDS = {"certFile": "certData", "keyFile": "keyData", "caFile": "caData"
 def _read_tls(section: Section, *, may_name_files: bool) -> ExtenderTls:
     for name, data in _FILE_FIELDS.items():
         if not may_name_files and section.raw(name):
-            section.refuse(name, f"{NO_FILE}: set the content in {data}")
+            section.refuse(name, f"{NO_FILE}: copy the file, as base64, into {data}")
     tls = ExtenderTls(
         insecure=section.flag("insecure"),
         server_name=section.text("serverName"),
@@ -392,9 +392,9 @@ def _read_bytes(section: Section, name: str) -> bytes:
 def _with_ignored_resources(
     profiles: tuple[Profile, ...], extenders: tuple[ExtenderSettings, ...], kube_version: KubeVersion
 ) -> tuple[Profile, ...]:
-    """Returns the profiles with one change, if an extender marks resources as `ignoredByScheduler`: NodeResourcesFit
-    then ignores these resources, and no longer those of its own list (buildExtenders in pkg/scheduler/scheduler.go). If
-    no extender marks a resource, returns the profiles unchanged."""
+    """Returns the profiles with other arguments for NodeResourcesFit: instead of the resources in its own list, the
+    plugin ignores those that an extender marks as `ignoredByScheduler` (buildExtenders in pkg/scheduler/scheduler.go).
+    If no extender marks a resource, returns the profiles unchanged."""
     ignored = tuple(
         resource.name
         for extender in extenders

@@ -191,8 +191,8 @@ def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(
     with pytest.raises(BadSettings) as refused:
         started(given, with_extender(**{field: SHADOW}))
     (problem,) = refused.value.problems
-    data = field.replace("File", "Data")
-    assert f"extenders[0].tlsConfig.{field}: the field must not name a file: set the content in {data}" in problem
+    said = f"the field must not name a file: copy the file, as base64, into {field.replace('File', 'Data')}"
+    assert f"extenders[0].tlsConfig.{field}: {said}" in problem
     assert problem.endswith(
         "or add --config-map-may-name-files to the DaemonSet, so that the ConfigMap may name files)"
     )

@@ -340,9 +340,9 @@ def test_without_permission_to_name_files_only_inline_certificates_are_accepted(
     with pytest.raises(ConfigurationError) as refused:
         Configuration.from_mapping({"extenders": extenders}, may_name_files=False)
     assert refused.value.problems == (
-        "extenders[1].tlsConfig.certFile: the field must not name a file: set the content in certData",
-        "extenders[1].tlsConfig.keyFile: the field must not name a file: set the content in keyData",
-        "extenders[1].tlsConfig.caFile: the field must not name a file: set the content in caData",
+        "extenders[1].tlsConfig.certFile: the field must not name a file: copy the file, as base64, into certData",
+        "extenders[1].tlsConfig.keyFile: the field must not name a file: copy the file, as base64, into keyData",
+        "extenders[1].tlsConfig.caFile: the field must not name a file: copy the file, as base64, into caData",
     )
     Configuration.from_mapping({"extenders": extenders[:1]}, may_name_files=False)
     Configuration.from_mapping({"extenders": extenders})
