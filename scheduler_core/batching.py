@@ -1,6 +1,6 @@
 """Decides whether kube-scheduler places pods in batches. A batch consists of identical pods that follow each other
-within half a second. The scheduler searches the nodes only for the first pod of a batch. A later pod that does not fit
-on the node of the first pod gets the next node of the first pod's list.
+within half a second. The scheduler searches the nodes only for the first pod of a batch, and keeps the list of nodes,
+sorted by score. If a later pod does not fit on the node of the first pod, it gets the next node of this list.
 
 The scheduler recognizes identical pods by a signature, to which every plugin must contribute. The default profile has
 no batches, because PodTopologySpread contributes to no signature while it has default constraints. Sources:

@@ -60,8 +60,8 @@ class Found:
 
 def run_search(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search, parallelism: int) -> Found:
     """Runs the search over these rows, which are in the scheduler's node order. `fits` says for each row whether the
-    node passes the filters. The result has at most `wanted` nodes. When the search has `wanted` nodes, it continues to
-    the next fitting node and stops before it."""
+    node passes the filters. Returns at most `wanted` fitting nodes. After these, the search still checks nodes until it
+    reaches one more that fits, which it does not return."""
     checked = rows[(search.start + _checking_order(len(rows), search.workers, parallelism)) % max(1, len(rows))]
     fitting = np.flatnonzero(fits[checked])
     end = int(fitting[wanted]) if len(fitting) > wanted else len(checked)

@@ -14,15 +14,15 @@ def first_of_heap(totals: Scores) -> int:
 
     While the heap is built, a node stays where it is unless a child has a higher total. If two children have equally
     high totals, the left child moves up. So the root is the first node with the highest total in a pre-order walk of
-    the tree (a node, its left subtree, its right subtree). The path to a position is its number in binary, counted from
-    1, without the leading digit: 0 is left, 1 is right.
+    the tree (a node, its left subtree, its right subtree). The binary digits of position + 1, without the leading 1,
+    are the path from the root to this position: 0 is left, 1 is right.
     """
     return first_of_places(np.flatnonzero(totals == totals.max()))
 
 
 def first_of_places(places: NDArray[np.intp]) -> int:
-    """Returns the same position as `first_of_heap`. `places` are the positions of the nodes with the highest total
-    score."""
+    """Returns the position of the node that the scheduler chooses among the nodes at these positions, which all have
+    the highest total score; see `first_of_heap`."""
     numbers = places + 1
     _, digits = np.frexp(numbers)
     ways = numbers << (digits[-1] - digits)

@@ -53,13 +53,13 @@ _Weights = NDArray[np.float64]
 
 
 class SearchEstimate(Value, kw_only=True):
-    """The probability of each search that the scheduler may run next: a start in the node list, a number of workers and
-    an order of the nodes. The value is frozen: each binding gives a new estimate.
+    """The possible searches that the scheduler may run next, with their probabilities. A search has a start in the node
+    list, a number of workers and an order of the nodes. The value is frozen: each binding gives a new estimate.
 
-    `followed` has these searches. Their probabilities (weights) and `doubt`, the probability that none of them is
-    right, add up to 1. `bindings` is the number of observed bindings. `strides` are the numbers of nodes by which the
-    last observed cycles moved the start. `others` is the number of pods per second that are bound outside of drains (0
-    if nobody counts these pods).
+    `followed` has these searches with their probabilities (weights). `doubt` is the probability that none of them is
+    right; all these probabilities add up to 1. `bindings` is the number of observed bindings. `strides` says by how
+    many nodes each of the last observed cycles moved the start. `others` is the number of pods per second that are
+    bound outside of drains (0 if nobody counts these pods).
     """
 
     followed: tuple[Likely, ...] = ()
@@ -160,9 +160,9 @@ def _scaled(searches: Iterable[Likely], factor: float) -> Iterable[Likely]:
 
 
 def _moved(followed: Sequence[tuple[Likely, CycleResult]], weighed: Weighed, nodes: int) -> dict[_Kind, _Weights]:
-    """Computes where the next search may start. Each search in `followed` has a simulated cycle, which moves its start
-    by a number of nodes. Returns arrays with the probability of each position in the node list, one array for each pair
-    of a number of workers and an order of nodes."""
+    """Returns the probability of each position in the node list as the start of the next search: one array for each
+    pair of a number of workers and an order of nodes. `followed` has each possible search with its simulated cycle,
+    which says where the next search starts."""
     exact, deviating = dict[_Kind, _Weights](), dict[_Kind, _Weights]()
     for (likely, result), in_order, ahead in zip(followed, weighed.in_order, weighed.ahead, strict=True):
         start = (likely.search.start if result.next_start is None else result.next_start) % nodes

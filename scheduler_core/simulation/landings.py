@@ -125,9 +125,9 @@ def _owner(pod: Pod) -> Hashable:
 
 
 def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
-    """Matches replicas of another scenario (`others`) with the results of the main scenario (`slots`). First matches
-    pods on the same node, then pods on a node that the result already contains, then all remaining pods in order.
-    Returns pairs of the evicted pod's key and the pod of the other scenario."""
+    """Pairs replicas of one owner: pods of the main scenario (`slots` has their results) and pods of another scenario
+    (`others`). Prefers a pod on the same node, then a pod on a node that the result already has, then the first
+    remaining pod. Returns pairs (key of the pod in the main scenario, pod of the other scenario)."""
     free, left, pairs = list(slots), list(others), []
     for agrees in (_same_place, _nothing_new, _whatever):
         for slot in tuple(free):

@@ -67,8 +67,8 @@ class OpenLanding(Value):
 
 
 class _BestNodes(Sequence[str]):
-    """The nodes with the highest total score. The node that the scheduler's own rule chooses comes first, then the
-    others by name. They are named and sorted only if one of the others is read, which a plan seldom does."""
+    """The nodes with the highest total score: first the node that the scheduler's own rule chooses, then all others by
+    name. The names are sorted only when a node after the first is read, which a plan seldom does."""
 
     def __init__(self, result: CycleResult) -> None:
         self._result = result
@@ -308,9 +308,9 @@ class Scenario:
 
     @property
     def most_ways(self) -> int:
-        """The largest number of scenarios into which this scenario can divide: the number of its possible searches of
-        the node list, because each new scenario needs at least one search. If the scheduler checks every node, the
-        number of options."""
+        """The largest number of scenarios into which this scenario can divide. Each new scenario needs at least one
+        search of the node list, so this is the number of possible searches. If the scheduler checks every node, it is
+        the number of options."""
         return len(self.searches) if self.searches else len(self.choices)
 
     @property

@@ -197,7 +197,7 @@ def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -
     chance = crc32(f"{pod} {searches[0].search}".encode())
     found: dict[str, list[tuple[Likely, CycleResult, tuple[str, ...]]]] = {}
     for turn, (likely, result) in enumerate(zip(searches, results, strict=True)):
-        node, equals = _taken(_as_befalls(likely, result, pod), chance + turn)
+        node, equals = _taken(_with_deviation(likely, result, pod), chance + turn)
         onward = likely if result.next_start is None else _after(likely, result, result.next_start, pod)
         found.setdefault(node, []).append((onward, result, equals))
     made = {node: _way(node, each) for node, each in found.items()}
@@ -236,7 +236,7 @@ def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]
     return Way(node, parts[0][1], tuple(likely for likely, _, _ in parts), shares if node else ())
 
 
-def _as_befalls(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
+def _with_deviation(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
     """Returns the result of a cycle with a random deviation. In some cycles of a learned search, one parallel worker is
     ahead of another, so the scheduler may choose another of several equally good nodes."""
     if len(result.best) < 2 or not _is_ahead(likely, pod):

@@ -92,7 +92,7 @@ class Obstacle(Value, kw_only=True):
 
 
 class Hindrance(Value, kw_only=True):
-    """A reason for which nodes had to wait at some time, with these nodes. `seconds` is how long a part of the
+    """A reason why some nodes had to wait, and the names of these nodes. `seconds` is how long a part of the
     concurrency (the number of nodes that may reboot at once) remained unused because of this reason."""
 
     rule: str
@@ -145,8 +145,9 @@ class Timeline(Value, kw_only=True):
 
     @property
     def is_clean(self) -> bool:
-        """Whether every node rebooted in the first maintenance window, no drain was undone, and every displaced pod got
-        a known node at once. A pod that only the drained node can run may wait for the reboot."""
+        """Whether every node rebooted in the first maintenance window, no drain was undone, no pod's outcome is
+        unknown, and each displaced pod got a node at once. A pod that only the drained node can run may wait for the
+        reboot."""
         return not (self.left or self.pending or self.undone or self.unknown or self.closings)
 
     @property

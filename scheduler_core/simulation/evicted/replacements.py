@@ -73,8 +73,8 @@ def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
 
 
 def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecause:
-    """Returns a rule that leaves on the node the pods of the given rule, and also every pod whose owner's pod template
-    names the node (spec.nodeName)."""
+    """Returns the given rule with one addition: a pod also stays on its node if its owner's pod template names this
+    node (spec.nodeName)."""
     if not objects.bound:
         return rule
     return lambda pod: rule(pod) or (BOUND if is_bound(objects, pod) else "")

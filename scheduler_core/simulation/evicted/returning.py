@@ -38,8 +38,8 @@ def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], p
 
 
 def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str], pod: Pod) -> str | None:
-    """Returns the drained node on which the pod fits. Returns None if the pod fits on no drained node, or if it fits on
-    another node or may fit there later."""
+    """Returns the drained node on which the pod fits, or None if there is no such node. Also returns None if another
+    node can run the pod now or might run it later."""
     result = scheduler.schedule(some_day, pod)
     mine = set(drained)
     if not result.best or not set(result.best) <= mine:

@@ -41,7 +41,7 @@ class Account:
 
     @property
     def hindrances(self) -> tuple[Hindrance, ...]:
-        """The reasons for which nodes had to wait at some time. The reason that cost the most time comes first."""
+        """The reasons why nodes had to wait. The reason that cost the most time comes first."""
         found = (
             Hindrance(rule=rule, subject=subject, seconds=seconds, nodes=tuple(sorted(names)))
             for (rule, subject), (seconds, names) in self._met.items()

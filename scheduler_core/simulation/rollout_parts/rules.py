@@ -12,8 +12,8 @@ from scheduler_core.simulation.timeline import Obstacle
 
 class Rules(Protocol):
     """The rules of a roll-out, in addition to those of the scheduler: which node may drain and reboot, and when. A node
-    needs a claim on the reboot lock for both. Times are timezone-aware. The simulated time never decreases from one
-    call to the next."""
+    drains and reboots only while it holds a claim on the reboot lock. Times are timezone-aware. The simulated time
+    never decreases from one call to the next."""
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         """Returns the waiting nodes that may try to take a claim now, in the order in which they try. Empty if the
