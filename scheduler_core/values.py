@@ -14,8 +14,8 @@ import msgspec
 
 
 class _Fields:
-    """Provides what `replace`, `asdict` and `fields` of `dataclasses` read from a class. The object is created when it
-    is first read, and has only the names of the fields."""
+    """A descriptor for the attribute that `replace`, `asdict` and `fields` of `dataclasses` read from a class. It makes
+    the fields, which have only names, when the attribute is first read."""
 
     def __init__(self) -> None:
         self._made: dict[type[msgspec.Struct], dict[str, Field[Any]]] = {}

@@ -82,8 +82,8 @@ class ClusterCache:
         self._snapshot = None
 
     def forget(self, key: str) -> None:
-        """Makes a pod that `assume` had put on a node pending again, because its binding failed. Raises UnknownPodError
-        if the pod is not assumed to be on a node."""
+        """Takes the pod from the node on which `assume` put it, because its binding failed: the pod is pending again.
+        Raises UnknownPodError if the pod is not assumed to be on a node."""
         self._placed.forget(key)
         self._snapshot = None
 

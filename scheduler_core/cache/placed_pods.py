@@ -101,8 +101,8 @@ class PlacedPods:
         self._move(key, pod, pod.on_node(node_name))
 
     def forget(self, key: str) -> None:
-        """Makes a pod that `assume` had put on a node pending again. Raises UnknownPodError if the pod is not assumed
-        to be on a node."""
+        """Takes the pod from the node on which `assume` put it, so that the pod is pending again. Raises
+        UnknownPodError if the pod is not assumed to be on a node."""
         if key not in self.assumed:
             raise UnknownPodError(f"pod {key} is not assumed to be on a node")
         del self.assumed[key]

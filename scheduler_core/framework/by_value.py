@@ -20,14 +20,14 @@ from scheduler_core.snapshot.node_list import NodeList
 
 T = TypeVar("T")
 Distinct = tuple[Sequence[T], NDArray[np.intp]]
-"""The distinct values of a field, and for each node of the snapshot the position of its value in this sequence."""
+"""The distinct values of a field, and for each node of the snapshot the position of its value among them."""
 
 
 def refusals_by_value(
     nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], Verdict], question: Hashable
 ) -> Refusals:
-    """Returns the refusals of a filter that reads one field of the node. `distinct` has the field's values. `question`
-    is the key of the cached result, and contains everything that the rule reads besides the field."""
+    """Returns the refusals of a filter whose `rule` reads one field of the node. `distinct` has the field's values.
+    `question` is the key of the cached result, and contains all other data that `rule` reads."""
     known: tuple[NDArray[Any], Mapping[int, Verdict]] | None = nodes.snapshot.columns.by_value.get(question)
     if known is None:
         values, places = distinct
@@ -37,8 +37,8 @@ def refusals_by_value(
 
 
 def scores_by_value(nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], int], question: Hashable) -> Scores:
-    """Returns the scores of a plugin that reads one field of the node. `distinct` has the field's values. `question` is
-    the key of the cached result, and contains everything that the rule reads besides the field."""
+    """Returns the scores of a plugin whose `rule` reads one field of the node. `distinct` has the field's values.
+    `question` is the key of the cached result, and contains all other data that `rule` reads."""
     known: Scores | None = nodes.snapshot.columns.by_value.get(question)
     if known is None:
         values, places = distinct

@@ -1,7 +1,7 @@
 """Runs the plugins of one extension point. A plugin that can handle all nodes at once gets one call; any other plugin
 is called node by node.
 
-What a plugin's result means for the other plugins follows pkg/scheduler/framework/runtime/framework.go, v1.36.
+Source: pkg/scheduler/framework/runtime/framework.go, v1.36 (for example, after which verdict no further plugin runs).
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ class Runner:
         return Diagnosis(nodes=nodes, inside=rows, outside=outside, rounds=rounds, replaced=replaced)
 
     def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[tuple[Round, ...], Rows | None]:
-        """Runs the filters and returns the refusals of each filter. Also returns the rows of the nodes that passed, or
-        None if PreFilter restricted the nodes."""
+        """Runs the filters. Returns the refusals of each filter, and the rows of the nodes that passed, or None instead
+        of the rows if `nodes` does not have all nodes."""
         if not nodes.is_all:
             return self._sift(self._filters, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes).rounds, None
         begun = self._by_node_rules(state, pod, nodes)
@@ -203,8 +203,8 @@ class Runner:
         return left
 
     def _refused_beside(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated) -> dict[int, Verdict]:
-        """Returns the refusals of the nodes on which the pod does not fit together with the pods nominated to the node.
-        The keys are the nodes' rows."""
+        """Maps the row of a node to its refusal, for each node on which the pod does not fit together with the pods
+        nominated to this node."""
         refused: dict[int, Verdict] = {}
         for node_name, pods in nominated.items():
             row = nodes.snapshot.columns.row_of.get(node_name)
@@ -291,8 +291,8 @@ class Runner:
     # ---- PostFilter ----
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """Runs the PostFilter plugins until one succeeds, or answers that nothing can help. If no plugin does, returns
-        the reasons of all plugins together, and the last nomination that a plugin returned."""
+        """Runs the PostFilter plugins until one succeeds or says that eviction cannot help. If none of them does,
+        returns the reasons of all plugins together, and the last nomination that a plugin returned."""
         reasons: list[str] = []
         nomination = None
         rejector = ""

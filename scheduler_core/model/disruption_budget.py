@@ -10,8 +10,8 @@ class DisruptionBudget(Value, kw_only=True):
     """A PodDisruptionBudget. `disrupted_pods` has the names of pods that are already being evicted. Preemption does not
     count these pods again.
 
-    `max_unavailable` and `min_available` are kept as written ("1", "50%"). They are read only to see whether the budget
-    allows no eviction at all.
+    `max_unavailable` and `min_available` are kept as written ("1", "50%"). Decisions use the numbers of the status;
+    `max_unavailable` is read only to suggest another limit.
     """
 
     name: str

@@ -108,7 +108,7 @@ class NodeResourcesBalancedAllocation(Value):
 
 @lru_cache(maxsize=1024)
 def _column_of(lines: tuple[tuple[int, int], ...]) -> NDArray[np.int64]:
-    """Returns the pod's requests as a column below the nodes' columns."""
+    """Returns the pod's requests, one row per resource, in a single column."""
     return np.array([[amount] for _, amount in lines])
 
 

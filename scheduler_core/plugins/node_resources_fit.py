@@ -144,8 +144,8 @@ class FitShares(Value):
 
 @lru_cache(maxsize=1024)
 def _least_free(amounts: tuple[tuple[str, int], ...], resource_names: tuple[str, ...]) -> NDArray[np.int64]:
-    """Returns the amount of each resource that a node must have free, as a column below the nodes' columns. A resource
-    that the pod does not request may even be overused."""
+    """Returns the amount of each resource that a node must have free: one row per resource, in a single column. The
+    amount is negative for a resource that the pod does not request, so even an overused node passes."""
     wanted = dict(amounts)
     return np.array([[min(wanted.get(name, -MOST_COUNTED), MOST_COUNTED)] for name in resource_names], dtype=np.int64)
 

@@ -40,8 +40,8 @@ class ClusterForLimits(Value):
     """The claims and volumes of the cluster, the volumes attached to each node, and the volumes that the pod would
     attach.
 
-    `wanted_with_csi_node` and `wanted_without` may differ, because in-tree disks are counted only on nodes with a
-    CSINode object. If the pod's claims cannot be used, the value is a verdict, which refuses all nodes of this kind.
+    `wanted_with_csi_node` is for nodes with a CSINode object, and `wanted_without` for all other nodes, on which
+    in-tree disks are not counted. If the pod's claims cannot be used, the field has a verdict instead of volumes.
     """
 
     objects: ClusterObjects
@@ -52,7 +52,7 @@ class ClusterForLimits(Value):
 
 class NodeVolumeLimits(Value):
     """Limits how many volumes of a CSI driver a node has: volumes of the node's pods, of VolumeAttachments and of the
-    incoming pod. A volume that several of them use is counted once."""
+    incoming pod. Each volume is counted once, even if several pods use it."""
 
     kube_version: KubeVersion
     name: str = "NodeVolumeLimits"
@@ -174,8 +174,8 @@ def _handle_of_claim(claim: PersistentVolumeClaim, objects: ClusterObjects, *, h
 
 
 def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle]:
-    """Returns the pair for the volume that will be provisioned for the claim: (provisioner of the claim's storage
-    class, `claim NAMESPACE/NAME`). Returns an empty set if the class or its driver is unknown."""
+    """Returns a set with the handle of the volume that will be provisioned for the claim: the pair (CSI driver of the
+    claim's storage class, `claim NAMESPACE/NAME`). The set is empty if the class or its driver is unknown."""
     storage_class = objects.storage_classes.get(claim_class(claim))
     if storage_class is None:
         return set()

@@ -107,7 +107,7 @@ class _Sort(Generic[Item]):
 
     def _partition(self, start: int, end: int, pivot: int) -> tuple[int, bool]:
         """Moves the items that are smaller than the pivot before it, and all other items after it. Returns the pivot's
-        position, and whether the items were already in such an order."""
+        position, and whether each item was already on its side."""
         self._swap(start, pivot)
         low, high = self._close_in(start, start + 1, end - 1)
         already = low > high

@@ -73,7 +73,7 @@ class ActiveRoom:
         return True
 
     def done(self, pod: Pod) -> None:
-        """Ends a pod's scheduling attempt. Forgets the events that arrived before every attempt that still runs."""
+        """Ends a pod's scheduling attempt. Forgets the events that arrived before the oldest running attempt began."""
         self._in_flight.pop(identity(pod), None)
         oldest = min(self._in_flight.values(), default=self._count)
         while self._happenings and self._happenings[0].number < oldest:

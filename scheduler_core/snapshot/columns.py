@@ -171,7 +171,7 @@ class Columns:
         node of each zone, and so on. Zones, and the nodes of a zone, are in the order in which the scheduler first saw
         them.
 
-        The order only decides between nodes with equal scores, and at which node a search begins that stops early.
+        The order matters only among nodes with equal scores, and for a search that does not check every node.
         """
         return self.tree.order()
 
@@ -257,8 +257,8 @@ class Columns:
 
     @cached_property
     def is_exact_in_floats(self) -> tuple[bool, ...]:
-        """For each row of `allocatable`, whether a hundred times each amount is an exact integer in floating point. If
-        it is, dividing two of these numbers and truncating gives the same result as integer division."""
+        """For each row of `allocatable`, whether 100 times each amount is exact as a floating-point number. If so,
+        percentages that are computed in floating point and truncated equal those of integer division."""
         return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
 
     @cached_property

@@ -1,8 +1,8 @@
 """Builds a snapshot from API objects: from mappings, or from the JSON bodies of API lists (pages), which are decoded
 and released one by one.
 
-A page of pods is converted to pods at once. Equal specs and label sets become one object, so a large cluster needs
-little memory. An object that cannot be read is left out, and reported with its name and the field.
+Each page of pods is converted as soon as it is read. Equal specs and label sets become one object, so a large cluster
+needs little memory. An object that cannot be read is left out, and reported with its name and the field.
 """
 
 from __future__ import annotations

@@ -205,8 +205,8 @@ class Snapshot:
         )
 
     def remember(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
-        """Returns the result of `work_out`. The result is computed once for all snapshots that differ only in nodes and
-        pods. So it may depend only on the key and on `objects`, but not on budgets and Jobs."""
+        """Returns the result of `work_out`, which is computed once for all snapshots that differ only in nodes, pods,
+        budgets and Jobs. So the result may depend only on the key and on the other objects in `objects`."""
         known = self._remembered.get(key)
         if known is None:
             known = self._remembered[key] = work_out()
@@ -220,8 +220,8 @@ class Snapshot:
         return self.with_pods_placed(((pod, node_name),))
 
     def with_pods_placed(self, pairs: Iterable[tuple[Pod, str]]) -> Snapshot:
-        """Returns the snapshot with each pod on its node. `pairs` are (pod, node name). A pod that was on another node,
-        or pending, is no longer there. Raises UnknownNodeError if a node does not exist."""
+        """Returns the snapshot with each pod on its node. `pairs` are (pod, node name). Each pod is first removed from
+        its earlier node or from the pending pods. Raises UnknownNodeError if a node does not exist."""
         coming = {pod.key: pod.on_node(node_name) for pod, node_name in pairs}
         keys = coming.keys()
         leaving = [old for old in map(self.placements.find, keys) if old is not None]

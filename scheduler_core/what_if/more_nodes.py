@@ -102,8 +102,8 @@ def nodes_needed(
 
 
 def _with_reasons_of(best: MoreNodes, last: MoreNodes) -> MoreNodes:
-    """Returns `best`, the result without new nodes. `last` is a result with new nodes that did not help. The reason of
-    each refused pod is replaced by its reason in `last`."""
+    """Returns `best`, the result without new nodes, with other reasons: each refused pod gets its reason from `last`, a
+    result with new nodes that did not help."""
     refused = {key: last.refused.get(key, verdict) for key, verdict in best.refused.items()}
     return MoreNodes(count=0, placed=best.placed, refused=refused)
 

@@ -85,7 +85,7 @@ def _have_cpu_and_memory(columns: Columns) -> bool:
 
 @lru_cache(maxsize=1024)
 def _requests_and_weights(shares: tuple[ResourceShare, ...]) -> tuple[Ints, Ints]:
-    """Returns the requests as a column below the nodes' columns, and the weights as a row."""
+    """Returns the requests (one row per resource, in a single column) and the weights of the resources."""
     return np.array([[share.requested] for share in shares]), np.array([share.weight for share in shares])
 
 

@@ -1,6 +1,6 @@
 """Runs PreScore, Score and NormalizeScore, and adds up the weighted scores.
 
-What a plugin's result means for the other plugins follows pkg/scheduler/framework/runtime/framework.go, v1.36.
+Source: pkg/scheduler/framework/runtime/framework.go, v1.36 (for example, after which verdict no further plugin runs).
 """
 
 from __future__ import annotations

@@ -262,8 +262,8 @@ class SoftConstraint(Value, eq=False):
     by_node: Ints | None
 
     def points(self) -> tuple[Ints, Floats]:
-        """Returns a code for each node, and for each code the points that this constraint adds to the raw score of the
-        nodes with this code. The code is the node's number of matching pods, or the number of the node's domain."""
+        """Gives each node a code: its number of matching pods, or the index of its domain. Returns the codes of the
+        nodes, and for each code the points that this constraint adds to the raw score of the nodes with this code."""
         more = float(self.constraint.max_skew - 1)
         if self.by_domain is not None:
             by_code = self.by_domain.astype(np.float64) * self.weight + more
@@ -339,8 +339,8 @@ def _count_in(soft: SoftConstraint, pod: Pod, node_info: NodeInfo, value: str) -
 def count_soft(
     nodes: NodeList, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...], *, needs_all_keys: bool
 ) -> SoftSpread:
-    """Counts the matching pods for each ScheduleAnyway constraint, on all nodes. `nodes` are the nodes that passed the
-    filters; the number of domains, from which the weight is computed, counts only the values of these nodes."""
+    """Counts the matching pods for each ScheduleAnyway constraint, on all nodes of the snapshot. `nodes` are the nodes
+    that passed the filters; a constraint's weight depends on the number of domains among these nodes."""
     snapshot = nodes.snapshot
     complete = _with_all_keys(snapshot, constraints) if needs_all_keys else None
     ignored = None if complete is None else ~complete
@@ -371,8 +371,8 @@ def _count_soft(
 
 
 def _domains_among(rows: NDArray[np.intp], codes: NDArray[np.intp], topology: Topology) -> int:
-    """Returns the number of distinct values of the key in these rows. If fewer rows are missing than the rarest value
-    has, every value must occur, and the rows need not be counted."""
+    """Returns the number of distinct values of the key in these rows. Does not count the rows if so few rows are
+    missing that every value must still occur."""
     if codes is topology.codes and len(codes) - len(rows) < topology.fewest:
         return topology.used
     return int(np.count_nonzero(np.bincount(codes[rows])))

@@ -76,8 +76,8 @@ class NodeImages:
         return {name: ImageState(size, len(rows)) for name, (size, rows) in self._places.items()}
 
     def at_hand(self, names: tuple[str, ...]) -> NDArray[np.int64]:
-        """Returns for each node the sum of the sizes of those named images that the node has. Each size is scaled as in
-        `ImageState.spread_bytes`."""
+        """Returns for each node the sum of the sizes of the images in `names` that the node has. Each size is scaled as
+        in `ImageState.spread_bytes`."""
         found = np.zeros(len(self._nodes), dtype=np.int64)
         for name in names:
             if name in self._places:

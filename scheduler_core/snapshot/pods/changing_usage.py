@@ -21,9 +21,9 @@ _DEEPEST: Final = 8  # branches of branches; the search for changed rows visits 
 
 
 class _Log:
-    """The changes of the requests: the row of each changed node, and the amounts that were added to its column of
-    `Usage.sums`. `before` is the earlier log from which this log branched, and the number of changes before the branch.
-    """
+    """The changes of the requests: the row of each changed node, and the amounts that were added to the node's column
+    of `Usage.sums`. `before` is None or a pair: the log from which this log branched, and how many of its changes
+    precede the branch."""
 
     __slots__ = ("amounts", "before", "depth", "rows")
 
@@ -34,8 +34,8 @@ class _Log:
         self.depth: int = 0 if before is None else before[0].depth + 1
 
     def branch(self, length: int, nodes: int) -> _Log:
-        """Returns an empty log that continues after the first `length` changes of this log. If too many changes lie
-        behind, the new log does not refer to them, so that they are freed."""
+        """Returns an empty log that continues after the first `length` changes of this log. If these changes are too
+        many, the new log does not refer to them, so that their memory can be freed."""
         return _Log((self, length) if self.depth < _DEEPEST and length <= nodes else None)
 
 
@@ -103,8 +103,8 @@ class ChangingUsage:
         return ChangingUsage(_Sums(sums.copy(), self._length), self._log, self._length)
 
     def changed_since(self, other: ChangingUsage) -> tuple[Rows, Usage] | None:
-        """Returns the rows of the nodes whose requests may differ from `other`, and the usage of only these nodes. None
-        means that every row may differ, because the log does not reach back that far.
+        """Returns the rows of the nodes whose requests may differ from those in `other`, and the usage of only these
+        nodes. None means that every row may differ, because the log no longer has all changes since `other`.
 
         Remembers the last result, because the filter and the scores of one pod ask for the same rows.
         """

@@ -1,9 +1,9 @@
 """The pods on the nodes of a snapshot: a table of pods, the changes since the table was made, and cached counts of
 pods.
 
-A count of pods (a *tally*) is made once from the table, and then updated with every change. Placements that derive from
-one another share the table, the log of changes and the cached counts, but none sees the changes of another. If two
-placements derive from the same placements, the second gets its own log. Reading a count changes nothing but the cache.
+A count of pods (a *tally*) is made once from the table, and then updated with every change. A `Placements` object that
+is derived from another shares its table, log of changes and cached counts, but neither object sees later changes of the
+other. A second object derived from the same one gets its own log. Reading a count changes only the cache.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Tally(Protocol[Value]):
         ...
 
     def basis(self, columns: Columns) -> Hashable:
-        """Returns the properties of the nodes on which the count depends, apart from the number of nodes. If these
-        properties change, the pods are counted again."""
+        """Returns the properties of the nodes, except their number, that the count reads. If these properties change,
+        the pods are counted again."""
         ...
 
     def over(self, value: Value, rows: int) -> Value:

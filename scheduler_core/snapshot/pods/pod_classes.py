@@ -1,8 +1,8 @@
 """Groups pods into classes by the properties that selectors read: namespace, labels, and whether the pod terminates.
 
 Most pods are replicas with equal labels, so selectors are matched against classes instead of pods. A `PodClasses`
-object only gets new classes. Derived snapshots share the object, because it does not depend on where pods are. `only`
-returns another object without the unused classes.
+object can get new classes, but never loses a class. Derived snapshots share the object, because it does not depend on
+where pods are. `only` returns another object without the unused classes.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ class PodClasses:
         return answer.found, answer.ordered
 
     def _candidates(self, query: PodQuery, seen: int) -> list[int]:
-        """Returns the numbers, from `seen` on, of the classes that the query may select. A query has several
-        conditions: a label requirement `key in (…)`, or namespaces. Uses the index of the condition that leaves the
-        fewest classes."""
+        """Returns the numbers, from `seen` on, of the classes that the query may select. Two kinds of conditions have
+        an index: a requirement `key in (…)`, and a set of namespaces. Of the query's conditions, uses the one that the
+        fewest classes meet."""
         best: list[int] | None = None
         for namespaces, selector in query.parts:
             if selector.requirements is None:
