@@ -141,8 +141,8 @@ class Runner:
     def search(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated = _NOBODY) -> Diagnosis:
         """Runs PreFilter and Filter, and returns every node's verdict. Raises CycleError if a plugin fails.
 
-        `nominated` maps the name of a node to the pods that preemption nominated to this node. The pod must fit even if
-        those nominated pods run there whose priority is equal or higher.
+        `nominated` maps the name of a node to the pods that preemption nominated to this node. The pod must fit beside
+        the nominated pods of equal or higher priority.
         """
         prepared = self.pre_filter(state, pod, nodes)
         if prepared.refusal is not None:
@@ -253,8 +253,8 @@ class Runner:
     def filter_node_with_nominated(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
     ) -> Verdict:
-        """Returns SUCCESS if the pod fits on the node both with and without the nominated pods. Counts only nominated
-        pods whose priority is equal or higher. Otherwise returns the first refusal."""
+        """Filters the node first with its nominated pods of equal or higher priority, then without them. Returns the
+        first refusal, or SUCCESS."""
         verdict = self._beside(state, pod, node_info, nominated)
         return self.filter_node(state, pod, node_info) if verdict.is_success else verdict
 

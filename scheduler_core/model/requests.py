@@ -89,8 +89,8 @@ def running_requests(pod: Pod, rules: RequestRules) -> Requests:
 
 @kept_with_spec
 def scored_requests(spec: PodSpec) -> Mapping[str, int]:
-    """Returns the requests of the incoming pod for the score of NodeResourcesFit. A container without requests gets
-    defaults.
+    """Returns the requests of the incoming pod for the score of NodeResourcesFit, with default amounts for a container
+    without requests.
 
     Ignores the incoming pod's pod-level resources, although the scheduler counts the pod-level requests of existing
     pods (noderesources/fit.go, v1.36).

@@ -202,8 +202,8 @@ class ScoringDynamicResources(DynamicResources):
     of alternatives (`firstAvailable`). The real plugin gives a higher score to a node that can provide an earlier
     alternative.
 
-    This library gives every node 0. The real scores differ only for pods whose list of alternatives is not yet
-    allocated, and for these pods the library answers *unknown* for every node.
+    This library gives every node 0. The real plugin gives nodes different scores only for a pod whose list of
+    alternatives is not yet allocated; for such a pod the library answers *unknown* for every node.
     """
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002

@@ -159,8 +159,8 @@ class VolumeBinding(Value):
         return int(total / len(storage) + 0.5)  # half away from zero, as Go rounds; scores are not negative
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Writes the plan for the waiting claims to the state. The plan binds an existing volume to a claim, or notes
-        on the claim the selected node, on which a volume will be provisioned."""
+        """Writes the plan for the waiting claims to the state. For each claim, the plan either binds an existing
+        volume, or records the selected node, on which a volume will be provisioned."""
         claims = state.find(ClaimsOfPod)
         if claims is None or not claims.waiting:
             state.write(VolumePlan())

@@ -450,8 +450,8 @@ def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
 
 
 def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 6) -> str:
-    """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". If there are more than `most`
-    nodes, the sentence has only the number of the least likely nodes."""
+    """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". Of more than `most` nodes, the
+    sentence names only the most likely ones, and says how many other nodes there are."""
     if len(nodes) > most and shares[0] < 2 * shares[-1]:
         return f"lands on one of {len(nodes)} nodes, each about equally likely"
     parts = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]

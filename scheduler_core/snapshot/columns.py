@@ -351,8 +351,8 @@ def _patched(known: tuple[Element, ...], length: int, rows: Mapping[int, Element
 
 
 def resized(per_node: NDArray[Number], nodes: int) -> NDArray[Number]:
-    """Returns the column for `nodes` nodes: with zeros for added nodes, or without the removed nodes at the end. In an
-    array of several dimensions, the nodes are along the last axis."""
+    """Returns the column for `nodes` nodes: extended with zeros, or shortened at its end. In an array of several
+    dimensions, the nodes are along the last axis."""
     missing = nodes - per_node.shape[-1]
     if missing <= 0:
         return per_node[..., :nodes]

@@ -2,8 +2,8 @@
 made.
 
 Entries are only added to a log. Several `Placements` objects share one log. Each of them reads only the first entries,
-up to its own length, because later entries belong to other placements. If two placements derive from the same
-placements, the second gets a new log, which begins with the same first entries.
+up to its own length, because later entries belong to other placements. If a second object is derived from the same
+placements, it gets a new log, which begins with the same first entries.
 """
 
 from __future__ import annotations
