@@ -311,8 +311,8 @@ def _with(content: LockContent, entries: tuple[Entry, ...]) -> LockContent:
 
 
 class _Head(Value, kw_only=True, rename="camel"):
-    """The fields of the lock's JSON that concern the lock as a whole and are not optional. If a value has another type
-    than the type here, the lock is `Garbage`."""
+    """The fields of the lock as a whole whose values careen must understand. If a value has another type than the type
+    here, the lock is `Garbage`."""
 
     locks: tuple[Any, ...] = ()  # Go writes an empty list as null
     node: str = field(default="", name="nodeID")
@@ -326,8 +326,8 @@ class _Head(Value, kw_only=True, rename="camel"):
 
 
 class _Claim(Value, kw_only=True):
-    """The fields of an entry of the lock without which its claim cannot be understood. If a value has another type than
-    the type here, the entry is unreadable."""
+    """The fields of an entry of the lock whose values careen must understand. If a value has another type than the type
+    here, the entry is unreadable."""
 
     node: _NodeName = field(default="", name="nodeID")
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -388,8 +388,8 @@ def _single(record: dict[str, Any]) -> Entry:
 
 
 def _numbered(entries: list[Entry]) -> list[Entry]:
-    """Return the same entries, but name the nodes of entries without a readable node name `unreadable entry 1`,
-    `unreadable entry 2`, …"""
+    """Return the same entries. Entries without a readable node name get the names `unreadable entry 1`, `unreadable
+    entry 2`, …"""
     numbers = itertools.count(1)
     return [replace(entry, node=f"{_UNREADABLE} {next(numbers)}") if entry.is_nameless else entry for entry in entries]
 

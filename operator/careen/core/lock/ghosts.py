@@ -50,7 +50,7 @@ def watch_on(situation: Situation, content: LockContent, holders: Holders) -> Gh
 
 
 def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
-    """For each claim that the lock marks because its Node is missing, return the uptime of this host in seconds at
+    """Return, for each claim that the lock marks because its Node is missing, the uptime of this host in seconds at
     which the Node went missing. Return nothing while the agent does not know how far its clock differs from the API
     server's clock."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):

@@ -34,8 +34,8 @@ class Line(Value, kw_only=True):
         return replace(self, names=names[:_MOST_NAMES], at=at, waiting=waiting, abreast=abreast)
 
     def without(self, node: str) -> Line:
-        """Return the line of waiting nodes without this name. The instant `at` stays the same, because the line was not
-        made anew."""
+        """Return the line of waiting nodes without this name. The instant `at`, when the nodes were named, stays the
+        same."""
         if node not in self.names:
             return self
         is_abreast = self.abreast and self.names.index(node) < self.abreast

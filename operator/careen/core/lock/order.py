@@ -1,10 +1,11 @@
-"""Decides the order of the waiting nodes, which of them may take a claim now, and how long the other agents pause.
+"""Decides the order of the waiting nodes, which of them may take a claim now, and how long each agent pauses before it
+reads the lock again.
 
 In the default order the node that has needed a reboot for longest comes first. Among nodes whose need began in the same
-hour, the node with the fewest pods comes first; in each zone after the first zone, the node with the fewest pods that
-must stay in the zone. Zones are finished one after another. Control-plane nodes come last and one at a time. `--order`
-selects another order. A node that releases or takes a claim lists the waiting nodes once and writes the next names into
-the lock, so that the agents of other nodes rarely need to read the lock.
+hour, the node with the fewest pods comes first. In each zone after the first zone, only pods that must stay in the zone
+are counted. Zones are finished one after another. Control-plane nodes come last and one at a time. `--order` selects
+another order. A node that releases or takes a claim lists the waiting nodes once and writes the next names into the
+lock, so that the agents of other nodes rarely need to read the lock.
 """
 
 from __future__ import annotations
@@ -190,8 +191,9 @@ def _zone_by_zone(
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """Return the sort key of --order=fewest-moves: how many pods each drain moves. The line keeps the nodes that it
-    names, because their agents may rarely read it. The order of these nodes may change, because pods come and go."""
+    """Return the sort key of --order=fewest-moves: how many pods each drain moves. A node that the line names stays in
+    the line: its agent may read the lock rarely, and must have time to see the name. The order of the named nodes may
+    change, because pods come and go."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -236,9 +238,9 @@ def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Map
     need began in the earliest hour. Control-plane nodes, nodes that are not ready and nodes that were passed over are
     considered only if there are no others. Return None if there are no candidates.
 
-    The cost is A minus B. A is the number of the node's pods: all pods of the first drained node move twice. B is the
-    number of pods that must stay in the zone, on the node that would be the zone's first if the zone came later: these
-    pods would move twice anyway.
+    The cost is A minus B. A is the number of the node's pods: all pods of the first drained node move twice. B is what
+    the zone would cost if it came later: the pods of its first node that must stay in the zone. These pods would move
+    twice anyway.
     """
     able = [node for node in candidates if not _may_not_come(node, content)] or candidates
     ranks = _ranks(able, alike)
@@ -371,9 +373,9 @@ def hand_over_key(content: LockContent) -> str:
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """Return how many nodes of the line may take a claim at first, and how many may after `minutes` minutes in which no
-    named node took a claim. With --order=zone, while a node holds a claim, only nodes of that node's zone are counted.
-    """
+    """Return two counts of nodes at the head of the line: the nodes that may take a claim as soon as a slot is free,
+    and the nodes that may take a claim now. The second count is one higher for each of the `minutes` in which no named
+    node took a claim. With --order=zone, while a node holds a claim, only nodes of that node's zone are counted."""
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -432,9 +434,9 @@ def look_again_seconds(
 
 
 def _first_pause_seconds(holder: Entry, now: datetime) -> float:
-    """Return the seconds after which the first node in line reads the lock again, at most NEXT_LOOK_SECONDS. The pause
-    ends when the holder is expected to release its claim. After that instant the pauses are short at first, and grow
-    with the delay. If the instant is unreadable or from another clock, the pause is the longest."""
+    """Return the seconds after which the first node in line reads the lock again, at most NEXT_LOOK_SECONDS. The holder
+    is expected to release its claim at the instant `due` in the claim or, without `due`, ROUND_SECONDS after the claim
+    began. The pause ends at that instant. Later pauses are short at first, and grow with the delay."""
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least

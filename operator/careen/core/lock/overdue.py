@@ -29,7 +29,8 @@ def usual_seconds(phase: str, policy: Policy) -> float:
     """Return how many seconds a node with a claim may be in the phase before other nodes mark the claim as overdue.
 
     The time is the node's deadline for the phase plus a third of the reboot deadline, so that the node's own agent can
-    act first. In phases without a deadline, only that third counts: a host usually comes back within that time.
+    act first. In a phase without a deadline the time is a third of the reboot deadline, because a host usually comes
+    back within that time.
     """
     some = policy.reboot_deadline_seconds / 3
     match phase:

@@ -27,7 +27,7 @@ _ASKED_IN = frozenset({"", Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAI
 
 
 class Standing(StrEnum):
-    """Whether a person's request for a node is still valid."""
+    """The state of a person's request for a node: still valid, met or expired."""
 
     STANDS = "stands"
     MET = "met"  # the requested reboot has happened
@@ -67,7 +67,7 @@ def to_annotation(request: PersonRequest) -> str:
 
 
 def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
-    """Return whether the request is still valid, met or expired at this instant. `boot` is the id of the host's present
+    """Return the state of the request at this instant: valid, met or expired. `boot` is the id of the host's present
     boot, empty if unknown."""
     if request.until is not None and request.until <= now:
         return Standing.OVER
@@ -78,8 +78,8 @@ def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
 
 def heard(seen: Observation, node: NodeView, progress: Progress) -> Observation:
     """Return the observation in which a person's valid request replaces what the host says about its need of a reboot.
-    Return the observation unchanged if there is no valid request, or if the request does not apply in the node's phase
-    or to its failure."""
+    Return the observation unchanged if there is no valid request, if the request does not apply in the node's phase, or
+    if the node failed because of a reboot loop."""
     request = request_of(node)
     boot = "" if isinstance(seen.boot_id, Unknown) else seen.boot_id
     if request is None or not _is_asked_in(progress.phase, request) or progress.failed == Code.REBOOT_LOOP:
