@@ -5,8 +5,8 @@ calls `began`, and notes the gate with `met`. At the end of each round of the ag
 whose facts this round has read. A round that had no reason to read a gate's fact does not remove the gate. The
 measurement ends when no gate is left.
 
-A process that sees the node's claim for the first time takes the instant at which the wait began from the Node.
-Otherwise a node whose agent restarts often would wait for ever.
+A process that sees the node's claim for the first time reads on the Node since when the agent has waited. Otherwise a
+node whose agent restarts often would wait for ever.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def of_this_turn(situation: Situation) -> Situation:
 
 
 def after(situation: Situation, decision: Decision) -> Decision:
-    """Return the decision with a memory that lists the gates whose facts are still unknown, and the uptime since when.
-    A gate stays in the list until a round of the agent's loop has read its facts. When the list is empty, the
-    measurement ends."""
+    """Return the decision with a memory that lists the gates whose facts are still unknown, and the uptime at which the
+    first of these facts became unknown. A gate stays in the list until a round of the agent's loop has read its facts.
+    When the list is empty, the measurement ends."""
     if decision.wants:
         return decision
     still = {gate for gate in situation.memory.patience.gates if not _is_known(situation, gate)}

@@ -255,9 +255,9 @@ def undo(situation: Situation, status: Status, to: Transition) -> Decision:
     """Return the decision to undo in one patch what careen changed on the Node for the drain (cordon, labels, the
     annotations for autoscalers), then release the claim. The soft taint stays unless the change in `to` concerns it.
 
-    The patch comes before the release because it changes the Node's resourceVersion: a late request of this agent that
-    would cordon the node, or record that a reboot follows, then gets a conflict. The claim id stays on the Node until
-    the claim is no longer in the lock.
+    The patch comes before the release, because the patch changes the Node's resourceVersion. A late request of this
+    agent to cordon the node, or to record that a reboot follows, then gets a conflict. The claim id stays on the Node
+    until the claim is no longer in the lock.
     """
     record = replace(
         to.progress,

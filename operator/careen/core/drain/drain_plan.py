@@ -70,8 +70,8 @@ def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView,
 
 
 def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
-    """Return a function that gives the same answer as `why_it_stays` for a `Pod` of the drain simulation, so that a
-    forecast moves the same pods as the drain."""
+    """Return `why_it_stays` for the `Pod`s of the drain simulation: a function that says why a drain does not evict a
+    pod. So a forecast moves the same pods as the drain."""
     if policy.selector is None:
         return moves_all  # the simulation itself knows the pods that belong to a node
 
@@ -233,9 +233,9 @@ def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """Return how many of the agent's eviction requests for the pod the API server decided (accepted or refused). For a
-    pod that was created after the cordon, also count the rounds of the agent's loop in which the API server decided the
-    eviction of another pod of the same owner. Return the greater number."""
+    """Return the number of eviction requests for the pod that the API server accepted or refused. For a pod that was
+    created after the cordon, also count the rounds of the agent's loop in which the API server accepted or refused the
+    eviction of any pod of the same owner. Return the greater number."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)

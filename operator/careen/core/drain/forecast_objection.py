@@ -27,8 +27,8 @@ def objection_to(forecast: Forecast, policy: Policy) -> str:
 
 
 def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
-    """Return the pods because of which the gate `bound-pods` refuses to let the node begin its drain. The setting
-    --forecast has no effect here. Return no pods if the policy does not refuse pods that are bound to the node."""
+    """Return the pods that make the gate `bound-pods` refuse to let the node begin its drain. The setting --forecast
+    has no effect here. Return no pods if the policy does not refuse pods that are bound to the node."""
     if policy.drain.bound_pods is not BoundPods.REFUSE:
         return ()
     return tuple(pod for pod in forecast.pods if pod.is_bound)

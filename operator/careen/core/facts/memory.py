@@ -109,7 +109,7 @@ class RebootMemory(Value, kw_only=True):
 
 class StrangerMemory(Value, kw_only=True):
     """An announcement in the Node's record by another process of this node's agent: that process will ask the host to
-    reboot. `since` is the host's uptime since which this process has seen the announcement unchanged."""
+    reboot. `since` is the host's uptime at which this process first saw the announcement."""
 
     by: str
     announcement: int
@@ -125,7 +125,7 @@ class ClaimMemory(Value, kw_only=True):
 
 
 class Prepared(Value, kw_only=True):
-    """The preparation of this node's drain: a forecast, the dry-run evictions, and the facts on which both depend. The
+    """The preparation of this node's drain: a forecast, the dry-run evictions, and the facts on which these depend. The
     agent prepares while another node still holds its claim and waits for healthy workloads. The preparation is valid
     for a few seconds, and only while those facts do not change; see `preparing.py`."""
 
@@ -167,8 +167,8 @@ class Costly(Value, kw_only=True):
 
 
 class Claiming(Value, kw_only=True):
-    """What this process remembers in the phase Claiming: its forecast and the nodes with claims at the moment when this
-    node took its claim, and the other nodes that are now taking claims."""
+    """What this process remembers in the phase Claiming. From the moment when this node took its claim: the forecast,
+    and the nodes with claims. Also the other nodes that are taking claims now."""
 
     forecast: Forecast | None = None  # the forecast behind the claim; the node asks for another when it is old
     at: float = 0.0  # when the node took the claim
@@ -187,15 +187,16 @@ class HolderCheck(Value, kw_only=True):
 
 
 class Crowd(Value, kw_only=True):
-    """How many nodes may be waiting for their reboots, as this node's agent counted them. While nodes take or release
-    claims, their agents count for all nodes, so this node's agent counts only at other times."""
+    """How many nodes may be waiting for their reboots, as this node's agent counted them. An agent that takes or
+    releases a claim counts the waiting nodes for all agents. So this node's agent counts only while no node takes or
+    releases a claim."""
 
     count: int | None = None
     until: float = 0.0  # the count is valid until then
 
 
 class Patience(Value, kw_only=True):
-    """The gates that cannot decide because a required fact is unknown, and since when the fact is unknown; see
+    """The gates that cannot decide because a required fact is unknown, and since when the fact has been unknown; see
     `patience.py`."""
 
     since: float | None = None
@@ -304,8 +305,8 @@ def after_eviction(
 
 
 def _with_decided_round(new_pods: Mapping[str, NewPodsMemory], owner: str) -> Mapping[str, NewPodsMemory]:
-    """Return `new_pods` with one more round of evictions for this owner in which the API server accepted or refused an
-    eviction. Several pods that are evicted in the same round count once."""
+    """Return `new_pods` with one more decided round for this owner. In a decided round the API server accepted or
+    refused an eviction. Several pods that are evicted in the same round count once."""
     seen = new_pods.get(owner)
     if seen is None:
         return new_pods

@@ -120,7 +120,7 @@ class SignedNode(Value, kw_only=True):
 
 
 class NeedAnswer(StrEnum):
-    """Whether the host asks for a reboot."""
+    """The answer to the question whether the host asks for a reboot."""
 
     YES = "yes"
     NO = "no"
@@ -147,8 +147,8 @@ class PersonRequest(Value, kw_only=True):
 
 
 class Need(Value, kw_only=True):
-    """Whether the host needs a reboot. `detail` says which facts decided this, or why it is unknown. If `request` is
-    set, a person asked for the drain, and it does not matter what the host says."""
+    """The answer to the question whether the host needs a reboot. `detail` says which facts decided the answer, or why
+    it is unknown. If `request` is set, a person asked for the drain, and it does not matter what the host says."""
 
     answer: NeedAnswer
     detail: str = ""
@@ -268,7 +268,7 @@ class Sample(Value, kw_only=True):
 
 
 class Evictable(StrEnum):
-    """Whether the API server would evict a pod now, according to its response to a dry-run eviction."""
+    """What the API server would do if the agent evicted a pod now, according to its response to a dry-run eviction."""
 
     ALLOWED = "allowed"
     BUDGET = "budget"  # 429 from a disruption budget

@@ -188,7 +188,7 @@ MOVES: dict[tuple[Phase, Phase], str] = {
         Phase.REBOOTING,
         Phase.FAILED,
     ): "the reboot command failed (the agent undoes the drain and releases the claim), or the host did not reboot "
-    "before the deadline (the agent keeps the claim)",
+    "before the reboot deadline (the agent keeps the claim)",
     (
         Phase.VERIFYING,
         Phase.SETTLING,
@@ -197,7 +197,7 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.VERIFYING,
         Phase.FAILED,
-    ): "the node is not Ready before the deadline, or it is in a reboot loop: the agent keeps the claim, so the "
+    ): "the node is not Ready within --verify-timeout, or it is in a reboot loop: the agent keeps the claim, so the "
     "roll-out halts",
     (
         Phase.SETTLING,

@@ -35,8 +35,9 @@ class SettlePolicy(StrEnum):
 
 
 class ForecastPolicy(StrEnum):
-    """Whether a bad forecast (the simulation of where each pod of the node would go) may keep the node from beginning
-    its drain."""
+    """How the agent uses the forecast (the simulation of where each pod of the node would go). With `refuse`, a bad
+    forecast keeps the node from beginning its drain. With `warn`, the agent only writes the forecast on the Node. With
+    `off`, it makes no forecast."""
 
     REFUSE = "refuse"
     WARN = "warn"

@@ -414,7 +414,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.REBOOT_NOT_HAPPENED: ReasonText(
-        "The host was asked to reboot, but still runs the same boot after the deadline; the roll-out halts.",
+        "The host was asked to reboot, but still runs the same boot after the reboot deadline; the roll-out halts.",
         "Look at the host; `careen retry NODE` tries the reboot again.",
         is_warning=True,
     ),

@@ -1,8 +1,8 @@
 """This gate refuses to let the node begin its drain or its reboot while a pod anywhere in the cluster forbids the
 reboots of the node's group or of every node (--blocking-pods).
 
-A pod may have no node, or a node whose Node object no longer exists. Such a pod forbids reboots if an entry of
---blocking-pods with the scope `cluster` selects it, but not if only an entry with the scope `group` does.
+A pod may have no node, or a node whose Node object no longer exists. Such a pod forbids reboots only if an entry of
+--blocking-pods with the scope `cluster` selects it. An entry with the scope `group` has no effect for this pod.
 """
 
 from __future__ import annotations

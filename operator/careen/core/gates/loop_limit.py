@@ -10,8 +10,8 @@ from careen.core.situation import Situation
 
 
 def is_reached(situation: Situation) -> bool:
-    """Whether the node has used up the reboots that --reboot-loop-limit allows. The limit is the number of reboots
-    after the first one while the host keeps asking for a reboot."""
+    """Whether the node has used up the reboots that --reboot-loop-limit allows: one reboot, and as many repetitions as
+    the limit."""
     return situation.progress.reboots_for_need > situation.policy.reboot_loop_limit
 
 

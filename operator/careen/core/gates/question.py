@@ -19,7 +19,7 @@ from scheduler_core.values import Value
 class When(StrEnum):
     """The three points on the way to a reboot at which a node's agent evaluates gates."""
 
-    READY = "before the node becomes ready"
+    READY = "before the node gets the label `ready`"
     CLAIMED = "after the node takes its claim"
     BEFORE_REBOOT = "before the host reboots"
 

@@ -233,7 +233,7 @@ def _claims(node: NodeView) -> bool:
 def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
     """Return the decision for the nodes in `claiming`, which are taking claims that are not in this lock. If one of
     these nodes uses another lock object, go back to the phase Waiting, because that node may be about to cordon.
-    Otherwise wait until the agents of these nodes notice that the claims are missing, and take the nodes back to
+    Otherwise wait: the agents of these nodes will notice that their claims are missing, and go back to the phase
     Waiting. Return None if all of them take too long."""
     other_nodes = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock

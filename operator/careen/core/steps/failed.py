@@ -67,8 +67,8 @@ def _sentence(situation: Situation) -> str:
 
 def _halted(situation: Situation) -> Decision:
     """Return the decision for a failed node with a claim: keep the claim until a person releases the claim or asks for
-    a retry. After a reboot loop, a missed readiness or unhealthy workloads, the agent also continues when the cause is
-    gone."""
+    a retry. If the failure was a reboot loop, unhealthy workloads or a node that was not ready in time, the agent also
+    continues when the cause is gone."""
     code = _code(situation)
     if working.is_released(situation):
         progress = _unlocked(situation)

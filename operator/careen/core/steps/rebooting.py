@@ -37,13 +37,13 @@ LOOK_SECONDS = 2.0
 _TELLING_SECONDS = 90.0  # to ask the host and to record that, with an API server that is slow or briefly gone
 _CANNOT = (
     "the node must not reboot now, but another process may already have asked the host: the agent undoes nothing "
-    "before the deadline"
+    "before the reboot deadline"
 )
 
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Return the decision to announce the reboot (record on the Node that it follows), confirm the claim in the lock
-    and ask the host to reboot, in this order. The agent stops at the first action that may have failed. The alerts
+    """Return the decision to announce the reboot (write on the Node that a reboot follows), confirm the claim in the
+    lock and ask the host to reboot, in this order. The agent stops at the first action that may have failed. The alerts
     about this node are silenced before these actions, so that no time is lost between the confirmation and the reboot.
     """
     progress, by = situation.progress, situation.seen.chance.claim_id
@@ -124,8 +124,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def _own(situation: Situation) -> RebootMemory | None:
-    """Return what this process remembers of the announcement in the Node's record (the note that a reboot follows).
-    Return None if another process made that announcement."""
+    """Return what this process remembers of the announcement (the note on the Node that a reboot follows). Return None
+    if another process made that announcement."""
     seen, announced = situation.memory.reboot, situation.progress.announced
     is_ours = (
         seen is not None
@@ -164,8 +164,8 @@ def _is_called_off(situation: Situation) -> bool:
 
 
 def _not_asked(situation: Situation) -> Decision:
-    """Return the decision if this process announced the reboot (recorded on the Node that it follows) but certainly did
-    not ask the host. For example, the claim was no longer in the lock, or its confirmation was too old. The agent
+    """Return the decision if this process announced the reboot (wrote on the Node that a reboot follows) but certainly
+    did not ask the host. For example, the claim was no longer in the lock, or its confirmation was too old. The agent
     undoes the drain, or evaluates the gates again and announces the reboot again."""
     if (found := late_gates.called_off(situation)) is not None:
         return found
@@ -210,9 +210,9 @@ def _why_not_drained(situation: Situation) -> str | None:
 
 
 def _another_process_announced(situation: Situation) -> Decision:
-    """Return the decision if another process announced the reboot (recorded on the Node that it follows): the agent was
-    restarted on the same boot, or a second agent runs. This process does not know whether the host was asked to reboot.
-    So it waits for the other process for a while, and then announces the reboot itself."""
+    """Return the decision if another process announced the reboot (wrote on the Node that a reboot follows): the agent
+    was restarted on the same boot, or a second agent runs. This process does not know whether the host was asked to
+    reboot. So it waits for the other process for a while, and then announces the reboot itself."""
     stranger = _stranger(situation)
     situation = situation.with_memory(replace(situation.memory, stranger=stranger))
     left_seconds = stranger.since + stranger_patience_seconds(situation.policy) - situation.seen.uptime
@@ -237,8 +237,8 @@ def _another_process_announced(situation: Situation) -> Decision:
 
 
 def _stranger(situation: Situation) -> StrangerMemory:
-    """Return the announcement by which another process recorded on the Node that a reboot follows, with the host's
-    uptime since which this process has seen the announcement unchanged."""
+    """Return the announcement by which another process wrote on the Node that a reboot follows, and the host's uptime
+    at which this process first saw the announcement."""
     progress, known = situation.progress, situation.memory.stranger
     by = progress.announced.by if progress.announced else ""
     if known is not None and (known.by, known.announcement) == (by, progress.announcement):
@@ -247,8 +247,8 @@ def _stranger(situation: Situation) -> StrangerMemory:
 
 
 def _nothing_happened(situation: Situation) -> Decision:
-    """Return the decision to fail, because the host did not reboot before the deadline. A ready node is put back into
-    service, but the node keeps its claim, because the host may still go down."""
+    """Return the decision to fail, because the host did not reboot before the reboot deadline. A ready node is put back
+    into service, but the node keeps its claim, because the host may still go down."""
     deadline = situation.policy.reboot_deadline_seconds
     is_given_back = situation.node.ready
     progress = (

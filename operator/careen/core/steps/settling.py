@@ -108,8 +108,8 @@ def what_ails(situation: Situation) -> str:
     """Return a sentence that names the workloads that have fewer ready pods than before the drain. Return an empty text
     if there are no such workloads.
 
-    Only workloads whose pods the drain evicted, and that have not been changed since the drain (same UID, generation
-    and replicas), are compared.
+    Compares only workloads whose pods the drain evicted and that have not changed since the drain (same UID, generation
+    and replicas).
     """
     owners, recorded = situation.seen.owners, baseline.services(situation.progress.owners)
     if not recorded:

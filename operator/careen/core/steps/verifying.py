@@ -62,7 +62,7 @@ def again(situation: Situation) -> Decision:
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision to put the node back into service, or to wait. After the deadline, return the decision to
+    """Return the decision to put the node back into service, or to wait. After --verify-timeout, return the decision to
     fail and keep the claim, so that no other node begins its drain."""
     if (found := working.put_back(situation)) is not None:
         return found
@@ -101,8 +101,8 @@ def what_ails(situation: Situation) -> str:
 
 def _new_pods_not_ready(situation: Situation) -> str:
     """Return a text with the DaemonSet pods on the node that are not ready and whose state before the drain is unknown,
-    for example because they were created or changed after the cordon. The node waits for these pods until the deadline
-    and then returns to service without them."""
+    for example because they were created or changed after the cordon. The node waits for these pods until
+    --verify-timeout is over and then returns to service without them."""
     pods = situation.seen.pods
     return _not_ready(situation, pods, were_ready=None) if isinstance(pods, tuple) else ""
 

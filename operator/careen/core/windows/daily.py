@@ -42,8 +42,8 @@ def is_open(window: Window, now: datetime, named: NamedWindow | None = None) -> 
 def change_after(
     window: Window, at: datetime, named: NamedWindow | None = None, *, within: timedelta | None = None
 ) -> datetime | None:
-    """Return when the maintenance window next opens or closes, to the second. Return None if the window never opens or
-    closes again, or not within the duration `within`."""
+    """Return when the maintenance window next opens or closes, to the second. Return None if the window never changes
+    again, or does not change within the duration `within`."""
     if not window.days:
         return None
     now = is_open(window, at, named)
@@ -83,7 +83,7 @@ def _after_end(window: Window, day: date) -> datetime:
 
 
 def _clock_change(before: datetime, after: datetime, zone: tzinfo) -> datetime:
-    """Return the minute between the two instants at which the zone's UTC offset changes."""
+    """Return the minute, between the two given instants, at which the zone's UTC offset changes."""
     offset = before.astimezone(zone).utcoffset()
     while after - before > timedelta(minutes=1):
         middle = before + timedelta(minutes=(after - before) // timedelta(minutes=2))

@@ -35,8 +35,8 @@ def is_due(situation: Situation, content: LockContent) -> bool:
 
 def number(situation: Situation) -> dict[str, str | None]:
     """Return two annotations: how many pods a drain would evict, and how many of these pods must stay in the zone. The
-    second annotation is removed if the number is 0. Leave out an annotation that the Node already has. Return nothing
-    if the pods could not be listed."""
+    second annotation is removed if the number is 0. Leave out an annotation that the Node already has with the same
+    value. Return nothing if the pods could not be listed."""
     pods = situation.seen.pods
     if not isinstance(pods, tuple):
         return {}

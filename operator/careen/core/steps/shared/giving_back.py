@@ -24,8 +24,8 @@ LATE_WRITE_SECONDS = (
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision to remove the claim's entry from the lock or, once a read of the lock shows that the entry is
-    gone, to remove the claim from the Node."""
+    """Return the decision to remove the claim's entry from the lock. When a read of the lock shows that the entry is
+    gone, return the decision to remove the claim from the Node."""
     lock = situation.lock
     if isinstance(lock, Garbage):
         return stay(

@@ -132,8 +132,8 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
 
 
 def _standstill(situation: Situation, marked: LockContent, new: list[Entry]) -> tuple[Notify, ...]:
-    """Return the message to people that the roll-out stands still, if this write marks the last claim that was not
-    overdue. Only the agent that writes this mark sends the message."""
+    """Return the message to people that the roll-out stands still, if this write adds a mark and as many claims as the
+    limit allows are then marked as overdue. Only the agent that writes this mark sends the message."""
     late = overdue.holders_overdue(marked)
     if not new or len(late) < lock.limit(marked, situation.policy.concurrency):
         return ()

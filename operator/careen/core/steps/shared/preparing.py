@@ -72,9 +72,9 @@ def _is_young(situation: Situation, entry: Entry) -> bool:
 
 
 def _is_leaving(situation: Situation, entry: Entry) -> bool:
-    """Whether the node with this claim is about to release it. The claim contains the expected instant of the release,
-    which must be less than `AROUND_DUE_SECONDS` in the past or in the future. A node whose release is later than that
-    may keep its claim for an hour."""
+    """Whether the node with this claim is about to release it: the expected instant of the release, which the claim
+    contains, is less than `AROUND_DUE_SECONDS` in the past or in the future. A node far past that instant may keep its
+    claim for an hour."""
     due = from_rfc3339(entry.due)
     return due is not None and abs((due - situation.server_now).total_seconds()) < AROUND_DUE_SECONDS
 
@@ -186,8 +186,8 @@ def _prepared(situation: Situation, content: LockContent, leaving: frozenset[str
 
 def _refused(situation: Situation) -> str:
     """Return why this node could not begin its drain now: a fact could not be read, or a gate refuses because of the
-    forecast or the dry runs. Return an empty text if there is no such reason. If there is one, the preparation is never
-    valid."""
+    forecast or the dry runs. Return an empty text if there is no such reason. A preparation with such a reason is never
+    used."""
     unknown = [kind for kind in _RESTS_ON if not situation.seen.knows(kind)]
     if unknown:
         unknown_fact = unknown[0]
