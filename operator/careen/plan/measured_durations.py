@@ -40,8 +40,8 @@ def measured_drains(nodes: Iterable[NodeView]) -> Typical:
 
 
 def measured_settling(nodes: Iterable[NodeView]) -> Typical:
-    """Returns how long the workloads usually took to become as healthy as before, according to the reports of the
-    nodes' last reboots."""
+    """Returns how long the workloads usually took to become as healthy as before the drain, according to the reports of
+    the nodes' last reboots."""
     return _typical(nodes, "settleSeconds", ASSUMED_SETTLE_SECONDS)
 
 

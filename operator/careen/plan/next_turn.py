@@ -25,8 +25,8 @@ from scheduler_core.values import Value
 
 
 class NextTurn(Value, kw_only=True):
-    """When the agent acts next, estimated without asking it. With `is_retry`, the agent retries a failed reboot in
-    exactly this many seconds. Otherwise the next round of its loop begins within this many seconds."""
+    """When the agent acts next, estimated without asking it. With `is_retry`, the agent retries a failed reboot after
+    exactly `seconds`. Otherwise the next round of its loop begins after at most `seconds`."""
 
     seconds: float
     is_retry: bool = False

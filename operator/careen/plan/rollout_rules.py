@@ -263,8 +263,8 @@ def _plain(node: NodeView) -> NodeView:
 
 
 def _counts_for_the_budgets(node: NodeView) -> bool:
-    """Whether the budgets must know the Node although it holds no claim: it is cordoned or not ready, or it belongs to
-    the control plane."""
+    """Whether the gate `budgets` needs this Node even if it holds no claim: it is cordoned or not ready, or it belongs
+    to the control plane."""
     return node.unschedulable or not node.ready or node.is_control_plane
 
 

@@ -48,8 +48,8 @@ class Waiters:
         """Returns the waiting nodes from which the next nodes can be chosen: the nodes that the lock names already, and
         the first nodes of each kind.
 
-        The lock names a limited number of next nodes, so no more nodes of a kind are needed. If one of them may not go
-        next, no later node of its kind may go next either.
+        The lock names a limited number of next nodes, so no more nodes of each kind are needed. If a node may not go
+        next, no later node of the same kind may go next either.
         """
         here = waiting if isinstance(waiting, AbstractSet) else set(waiting)
         holders = set(content.holders)

@@ -64,7 +64,8 @@ def compared(
     at: str,
     reason: AgreementReason,
 ) -> Compared:
-    """Returns the record of the comparison. If the two disagree, runs another search to explain why."""
+    """Returns the record of the comparison. If scheduler_core disagrees with kube-scheduler, runs another search to
+    explain why."""
     expected = given.expected
     shares = expected.shares
     said = tuple((name, round(shares.get(name, 0.0), 3)) for name in expected.named[:_MOST_SAID])

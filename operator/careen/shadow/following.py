@@ -1,5 +1,5 @@
-"""Follows the cluster for `careen shadow` and compares bindings, until a person or an option of the command ends
-that."""
+"""Follows the cluster for `careen shadow` and compares bindings, until a person stops the command or a limit that an
+option sets is reached."""
 
 from __future__ import annotations
 

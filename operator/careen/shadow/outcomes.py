@@ -9,8 +9,8 @@ from scheduler_core.values import Value
 
 
 class Agreement(StrEnum):
-    """Whether scheduler_core and kube-scheduler agree on the node of a pod. `CANNOT_SAY` is neither an agreement nor a
-    disagreement."""
+    """The outcome of a comparison: scheduler_core and kube-scheduler agree on the node of a pod, disagree, or cannot be
+    compared."""
 
     AGREED = "agreed"
     DISAGREED = "disagreed"
@@ -72,7 +72,7 @@ MEANINGS: Final = {
 
 
 def outcome_of(reason: AgreementReason) -> Agreement:
-    """Returns whether the reason stands for an agreement, a disagreement, or neither."""
+    """Returns the outcome to which the reason belongs: agreement, disagreement, or no comparison."""
     if reason in _AGREED:
         return Agreement.AGREED
     return Agreement.DISAGREED if reason in _DISAGREED else Agreement.CANNOT_SAY

@@ -56,8 +56,8 @@ class ScheduledPod:
 
 
 def note_order(landed: ScheduledPod, others: Iterable[ScheduledPod]) -> None:
-    """Records the pods of `others` about which the scheduler may have decided after `landed`, although it bound them
-    shortly before `landed`. These pods were created no earlier than `landed` and have no higher priority."""
+    """Records the pods of `others` that the scheduler bound shortly before `landed`, although it may have decided about
+    `landed` first. These pods were created no earlier than `landed` and have no higher priority."""
     for other in others:
         is_close = landed.seen_at - other.seen_at <= CLOSE_SECONDS
         if not (is_close and landed.node and other.node) or landed.turn > other.turn:

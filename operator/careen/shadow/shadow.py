@@ -94,8 +94,8 @@ class Shadow:
         self._news = self._held = self._before = None
 
     def _is_of_interest(self, kind: str) -> bool:
-        """Whether a comparison may need the cluster before this event. Most events of pods are not needed, so the
-        shadow makes no snapshot for them."""
+        """Whether a comparison may need the state of the cluster before this event. For most events of pods no
+        comparison needs it, so the shadow makes no snapshot."""
         news, held = self._news, self._held
         if kind != "Pod":
             return True
@@ -165,8 +165,8 @@ class Shadow:
                 self._others.bound(held, self._monotonic())
 
     def _went_by(self, news: PodNews) -> None:
-        """Records a binding that cannot be compared. The binding still changes the start of the scheduler's next
-        search, because all profiles of the scheduler share that start."""
+        """Records a binding that cannot be compared. The binding still moves the node at which the scheduler's next
+        search begins, because all profiles of the scheduler share that node."""
         if not news.node or news.scheduler not in self._scheduler.runners:
             return
         if self._landed:
@@ -199,8 +199,8 @@ class Shadow:
 
     @property
     def learnt(self) -> SearchEstimate | None:
-        """What was learned about the start of the scheduler's next search, for use by a forecast; None if nothing was
-        learned."""
+        """What was learned about the node at which the scheduler's next search begins, for use by a forecast; None if
+        nothing was learned."""
         if self.estimate is None or not self.estimate.followed:
             return None
         return replace_value(self.estimate, others=self._others.per_second(self._monotonic()))
