@@ -55,7 +55,7 @@ def waits_since(situation: Situation) -> datetime:
 
 
 def of_this_turn(situation: Situation) -> Situation:
-    """Return the situation for the start of a round of the agent's loop, in which no gate lacks a fact yet."""
+    """Return the situation for the start of a round of the agent's loop: no gate lacks a fact yet."""
     nothing_yet = replace(situation.memory.patience, gates=frozenset())
     return situation.with_memory(replace(situation.memory, patience=nothing_yet))
 

@@ -279,7 +279,7 @@ def _pod(pod: PodForecast) -> PodView:
 
 def _binding_owner(pod: PodForecast, node: str) -> OwnerHealth:
     """Parses a controller from the forecast's text, such as "ReplicaSet shop/cart-5d9", into the form that the gate
-    needs."""
+    `bound-pods` needs."""
     kind, _, rest = pod.owner.partition(" ")
     namespace, _, name = rest.partition("/")
     return OwnerHealth(

@@ -1,5 +1,5 @@
-"""Counts the bindings per second of pods that replace no drained pod. A forecast of a drain cannot foresee these
-bindings, but each of them changes the node at which the scheduler begins its next search."""
+"""Counts the bindings per second of pods that are not replacements of drained pods. A forecast of a drain cannot
+foresee these bindings, but each of them changes the node at which the scheduler begins its next search."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def changed_by_reboots(node: NodeView) -> dict[str, Changed]:
 
 def labels_to_report(node: NodeView, progress: Progress, policy: Policy) -> dict[str, dict[str, str | None]]:
     """Return the changed labels for the report of the reboot that ends now, such as `{"tier": {"was": None, "to":
-    "new"}}`. `was` is the label's value before the first reboot at whose end careen changed it, and `to` is the value
+    "new"}}`. `was` is the label's value before careen first changed it at the end of a reboot, and `to` is the value
     that careen set."""
     changes = changed_by_reboots(node)
     before = {**node.labels, **progress.prior_labels}

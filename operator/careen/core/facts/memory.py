@@ -109,7 +109,7 @@ class RebootMemory(Value, kw_only=True):
 
 class StrangerMemory(Value, kw_only=True):
     """An announcement in the Node's record by another process of this node's agent: that process will ask the host to
-    reboot. `since` is the host's uptime at which this process first saw the announcement."""
+    reboot. `since` is the host's uptime when this process first saw the announcement."""
 
     by: str
     announcement: int
@@ -149,7 +149,7 @@ class Drain(Value, kw_only=True):
 
 class LineWatch(Value, kw_only=True):
     """What this process saw of the line of waiting nodes in the lock: since when the lock has had a free slot, and
-    which earlier nodes of the line have not taken a claim since then."""
+    which nodes ahead of this node have not taken a claim since then."""
 
     key: str = ""  # the hand-over that this process watches: its names and the instant of its write
     since: float = 0.0  # since when the lock has a free slot under that hand-over

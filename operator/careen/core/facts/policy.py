@@ -177,8 +177,8 @@ class BlockingPods(Value, kw_only=True):
 
 
 class AlertPolicy(Value, kw_only=True):
-    """Which active alerts block a reboot, according to three flags of kured's. With all three off, any pending or
-    firing alert blocks."""
+    """Which active alerts block a reboot, according to three flags of kured's. If none of the flags is set, any pending
+    or firing alert blocks."""
 
     filter_regexp: re.Pattern[str] | None = None  # alert names to ignore
     match_only: bool = False  # inverts the filter: only alerts with matching names block

@@ -311,8 +311,8 @@ def _with(content: LockContent, entries: tuple[Entry, ...]) -> LockContent:
 
 
 class _Head(Value, kw_only=True, rename="camel"):
-    """The fields of the lock as a whole whose values careen must understand. If a value has another type than the type
-    here, the lock is `Garbage`."""
+    """The fields of the lock, outside of its entries, whose values careen must understand. If a value has another type
+    than the type here, the lock is `Garbage`."""
 
     locks: tuple[Any, ...] = ()  # Go writes an empty list as null
     node: str = field(default="", name="nodeID")
@@ -326,8 +326,8 @@ class _Head(Value, kw_only=True, rename="camel"):
 
 
 class _Claim(Value, kw_only=True):
-    """The fields of an entry of the lock whose values careen must understand. If a value has another type than the type
-    here, the entry is unreadable."""
+    """The fields of a lock entry whose values careen must understand. If a value has another type than the type here,
+    the entry is unreadable."""
 
     node: _NodeName = field(default="", name="nodeID")
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -382,8 +382,8 @@ def _content(record: dict[str, Any], head: _Head) -> LockContent:
 
 
 def _single(record: dict[str, Any]) -> Entry:
-    """Return the entry of the single owner that kured's JSON names at its top level. The top level also has fields of
-    the whole lock. The entry must not contain them, because careen writes all fields of an unreadable entry back."""
+    """Return the entry of the single owner that kured's JSON names at its top level. The fields of the whole lock,
+    which are also at the top level, are left out, because careen writes an unreadable entry back unchanged."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 

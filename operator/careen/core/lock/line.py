@@ -60,8 +60,8 @@ class Line(Value, kw_only=True):
 
     def passing_over(self, names: Collection[str]) -> Line:
         """Return the line with these nodes added to the nodes that were passed over, because the line named them and
-        they took no claim in time. If the list of nodes passed over becomes too long, the names that were in it before
-        are dropped first."""
+        they took no claim in time. If the list of nodes passed over becomes too long, its older names are dropped
+        first."""
         before = [name for name in self.passed if name not in names]
         return replace(self, passed=tuple(sorted([*names, *before][:_MOST_NAMES])))
 

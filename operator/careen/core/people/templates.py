@@ -17,7 +17,7 @@ _PART = re.compile(r"%%|%s|\{\{[A-Za-z_][A-Za-z0-9_-]*\}\}|\{[A-Za-z_][A-Za-z0-9
 
 
 def fields_of(template: str) -> tuple[str, ...]:
-    """Return the names of the fields in a template, which stand in single braces, such as `{node}`. Each name is
+    """Return the names of the template's fields. A field stands in single braces, such as `{node}`. Each name is
     returned once, in the order of appearance."""
     parts = (part for part in _PART.findall(template) if part[0] == "{" and part[1] != "{")
     return tuple(dict.fromkeys(part[1:-1] for part in parts))

@@ -249,8 +249,8 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
     """Return the lock's content after a refusal that concerns every node. The line of waiting nodes stays. But if too
-    many nodes are down, cordoned nodes that may reboot within the limit move to the front. The limit can allow only
-    cordoned nodes then, because the gate does not count a node's own cordon."""
+    many nodes are down, cordoned nodes that may reboot within the limit move to the front. Only cordoned nodes may then
+    reboot, because the gate `budgets` does not count a node's own cordon."""
     waiters, line = situation.seen.waiters, content.line
     if isinstance(waiters, tuple):
         names_waiting = {node.name for node in _with_own(situation, waiters)}

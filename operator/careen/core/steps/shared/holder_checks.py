@@ -68,7 +68,7 @@ def _lookers(situation: Situation) -> int | None:
 
 
 def _is_due(situation: Situation, content: LockContent) -> bool:
-    """Whether this node has to check the nodes with claims now. No check is due before a claim is as old as the pause
+    """Whether this node has to check the nodes with claims now. No check is due until a claim is as old as the pause
     between two checks, because most claims are released before that age. The lock has the age of each claim, so a
     process that has just started knows the age too."""
     name, left = situation.node.name, situation.memory.holder_check.at - situation.seen.uptime
