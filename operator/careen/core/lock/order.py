@@ -239,8 +239,7 @@ def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Map
     considered only if there are no others. Return None if there are no candidates.
 
     The cost is A minus B. A is the number of the node's pods: all pods of the first drained node move twice. B is what
-    the zone would cost if it came later: the pods of its first node that must stay in the zone. These pods would move
-    twice anyway.
+    the zone would cost if it came later: the pods of its first node that must stay in the zone.
     """
     able = [node for node in candidates if not _may_not_come(node, content)] or candidates
     ranks = _ranks(able, alike)
@@ -436,7 +435,7 @@ def look_again_seconds(
 def _first_pause_seconds(holder: Entry, now: datetime) -> float:
     """Return the seconds after which the first node in line reads the lock again, at most NEXT_LOOK_SECONDS. The holder
     is expected to release its claim at the instant `due` in the claim or, without `due`, ROUND_SECONDS after the claim
-    began. The pause ends at that instant. Later pauses are short at first, and grow with the delay."""
+    began. The pause ends at that instant. Later pauses grow with the delay."""
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least
