@@ -163,7 +163,7 @@ MOVES: dict[tuple[Phase, Phase], str] = {
         Phase.SETTLING,
     ): "a person ended the maintenance or uncordoned the node, or the time of the maintenance is over: one patch "
     "restores cordon and taint",
-    (Phase.MAINTENANCE, Phase.VERIFYING): "the maintenance ended, and a person rebooted the host during it",
+    (Phase.MAINTENANCE, Phase.VERIFYING): "the maintenance ended, and a person had rebooted the host meanwhile",
     (
         Phase.MAINTENANCE,
         Phase.FAILED,
@@ -172,8 +172,8 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.DRAINING,
         Phase.WAITING,
-    ): "a person holds or uncordons the node or pauses the lock, an autoscaler removes the node, a gate refuses, or "
-    "the host no longer needs a reboot: the agent undoes the drain, then releases the claim",
+    ): "a person puts a hold on the node, uncordons the node or pauses the lock, an autoscaler removes the node, a "
+    "gate refuses, or the host no longer needs a reboot: the agent undoes the drain, then releases the claim",
     (
         Phase.DRAINING,
         Phase.FAILED,
@@ -182,8 +182,8 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.REBOOTING,
         Phase.WAITING,
-    ): "before the agent asked the host to reboot, a person held the node, or the host no longer needed a reboot: the "
-    "agent undoes the drain, then releases the claim",
+    ): "before the agent asked the host to reboot, a person put a hold on the node, or the host no longer needed a "
+    "reboot: the agent undoes the drain, then releases the claim",
     (
         Phase.REBOOTING,
         Phase.FAILED,

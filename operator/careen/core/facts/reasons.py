@@ -122,7 +122,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.TAINT_SPREAD: ReasonText(
         "The host asks for a reboot; with more than 500 nodes, the agents spread their taints over a minute.", _ITSELF
     ),
-    Code.NEED_SEEN: ReasonText("The host asks for a reboot, for which the node waits with the soft taint.", _ITSELF),
+    Code.NEED_SEEN: ReasonText("The host asks for a reboot; the node has the soft taint and waits.", _ITSELF),
     Code.NEED_GONE: ReasonText(
         "The host no longer asks for a reboot; the agent removes careen's marks from the node.", _ITSELF
     ),
@@ -375,7 +375,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.HOLDER_OVERDUE: ReasonText(
         "A node holds its claim for longer than its phase usually takes; other nodes wait for it.",
         "Look at the host that the message names, and at its agent; `careen lock show` shows the node's phase. If "
-        "the agent runs, the node fails at its own deadline and says why.",
+        "that agent runs, it reports the failure and its cause when the time for the phase is over.",
         is_warning=True,
     ),
     Code.CORDON_LIFTED: ReasonText(
@@ -424,7 +424,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.SETTLE_TIMEOUT: ReasonText(
-        "Displaced workloads did not become as healthy as before in time; the roll-out halts.",
+        "Displaced workloads did not become as healthy as before the drain in time; the roll-out halts.",
         "Repair the named workloads, or check them again with `careen retry NODE`.",
         is_warning=True,
     ),

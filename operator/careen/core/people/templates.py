@@ -10,7 +10,8 @@ FIELDS = ("node", "cluster", "reason", "duration", "forecast")
 """The names of the fields that every template of a message may use."""
 
 FIGURES = ("nodes", "pods", "failures")
-"""The names of further fields that only the template of the message about a finished roll-out may use."""
+"""The names of the fields that only the template of the message about a finished roll-out may use, besides those in
+`FIELDS`."""
 
 # All other text in braces stays as it is: kured's templates may hold JSON.
 _PART = re.compile(r"%%|%s|\{\{[A-Za-z_][A-Za-z0-9_-]*\}\}|\{[A-Za-z_][A-Za-z0-9_-]*\}")
