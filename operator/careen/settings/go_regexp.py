@@ -224,8 +224,8 @@ _CATEGORIES = frozenset(
 
 
 def _ranges(codes: list[int], *, joins: bool = False) -> str:
-    """Returns the sorted character codes as ranges for use in brackets. With `joins`, the last two codes are the two
-    ends of one range."""
+    """Returns the sorted character codes as ranges for use in brackets. With `joins`, the last two codes are the
+    first and the last character of one range."""
     runs: list[list[int]] = []
     for code in codes[:-2] if joins else codes:
         if runs and runs[-1][1] == code - 1:

@@ -1,4 +1,4 @@
-"""The kinds of settings. Each kind parses text to a value, in the same way for flags, environment and ConfigMap.
+"""The kinds of settings. Each kind parses text into a value, in the same way for flags, environment and ConfigMap.
 
 A parser raises ValueError with a sentence that says what it expected. `sources.py` adds the setting and the source."""
 
@@ -469,12 +469,12 @@ def _template(text: str, known: tuple[str, ...]) -> str:
 
 
 def comma_separated(text: str) -> list[str]:
-    """Splits a stringSlice of kured, which is a line of CSV."""
+    """Splits a value of kured's type stringSlice, which is one line of CSV."""
     return [part for each in next(csv.reader([text]), []) if (part := each.strip())]
 
 
 def one_per_line(text: str) -> list[str]:
-    """Splits a stringArray of kured at line breaks. Commas do not separate, because selectors contain commas."""
+    """Splits a value of kured's type stringArray at line breaks only, because selectors contain commas."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 

@@ -1,10 +1,10 @@
 """Keeps the settings of the ConfigMap that were in force when the node took its claim. If an agent restarts and cannot
 use the ConfigMap, it uses these kept settings.
 
-An annotation of the Node contains the kept settings for as long as the claim exists. A file beside the agent's host
-lock would not survive the reboot, because that folder is in memory. The annotation careen.dev/progress has no room for
-the settings, because an older release rejects an unknown field in it. Secrets are left out, because everybody who can
-read Nodes could read them.
+An annotation of the Node contains the kept settings for as long as the claim exists. A file beside the agent's file
+lock on the host would not survive the reboot, because the folder of that lock is in memory. The annotation
+careen.dev/progress has no room for the settings, because an older release rejects an unknown field in it. Secrets are
+left out, because everybody who can read Nodes could read them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def restore(
 ) -> LastGood:
     """Restores the settings from flags, environment and the annotation.
 
-    `lock_annotation` is the annotation with the lock in which the node has its claim, according to the node's record.
+    `lock_annotation` is the key of the lock's annotation, as the node's record of its claim names it.
     Raises `BadSettings` if flags and environment alone are unusable, because then the agent has no usable settings.
     """
     found = _read(text)

@@ -131,8 +131,7 @@ class LiveSettings:
         return ()
 
     def _missed(self) -> tuple[str, ...]:
-        """Returns the problem that the ConfigMap was deleted. Returns none if the agent has never seen the
-        ConfigMap."""
+        """Returns a problem for a deleted ConfigMap. Returns no problem if the agent has never seen the ConfigMap."""
         if self._seen is None and self._instead is None:
             return ()
         problem = (

@@ -356,8 +356,8 @@ class Settings:
     failure_backoff: float = _ours(
         60.0,
         kinds.DURATION,
-        "Pause after a failure that was undone; five times as long if the reboot command failed. The pause doubles "
-        "with each failure in a row, up to an hour.",
+        "Pause after a failed drain or reboot, before the agent tries again; five times as long if the reboot command "
+        "failed. The pause doubles with each failure in a row, up to an hour.",
     )
 
     # Gates
@@ -506,7 +506,7 @@ class Settings:
         (),
         kinds.MESSAGE_URLS,
         "Receivers of messages to people: shoutrrr URLs (repeatable; in kured: a single URL), apprise URLs, and URLs "
-        "of Microsoft Teams workflows. The URLs contain secrets, so it is better to set this variable in the "
+        "of Microsoft Teams workflows. The URLs contain secrets, so it is better to give them in the "
         "environment, from a Secret, one URL per line.",
     )
     notify_url_file: tuple[str, ...] = _ours(
