@@ -34,7 +34,7 @@ class Sources(Value, kw_only=True):
 
 
 class HostNeed:
-    """Reads the sources of one host."""
+    """Reads the files and runs the commands that say whether one host needs a reboot."""
 
     def __init__(self, sources: Sources, *, root: Path, how: HostExec, proc: Path = Path("/proc")) -> None:
         self._sources = sources
@@ -52,13 +52,13 @@ class HostNeed:
 
     @property
     def has_commands(self) -> bool:
-        """Whether any source is a command."""
+        """Whether at least one sentinel or probe is a command."""
         return bool(self._command or self._running)
 
     async def look(self) -> Need:
-        """Reads the sources that are files. Returns their combined answer, or "no" if no source is a file. Also returns
-        which package manager is working on the host, whatever the answer, because a person may request a reboot at any
-        time."""
+        """Reads the sentinels and probes that are files. Returns their combined answer, or "no" if none is a file. Also
+        returns which package manager is working on the host, even if the answer is "no", because a person may request a
+        reboot at any time."""
         return await self._files.read()
 
     async def ask(self) -> Need:

@@ -62,8 +62,8 @@ class LocalHost:
     proc: Path = Path("/proc")
 
     async def read_need(self) -> Need:
-        """Returns whether the files on the host show that it needs a reboot. The attribute `need` can also run the
-        commands."""
+        """Returns whether the host needs a reboot, according to its files only. The attribute `need` can also run
+        commands to find this out."""
         return await self.need.look()
 
     def read_boot_id(self) -> str | Unknown:

@@ -18,7 +18,7 @@ class RebootRequested(Value):
 
 
 class RebootRefused(Value):
-    """The host will not reboot because of this request: the command failed, or the agent may not send the signal."""
+    """The request certainly causes no reboot: the command failed, or the agent may not send the signal."""
 
     why: str
 

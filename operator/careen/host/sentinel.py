@@ -32,8 +32,8 @@ _LONGEST_NAME = 255
 
 def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) -> Need:
     """Returns whether the sentinel file exists, and which packages need the reboot. The answer is unknown if the file's
-    folder is missing or unreadable. With `packages`, the host needs a reboot only if the name of a listed package
-    matches."""
+    folder is missing or unreadable. With `packages`, the host needs a reboot only if this expression matches
+    the name of a listed package."""
     need = _look_for(root, path)
     if need.answer is not NeedAnswer.YES or (path.rpartition("/")[2] != PACKAGES_BESIDE and packages is None):
         return need
@@ -49,7 +49,7 @@ def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) ->
         return _requested_by(counting, need)
     return Need(
         answer=NeedAnswer.NO,
-        detail=f"{need.detail}, but --reboot-packages leaves out the packages that request the reboot: {a_few(names)}",
+        detail=f"{need.detail}, but --reboot-packages matches no package that requests the reboot: {a_few(names)}",
     )
 
 

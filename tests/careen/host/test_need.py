@@ -66,7 +66,7 @@ async def test_an_unreadable_sentinel_makes_the_need_unknown_if_no_other_sentine
             "libc6\ndbus\n",
             "^linux-image-",
             NO,
-            "exists, but --reboot-packages leaves out the packages that request the reboot: libc6, dbus",
+            "exists, but --reboot-packages matches no package that requests the reboot: libc6, dbus",
         ),
         (None, "^linux-image-", UNKNOWN, "/run/reboot-required.pkgs is missing or empty"),
         ("\n \n", "^linux-image-", UNKNOWN, "/run/reboot-required.pkgs is missing or empty"),

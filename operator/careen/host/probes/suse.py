@@ -11,5 +11,5 @@ FLAG = "/run/reboot-needed"
 
 
 def look(host: HostFacts) -> Need:
-    """Reads libzypp's flag as any other sentinel file: the host needs a reboot if the file exists."""
+    """Reads libzypp's flag like a sentinel file: the host needs a reboot if the file exists."""
     return sentinel.read_file(host.root, FLAG)
