@@ -37,7 +37,7 @@ class Cleanup(Value, kw_only=True):
 
     @property
     def all(self) -> tuple[Cleaned, ...]:
-        """The Nodes and the lock."""
+        """The results for the Nodes and for the lock."""
         return (*self.nodes, self.lock)
 
     @property

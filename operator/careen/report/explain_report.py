@@ -12,8 +12,8 @@ from scheduler_core.simulation.record import NodeRecord, Record
 
 
 def explain_text(record: Record, *, node: str | None = None, every_node: bool = False, width: int | None = None) -> str:
-    """The nodes that fit with their scores, and the other nodes grouped by plugin and reason. With `every_node`, each
-    node has a line. With `node`, the verdicts of all plugins on that node."""
+    """A table of the nodes that fit and of their scores, and the other nodes grouped by plugin and reason. With
+    `every_node`, a line for each node. With `node`, the verdicts of all plugins on that node."""
     lines = [paragraph(_headline(record), width=width), ""]
     if node is not None:
         return "\n".join([*lines, *_one_node(next(row for row in record.nodes if row.node == node), width)])

@@ -153,7 +153,7 @@ def reason_of(node: NodeView) -> str:
 
 
 def unreadable(node: NodeView) -> str:
-    """Returns why the node's record cannot be read, not even by the node's own agent; empty if it can be read."""
+    """Returns why neither this report nor the node's agent can read the node's record; empty if they can read it."""
     record = node.written
     return record.why if isinstance(record, UnreadableProgress) else ""
 

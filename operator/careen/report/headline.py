@@ -225,8 +225,8 @@ def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:
 
 
 def _example(refusals: dict[str, Refusal]) -> tuple[str, Refusal]:
-    """Returns the node whose reboot has been refused for longest. Nodes with a proven remedy come before other
-    nodes."""
+    """Returns one of the nodes as an example, with its refusal. Prefers nodes whose refusal has a proven remedy, and
+    among them the node that has been refused for longest."""
     return min(
         refusals.items(),
         key=lambda row: (not row[1].remedy, row[1].since.timestamp() if row[1].since else float("inf"), row[0]),

@@ -114,7 +114,7 @@ def _sentence(name: str, each: Expected, now: datetime) -> str:
 
 
 def expected_json(each: Expected | None) -> dict[str, Any] | None:
-    """The expected end as JSON."""
+    """The estimated end of a reboot as JSON."""
     if each is None:
         return None
     return {"started": each.started, "seconds": each.seconds, "end": each.end, "basis": each.basis}

@@ -75,7 +75,7 @@ class StrayClaim(Value, kw_only=True):
 
 def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClaim, ...]:
     """Returns the claims that may have no holder any more. `nodes` must contain the holders' Nodes, and may contain
-    others."""
+    other Nodes."""
     if not isinstance(state, LockContent):
         return ()
     uids = {node.name: node.uid for node in nodes}
@@ -88,7 +88,7 @@ def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClai
 
 
 def stray_json(strays: Iterable[StrayClaim]) -> list[dict[str, Any]]:
-    """The stray claims as JSON."""
+    """The claims that may have no holder any more, as JSON."""
     return [
         {"node": each.node, "why": "another-node" if each.is_another else "no-such-node", "sentence": each.sentence}
         for each in strays

@@ -41,7 +41,7 @@ def opening_clause(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> 
 
 
 def shut_at(policy: Policy, nodes: Sequence[NodeView], begins: datetime) -> list[str]:
-    """Returns one sentence if a plan begins while all windows of its nodes are closed; otherwise an empty list."""
+    """Returns a list with one sentence if all the nodes' windows are closed when a plan begins; else an empty list."""
     opening = next_opening(policy, nodes, begins)
     if not nodes or opening == begins:
         return []

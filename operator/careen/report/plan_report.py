@@ -172,7 +172,7 @@ def _range(least: int, most: int) -> str:
 
 
 def _ending(plan: Plan) -> str:
-    """Says when the roll-out ends, and whether that is in the maintenance window in which the roll-out begins."""
+    """Says when the roll-out ends, and whether it ends in the maintenance window in which it begins."""
     timeline = plan.timeline
     end, took = instant(plan, timeline.ends), duration(timeline.ends - timeline.begins)
     if plan.closes is None:

@@ -37,7 +37,7 @@ from scheduler_core.values import Value
 
 
 class Answer(StrEnum):
-    """Whether a gate refuses the node's reboot, as far as the Node shows it."""
+    """What a gate answers about the node's reboot, as far as the Node shows it."""
 
     YES = "yes"
     REFUSES = "refuses"
@@ -79,7 +79,7 @@ class NodeStory(Value, kw_only=True):
 
     @property
     def progress(self) -> Progress | UnreadableProgress:
-        """The record on the Node."""
+        """The Node's progress annotation, or why it cannot be read."""
         return self.node.record
 
 
@@ -132,8 +132,8 @@ def _said_since(story: NodeStory) -> list[Refusal]:
 
 
 def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
-    """Adds the time at which the maintenance window opens to the refusal of a reboot outside the window. The agent does
-    not write this time on the Node, because it would then change the annotation in each round of its loop."""
+    """If the gate refuses a reboot outside the maintenance window, adds the next opening of the window to the refusal.
+    The agent does not write this time on the Node, because the annotation would change in each round of its loop."""
     if refusal.code is not Code.OUTSIDE_WINDOW or story.policy is None:
         return refusal
     opening = opening_clause(story.policy, [story.node], story.now)

@@ -77,7 +77,8 @@ def _moves_by_bin(timeline: Timeline, axis: Axis) -> list[int]:
 
 
 def _areas(done: Mapping[str, Sequence[datetime]], axis: Axis, *, total: int) -> list[str]:
-    """Draws the stripes, one on top of another. A stripe grows by a step whenever one of its nodes is done."""
+    """Draws a stripe for each zone, one on top of another. A stripe grows by a step whenever a node of its zone has
+    finished its reboot."""
     instants = sorted({at for ends in done.values() for at in ends})
     below = [0] * len(instants)
     areas = []

@@ -16,7 +16,7 @@ _COLOURS = {Step.HELD_BACK: "#8a8f98", Step.DRAINING: "#d97706", Step.REBOOTING:
 _MEANS = {
     Step.HELD_BACK: "the node has a claim, but is not cordoned yet",
     Step.DRAINING: "the node is cordoned, and its pods move away",
-    Step.REBOOTING: "the node is down until it is back in service",
+    Step.REBOOTING: "the node reboots and is not back in service yet",
     Step.SETTLING: "the node is back in service, and workloads recover",
 }
 

@@ -60,7 +60,7 @@ def _text(text: str) -> str:
 
 
 def _one_escape(pair: re.Match[str]) -> str:
-    """Returns the character as one YAML escape. JSON would need two escapes for a character above U+FFFF, which YAML
-    reads as two characters."""
+    """Returns a character above U+FFFF as one YAML escape. JSON would write two escapes, and a YAML reader would make
+    two characters of them."""
     high, low = (int(half, 16) for half in pair.groups())
     return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
