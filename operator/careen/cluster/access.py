@@ -261,8 +261,8 @@ async def missing_rights(api: ClusterApi, rights: tuple[Right, ...]) -> tuple[Ri
 
 
 def _is_given(right: Right, rules: dict[str, list[_Rule]]) -> bool:
-    """Whether the rules grant the right. `rules` contains this account's rules by namespace. A right for all namespaces
-    must be granted in each namespace of `rules`, because a grant in only one namespace may come from a Role."""
+    """Whether the rules grant the right. `rules` contains this account's rules by namespace. A grant in only one
+    namespace may come from a Role, so a right for all namespaces must be granted in each namespace of `rules`."""
     where = [right.namespace] if right.namespace else list(rules)
     return all(any(rule.gives(right) for rule in rules[namespace]) for namespace in where)
 

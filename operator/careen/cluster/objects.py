@@ -342,8 +342,8 @@ def pod_view(pod: Pod) -> PodView:
 
 
 def _end(at: datetime | None) -> datetime | None:
-    """Returns when a terminating pod should be gone: `at`, the pod's deletionTimestamp. A pod that is not terminating
-    has none, so the result is None. A time that is centuries away becomes the latest time that careen can represent."""
+    """Returns the pod's deletionTimestamp, at which a terminating pod should be gone; None for any other pod. A time
+    that is centuries away becomes the latest time that careen can represent."""
     return None if at is None else bounded(at) or LATEST
 
 

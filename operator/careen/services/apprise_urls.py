@@ -70,7 +70,7 @@ def is_scheme(scheme: str) -> bool:
 
 
 def is_form_of(scheme: str, text: str) -> bool:
-    """Whether the URL has apprise's form, not shoutrrr's. `scheme` is that of a service that both programs support."""
+    """Whether the URL is in apprise's form and not in shoutrrr's. apprise and shoutrrr both know the `scheme`."""
     form = _FORMS.get(scheme)
     return form is not None and re.match(form, text.partition("://")[2]) is not None
 

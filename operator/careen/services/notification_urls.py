@@ -127,7 +127,7 @@ class _Parts:
         return host if self.port is None else f"{host}:{self.port}"
 
     def secure(self, plain: str, secured: str) -> str:
-        """Returns the scheme with TLS; without TLS if the URL has the parameter `disabletls`."""
+        """Returns the scheme with TLS, `secured`. If the URL has the parameter `disabletls`, returns `plain`."""
         return plain if self.is_set("disabletls", default=False) else secured
 
     def refuse_rest(self) -> None:
@@ -239,8 +239,8 @@ def slack_hook(text: str) -> Target | None:
 
 
 def secrets_of(target: Target) -> tuple[str, ...]:
-    """Returns the parts of the target's address that may be secret, the longest first. The caller removes them from the
-    messages of other programs before it prints these."""
+    """Returns the parts of the target's address that may be secret, the longest first. The caller removes them from
+    another program's message before it prints the message."""
     pieces = {
         each
         for text in (target.url, unquote(target.url), *target.headers.values(), *target.fields.values())

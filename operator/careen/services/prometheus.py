@@ -55,7 +55,8 @@ class Prometheus:
 
         The response contains the time of the query, not the time of the sample. So this method also queries
         `timestamp(query)`, which gives the time of the last sample if the query is a single series. If the query is an
-        expression, `lookback_delta` limits the age of the samples. Servers without that parameter ignore it.
+        expression, `lookback_delta` limits the age of the samples. A server that does not know `lookback_delta`
+        ignores it.
         """
         return await self._asked(lambda: self._samples(query, fresh_seconds))
 
@@ -117,7 +118,7 @@ class Prometheus:
         return rows
 
     def _credentials(self) -> tuple[dict[str, str] | None, tuple[str, str] | None]:
-        """Returns the header with the token, or the user name and password. Without credentials, both are None."""
+        """Returns the header with the token, and the user name with the password. What is not configured is None."""
         access = self._access
         if access.token_file:
             return {"Authorization": f"Bearer {secret_in(access.token_file)}"}, None

@@ -1,5 +1,5 @@
-"""Keeps its sink up to date about one kind of object with one list, and then with watches that start at the list's
-resourceVersion. Passes all objects and events to the sink.
+"""Lists one kind of object once, and then watches it, beginning at the list's resourceVersion. Passes all objects and
+events to the sink.
 
 After any failure the sink still gets the state that a fresh list would show. After a broken watch, the next watch
 starts at the last resourceVersion, because the server repeats the missed events. The reflector lists again if the

@@ -1,7 +1,8 @@
 """Checks that a 2xx response contains the requested object or list.
 
-A proxy before the API server may answer 200 with `{}`, a `Status`, `{"items": null}` or a login page in JSON. Decoded
-without a check, such a response would look like a Node without taints, a node without pods, or a lock without claims.
+A proxy in front of the API server may answer 200 with `{}`, a `Status`, `{"items": null}` or a login page in JSON.
+Decoded without a check, such a response would look like a Node without taints, a node without pods, or a lock without
+claims.
 
 The path of a request determines what the response must contain. Every other response raises `UnreadableAnswer`. After
 that error a read is repeated; after a write, a read shows whether the server applied the write.

@@ -52,8 +52,8 @@ TRICKS = {
     "no-multipart": "aiohttp is loaded without multipart bodies, which no request to an API server has",
     "no-tracing": "aiohttp is loaded without its tracing, which has sixteen attrs classes",
     "no-webhooks": "kopf is loaded without the servers of its webhooks",
-    "no-missing-path": "sys.path loses its missing paths, because a version lookup would open them as zip "
-    "files with zipfile",
+    "no-missing-path": "paths that do not exist are removed from sys.path, because a version lookup would open "
+    "them as zip files with zipfile",
     "no-multiprocessing": "the Kubernetes client is loaded without multiprocessing: `os` knows the number "
     "of processors too",
     "no-wsgi": "prometheus_client is loaded without wsgiref; the agent serves its metrics itself",

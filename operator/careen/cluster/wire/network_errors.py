@@ -80,7 +80,7 @@ def _of_a_file(chain: list[BaseException], peer: str) -> str:
 
 
 def _of_the_proxy(chain: list[BaseException], peer: str) -> str:
-    """Returns a sentence with the status with which the proxy refused to open a tunnel, otherwise an empty text.
+    """If the proxy refused to open a tunnel, returns a sentence with the proxy's HTTP status; otherwise an empty text.
     http.client reports the status only in the text of an OSError."""
     statuses = (re.search(r"Tunnel connection failed: (.+)", str(each)) for each in chain if type(each) is OSError)
     return next((f"{peer} refused to connect: {found[1]}" for found in statuses if found), "")

@@ -42,8 +42,8 @@ class Rejected(Value):
 
 
 class StillUnclear(Value):
-    """It is unknown whether the server applied the write, or the write was certainly not sent. In both cases the caller
-    must read the object again before its next step."""
+    """Either it is unknown whether the server applied the write, or the write was certainly not sent. In both cases the
+    caller must read the object again before its next step."""
 
     why: str
 
