@@ -194,8 +194,8 @@ def _default_patience(nodes: int, broken_rule: str) -> float:
 
 
 async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_kept: bool) -> int:
-    """Runs the roll-out, or serves the cluster. Ctrl-C and SIGTERM end either of them: the demo cleans up and ends with
-    exit code 130."""
+    """Runs the roll-out, or serves the cluster. After Ctrl-C or SIGTERM, the demo cleans up and ends with exit
+    code 130."""
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()
@@ -237,7 +237,7 @@ async def _serve(rollout: Rollout, folder: Path) -> int:
         f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # now {host.name} needs a reboot\n\n"
         "Ctrl-C ends the demo."
     )
-    assert rollout.cluster.failure is not None, "a running embedded cluster has the future `failure`"
+    assert rollout.cluster.failure is not None, "`failure` is set while the embedded cluster runs"
     await asyncio.shield(rollout.cluster.failure)
     return 0
 

@@ -186,15 +186,15 @@ class _Rollout(Value, kw_only=True):
     "--drain",
     type=_Duration(),
     metavar="DURATION",
-    help="The time from the cordon until the node is empty; the default is the median of the nodes' last reboots, or "
-    "1m if no node measured this time.",
+    help="The time from the cordon until the node is empty; the default is the median of the times that the nodes "
+    "measured at their last reboots, or 1m if no node measured this time.",
 )
 @click.option(
     "--settle",
     type=_Duration(),
     metavar="DURATION",
     help="The time from the node's return to service until its workloads are as healthy as before; the default is the "
-    "median of the nodes' last reboots, or 30s if no node measured this time.",
+    "median of the times that the nodes measured at their last reboots, or 30s if no node measured this time.",
 )
 @click.option(
     "--handover",

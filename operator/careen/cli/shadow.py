@@ -123,7 +123,7 @@ def shadow(
     metrics_port: int | None,
     output: str,
 ) -> None:
-    """Compare the node of each pod that kube-scheduler binds with the node that scheduler_core would have chosen at
+    """For each pod that kube-scheduler binds, compare its node with the node that scheduler_core would have chosen at
     that time, and show how often the two agree. The command lists and watches; it changes nothing.
 
     Without --once, --for or --bindings the command runs until it is interrupted, and then prints the table. Exit code

@@ -24,7 +24,7 @@ from careen.report.why_report import NodeStory, why_json, why_text
 @output_option
 @cluster_command
 async def why(cluster: Cluster, *, node: str, output: str) -> None:
-    """Show why NODE does not reboot: every gate's answer, since when, and what would change it."""
+    """Show why NODE does not reboot: every gate's answer, since when, and what would change the answer."""
     found = await look_at_lock(cluster)
     seen = await read_node_or_fail(cluster, node)
     holders = [

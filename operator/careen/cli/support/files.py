@@ -1,8 +1,8 @@
 """Checks, before the command begins its work, the files that its options name. If a file cannot be read or written, the
 command ends with exit code 2 and a message with the option and the file.
 
-Each check tries to read or write the file. Only such a trial detects missing rights, read-only file systems and missing
-folders alike.
+Each check tries to read or write the file, because only this detects missing rights, read-only file systems and missing
+folders.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def progress(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[
 
 
 class Lines:
-    """Prints lines of progress that are at least `SECONDS_PER_LINE` apart. The first line also appears only after
+    """Prints the progress as lines, at most one line within `SECONDS_PER_LINE`. The first line is printed after
     `SECONDS_PER_LINE`."""
 
     def __init__(self, what: str, total: int, monotonic: Callable[[], float], say: Callable[[str], None]) -> None:
