@@ -153,8 +153,7 @@ class Applier:
 
     def _stopped(self, stop: Stop, at: Action, rest: tuple[PostEvent | Notify, ...]) -> Applied:
         """Returns the result after the action `at` failed. If an earlier action has written something, sends the Events
-        and messages in `rest` now, because the next round of the agent's loop does not report the writes of this
-        round."""
+        and messages in `rest` now, because the next round of the agent's loop does not report these writes."""
         if self._is_anything_written:
             self.tell(rest)
         unsent = (

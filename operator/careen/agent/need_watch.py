@@ -35,9 +35,9 @@ class NeedWatch:
     def __init__(
         self, files: Look | None, clock: Clock, *, commands: Look | None = None, period_seconds: Callable[[], float]
     ) -> None:
-        """`files` is a function that reads the sources that are files. It is cheap, so each `read` calls it. `commands`
-        is a function that runs the sources that are commands; it is called once per period. One of the two functions
-        may be None."""
+        """`files` is a function that reads files which say whether the host needs a reboot; each `read` calls it.
+        `commands` is a function that runs commands for the same purpose; it is called once per period. One of the two
+        functions may be None."""
         always = [_Watched(files, clock, good_for=lambda _: 0.0)] if files else []
         seldom = (
             [_Watched(commands, clock, good_for=lambda last: _good_for(last, period_seconds()))] if commands else []

@@ -112,7 +112,7 @@ class Rescue:
         try:
             return rescue.is_paused((await self._hands.lock.read()).text)
         except Exception as error:  # this may be the error that breaks the turns
-            _LOG.info("cannot tell whether a person paused the lock: %r", error)
+            _LOG.info("the agent cannot tell whether a person paused the lock: %r", error)
             return False
 
     def _circumstances(self, because: str, policy: Policy | None) -> rescue.Circumstances:
@@ -228,7 +228,7 @@ def _hint(ask: Callable[[], T], otherwise: T) -> T:
     try:
         return ask()
     except Exception as error:
-        _LOG.info("the agent undoes the drain without a fact that it cannot read: %r", error)
+        _LOG.info("the agent undoes the drain although it cannot read a fact: %r", error)
         return otherwise
 
 

@@ -42,7 +42,7 @@ class Score(NamedTuple):
     firsts: int = 0
 
     def plus(self, other: Score) -> Score:
-        """Returns the sum of both scores."""
+        """Returns the sum of this score and `other`."""
         return Score(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 

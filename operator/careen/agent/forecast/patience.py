@@ -18,8 +18,7 @@ _GAP = timedelta(minutes=10)
 
 
 class ForecastPatience:
-    """Reports each refusal of the reboot by the forecast gate once, as soon as it has lasted longer than
-    `--forecast-patience`."""
+    """If the forecast gate has refused the reboot for longer than `--forecast-patience`, reports this refusal once."""
 
     def __init__(self, patience_seconds: Callable[[], float]) -> None:
         self._patience_seconds = patience_seconds

@@ -38,7 +38,7 @@ class OwnPod(Value):
 
 class Judged(Value):
     """The result of the check. If there is a `refusal`, the agent does not start. If there is a `remark`, the agent
-    logs it and starts. Both are empty if the DaemonSet is the agents' own."""
+    logs it and starts. `refusal` and `remark` are empty if the DaemonSet is the agents' own."""
 
     refusal: str = ""
     remark: str = ""

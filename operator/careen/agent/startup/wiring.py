@@ -304,8 +304,7 @@ class Agent:
 
     async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
         """Repeats the review of the agent's rights while some rights are missing and no reboot of the node is under
-        way. If the agent now has more rights, its process ends, because only a new process uses the new rights from the
-        first round of its loop on."""
+        way. If the agent now has more rights, its process ends, so that a new process starts with these rights."""
         while not self._rights.is_whole:
             await self._clock.sleep(AGAIN_SECONDS if self._rights.is_known else UNKNOWN_SECONDS)
             if mind.phase not in (None, Phase.IDLE, Phase.WAITING):

@@ -131,9 +131,10 @@ class Metrics:
         )
         self.forecast_pods = Counter(
             "careen_forecast_pods",
-            "Evicted pods by result: hit if the replacement runs on a forecast node, miss if it runs on another node, "
-            "superseded if the forecast does not cover the replacement. With sampled=true, kube-scheduler examined "
-            "only a part of the nodes, and 95 of 100 such pods should be hits.",
+            "Evicted pods by result: hit if the replacement runs on a node that the forecast names, miss if it runs on "
+            "another node, superseded if the pod has no replacement or a shortened forecast does not name the "
+            "replacement's node. With sampled=true, kube-scheduler examined only a part of the nodes, and 95 of 100 "
+            "such pods should be hits.",
             ["node", "result", "sampled"],
             registry=registry,
         )
@@ -175,8 +176,8 @@ class Metrics:
         )
         self._self_test_problems = Gauge(
             "careen_self_test_problems",
-            "How many problems would prevent a reboot: those of sentinel and boot id when the agent "
-            "started, and those of the last self-test.",
+            "How many problems would prevent a reboot: problems with the sentinel or the boot id when the agent "
+            "started, and problems that the last self-test found.",
             ["node"],
             registry=registry,
         )

@@ -1,4 +1,4 @@
-"""The metrics of `careen shadow`, which compares the nodes that kube-scheduler binds pods to with the nodes that
+"""The metrics of `careen shadow`, which compares the node that kube-scheduler chose for a pod with the node that
 scheduler_core would choose. Each scrape reads the counts at that moment, so the metrics agree with the command's
 report."""
 

@@ -1,2 +1,2 @@
-"""Messages to people that one decision alone cannot trigger, and the Alertmanager silence for the node's alerts while
+"""Messages to people that depend on more than one decision, and the Alertmanager silence for the node's alerts while
 the node reboots."""

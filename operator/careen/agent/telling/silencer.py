@@ -113,8 +113,8 @@ class Silencer:
         self._in_background(alone())
 
     def _tell(self, sentence: str) -> None:
-        """Posts an Event of the Node about a silence that failed. Posts no second Event until a request for a silence
-        has succeeded."""
+        """Posts an Event of the Node about a failed request for a silence. Posts the next such Event only after a
+        request for a silence has succeeded."""
         if self._is_told or self._subject is None:
             return
         self._is_told = True
