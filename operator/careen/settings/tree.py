@@ -231,10 +231,10 @@ class Settings:
     order: str = _ours(
         "oldest",
         kinds.word("oldest", "zone", "fewest-moves"),
-        "Order of the nodes. oldest: the node that has needed a reboot for longest goes first; among needs of the "
-        "same hour, the node whose drain makes the fewest pods move twice. A zone in which reboots have begun goes "
-        "before other zones. zone: careen never works in two zones at the same time. fewest-moves: the node that "
-        "has the fewest pods to evict goes first; each node counts its own pods.",
+        "Order of the nodes. oldest: the node that has needed a reboot for longest goes first; among nodes whose "
+        "need began in the same hour, the node whose drain makes the fewest pods move twice. A zone in which reboots "
+        "have begun goes before other zones. zone: careen never works in two zones at the same time. fewest-moves: the "
+        "node that has the fewest pods to evict goes first; each agent counts the pods of its own node.",
     )
     budget: tuple[Budget, ...] = _ours(
         (),
