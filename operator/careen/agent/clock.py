@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 
 class SystemClock:
-    """Implements the `Clock` port with the system's own clocks."""
+    """Implements the interface `Clock` with the system's own clocks."""
 
     def now(self) -> datetime:
         """Returns the present time, in UTC."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 @output_option
 @cluster_command
 async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
-    """Show every node's phase, since when, its place in line and the reason. Also show which nodes hold a claim and
-    which node is next. If no node can start, the first lines say why."""
+    """Show every node's phase, how long it has been in that phase, its place in line and the reason. Also show which
+    nodes hold a claim and which node is next. If no node can start, the first lines say why."""
     # Reads the lock first: a claim released between the two reads is then shown with a node that still has it.
     lock = await look_at_lock(cluster)
     nodes = await list_nodes(cluster.api)

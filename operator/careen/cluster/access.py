@@ -24,8 +24,8 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class OptionalRight(StrEnum):
-    """The features that an agent can do without. kured does not need the rights for these features, so kured's roles do
-    not grant them."""
+    """The optional features of an agent. kured does not need the rights for these features, so kured's roles do not
+    grant these rights."""
 
     SETTINGS = "settings"  # the ConfigMap
     FOLLOWING = "following"  # its changes

@@ -130,8 +130,8 @@ async def kill_group(process: asyncio.subprocess.Process) -> None:
 
 
 async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    """Waits until the process has ended and both pipes are closed. Returns the beginning and the end of the output, and
-    of the error output."""
+    """Waits until the process has ended, and until its output and error output are closed. Returns the beginning and
+    the end of the output, and of the error output."""
     if process.stdin is not None:
         process.stdin.close()
     output, errors, _ = await asyncio.gather(_ends_of(process.stdout), _ends_of(process.stderr), process.wait())

@@ -1,4 +1,4 @@
-"""The port to a node's host, and its implementation for the host that this process runs on."""
+"""The interface to a node's host, and its implementation for the host that this process runs on."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Writes the headline above the table of nodes, which says why no node can begin its reboot. There is a headline only
-if nodes wait for a reboot and none of them can begin it."""
+"""Writes the headline above the table of nodes: why no node can begin its reboot. There is a headline only if nodes
+wait for a reboot and none of them can begin it."""
 
 from __future__ import annotations
 

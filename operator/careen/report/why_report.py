@@ -46,7 +46,7 @@ class Answer(StrEnum):
 
 
 class GateAnswer(Value, kw_only=True):
-    """One gate and its answer. A refusal also has its reason, since when, and the remedy."""
+    """One gate and its answer. A refusal also has a reason, a start time and a remedy."""
 
     gate: str
     answer: Answer

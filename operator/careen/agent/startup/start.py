@@ -301,7 +301,7 @@ class Start:
         return replace(policy, settings_problem="; ".join(problems), are_settings_whole=False)
 
     def show_settings(self, live: LiveSettings, problems: tuple[str, ...] = ()) -> None:
-        """Shows in the metric and in the readiness probe whether the agent uses its current settings and the agents'
+        """Shows in a metric and in the readiness probe whether the agent uses its current settings and the agents'
         own lock.
 
         An agent with older settings, or perhaps with another lock, is not ready. So a roll-out of the DaemonSet stops.

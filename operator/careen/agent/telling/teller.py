@@ -37,8 +37,8 @@ async def figures_of_rollout(api: ClusterApi) -> Figures | None:
 
 
 class Teller:
-    """Reports a node whose reboot the gates refuse for too long. Each round of the agent's loop passes it the current
-    refusals."""
+    """Reports a node whose reboot the gates refuse for too long. Each round of the agent's loop passes the current
+    refusals to the Teller."""
 
     def __init__(
         self,

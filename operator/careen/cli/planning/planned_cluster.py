@@ -151,8 +151,8 @@ def nobody_at_work(world: World, chosen: Sequence[str]) -> tuple[World, list[str
     """Returns the cluster without the cordons of nodes that are rebooting or in maintenance, and a note about the
     rebooting nodes.
 
-    The plan assumes that a node that is now rebooting has not begun its reboot, and that a node in maintenance is back
-    in service.
+    The plan treats a node that is now rebooting as a node that still waits for its reboot, and a node in maintenance as
+    back in service.
     """
     kept = {view.name for view in world.views if phase_of(view) == Phase.MAINTENANCE}
     begun = {view.name for view in world.views if works(view) and view.name in chosen} - kept

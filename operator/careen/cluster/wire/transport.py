@@ -1,7 +1,7 @@
-"""The agent's two ports: the transport of requests to an API server, and the clock.
+"""The agent's two replaceable interfaces: the transport of requests to an API server, and the clock.
 
-The real transport is in `client.py`, the real clock in `agent/clock.py`. A simulator replaces both, so that the same
-code runs on virtual time.
+The real transport is in `client.py`, the real clock in `agent/clock.py`. A simulator replaces the transport and
+the clock, so that the same code runs on virtual time.
 """
 
 from __future__ import annotations
