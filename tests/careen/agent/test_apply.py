@@ -52,7 +52,7 @@ def patch(shell: Shell, **more: object) -> PatchNode:
     )  # type: ignore[arg-type]
 
 
-async def test_the_agent_announces_then_confirms_its_claim_then_requests_the_reboot(shell: Shell) -> None:
+async def test_the_agent_announces_the_reboot_then_confirms_its_claim_then_requests_the_reboot(shell: Shell) -> None:
     hold_lock(shell)
     applied = await do(shell, patch(shell), CONFIRM, ASK)
     assert (applied.stop, shell.host.reboots) == (None, 1)
@@ -227,7 +227,7 @@ async def test_a_write_without_the_rbac_right_stops_the_remaining_actions(shell:
     assert stop.is_refusal
 
 
-async def test_the_age_of_a_node_in_a_response_counts_from_the_request(
+async def test_the_read_time_of_a_node_is_the_time_of_the_request(
     shell: Shell,
 ) -> None:
     """After the agent has sent its request, a person may set a hold (an annotation that keeps the node from rebooting),
@@ -385,7 +385,7 @@ async def test_unanswered_events_and_messages_do_not_delay_the_agents_loop(shell
     ]
 
 
-async def test_a_conflicting_patch_discards_the_node_that_the_agent_read(shell: Shell) -> None:
+async def test_the_node_that_the_agent_read_is_outdated_after_a_conflicting_patch(shell: Shell) -> None:
     first = patch(shell)
     second = PatchNode(purpose="again", resource_version=first.resource_version, annotations={"x": "y"})
     applied = await do(shell, first, second)

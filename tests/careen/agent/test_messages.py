@@ -115,7 +115,7 @@ async def test_a_message_is_sent_again_for_a_new_claim_or_another_failure() -> N
     ]
 
 
-async def test_a_hanging_webhook_delays_only_later_messages() -> None:
+async def test_messages_beyond_the_limit_of_the_queue_are_dropped_while_a_webhook_hangs() -> None:
     world = World(notify_url=(SLACK,))
     world.gate.clear()
     for number in range(12):

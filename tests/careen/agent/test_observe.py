@@ -88,7 +88,7 @@ async def test_an_idle_node_is_read_again_only_after_five_minutes(shell: Shell) 
     assert shell.requests == [NODE, NODE]
 
 
-async def test_an_idle_node_is_read_again_five_minutes_after_the_last_request_was_sent(shell: Shell) -> None:
+async def test_an_idle_node_is_read_again_five_minutes_after_the_start_of_the_last_read(shell: Shell) -> None:
     shell.put_node("n1")
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)
     observer = shell.observer()
@@ -120,7 +120,7 @@ async def test_the_agent_reads_the_node_when_the_host_begins_to_need_a_reboot(sh
     assert shell.requests == [NODE, NODE]
 
 
-async def test_a_waiting_node_reads_the_lock_more_often_than_its_node(shell: Shell) -> None:
+async def test_the_agent_of_a_waiting_node_reads_the_lock_more_often_than_it_reads_the_node(shell: Shell) -> None:
     put_in_phase(shell, Phase.WAITING)
     shell.host.need = Need(answer=NeedAnswer.YES)
     observer = shell.observer()
@@ -192,7 +192,7 @@ async def test_the_agent_skips_only_one_read_of_the_lock_after_it_wrote_the_lock
         pytest.param(Phase.DRAINING, 0.1, 2, id="the node drains"),
     ],
 )
-async def test_only_a_claiming_agent_reuses_its_search_for_other_reboot_coordinators(
+async def test_only_the_agent_of_a_claiming_node_reuses_the_last_search_for_other_coordinators(
     shell: Shell, phase: Phase, later: float, lists: int
 ) -> None:
     put_in_phase(shell, Phase.WAITING)
@@ -232,7 +232,7 @@ async def test_the_phase_recorded_on_the_node_determines_which_facts_the_agent_r
     assert asked == set(ROW[phase].evidence)
 
 
-async def test_the_agent_reads_only_the_node_if_its_record_annotation_is_unreadable(shell: Shell) -> None:
+async def test_the_agent_reads_only_the_node_if_the_progress_annotation_is_unreadable(shell: Shell) -> None:
     shell.put_node("n1", annotations={"careen.dev/progress": '{"version":99}'})
     await begin(shell)
     assert shell.requests == [NODE]
@@ -357,7 +357,7 @@ async def test_the_agent_reads_the_lock_and_then_all_nodes_with_one_list(shell: 
     assert shell.requests.count("GET /api/v1/nodes") == 1
 
 
-async def test_the_age_of_the_list_of_nodes_counts_from_the_request(shell: Shell) -> None:
+async def test_the_read_time_of_a_list_of_nodes_is_the_time_of_the_request(shell: Shell) -> None:
     shell.put_node("n1")
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)
     observer = shell.observer()
@@ -366,7 +366,7 @@ async def test_the_age_of_the_list_of_nodes_counts_from_the_request(shell: Shell
     seen = await observer.add(seen, [Evidence.FLEET], POLICY)
     assert isinstance(seen.fleet, Fleet)
     assert seen.fleet.read_at_uptime == asked_at
-    assert seen.uptime == asked_at + 7, "the gates compute the age of the list from both times"
+    assert seen.uptime == asked_at + 7, "the gates compute the age of the list: `uptime` minus `read_at_uptime`"
 
 
 async def test_eviction_dry_runs_cover_exactly_the_pods_that_the_drain_would_evict(shell: Shell) -> None:
@@ -407,7 +407,7 @@ async def test_eviction_dry_runs_cover_exactly_the_pods_that_the_drain_would_evi
     assert shell.server.get("pods", "free", "shop") is not None
 
 
-async def test_eviction_dry_runs_stop_after_a_minute_and_the_remaining_pods_are_unknown(shell: Shell) -> None:
+async def test_eviction_dry_runs_stop_after_a_minute_and_the_remaining_results_are_unknown(shell: Shell) -> None:
     shell.put_node("n1")
     names = [f"pod-{number:03}" for number in range(110)]
     for name in names:
@@ -428,7 +428,7 @@ async def test_eviction_dry_runs_stop_after_a_minute_and_the_remaining_pods_are_
     assert "because earlier dry runs took longer than 60 s" in seen.evictability["pod-109"].detail
 
 
-async def test_the_agent_reads_the_owners_recorded_on_the_node_instead_of_the_pods_owners(shell: Shell) -> None:
+async def test_the_agent_lists_no_pods_if_the_node_records_their_owners(shell: Shell) -> None:
     from careen.core.facts.observation import OwnerHealth
 
     for name in ("web", "old"):
@@ -461,7 +461,7 @@ async def test_the_agent_reads_the_owners_recorded_on_the_node_instead_of_the_po
     assert isinstance(seen.pods, NotAsked), "the Node's annotation names the owners, so the pods are not read"
 
 
-async def test_a_waiting_nodes_agent_reads_only_owners_that_choose_the_node_of_their_pods(shell: Shell) -> None:
+async def test_the_agent_of_a_waiting_node_reads_only_owners_that_create_pods_with_a_node_name(shell: Shell) -> None:
     for name, field in (("placed", "f:containers"), ("bound", "f:nodeName")):
         owner = {
             "apiVersion": "apps/v1",

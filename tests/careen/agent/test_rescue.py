@@ -155,7 +155,7 @@ async def test_an_agent_without_failed_loop_rounds_sends_no_request_to_report_fa
         ("until=soon", True),
     ],
 )
-async def test_a_failed_loop_round_undoes_the_drain_of_a_held_node_at_once(
+async def test_the_drain_of_a_held_node_is_undone_after_one_failed_loop_round(
     shell: Shell, hold: str, is_undone: bool
 ) -> None:
     drain(shell, **{keys.HOLD: hold})
@@ -164,7 +164,7 @@ async def test_a_failed_loop_round_undoes_the_drain_of_a_held_node_at_once(
     assert ("held" in reason(shell)) is is_undone
 
 
-async def test_a_failed_loop_round_undoes_the_drain_of_a_paused_roll_out(shell: Shell) -> None:
+async def test_the_drain_of_a_paused_roll_out_is_undone_after_a_failed_loop_round(shell: Shell) -> None:
     drain(shell)
     shell.put_daemonset(annotations={KEY: '{"nodeID":"manual"}'})
     shell.wire.before = lambda request: KeyError("poison") if "daemonsets" in request.path else None

@@ -80,7 +80,7 @@ async def test_a_self_test_problem_that_returns_is_reported_again(caplog: pytest
         host.answer = answer
         await clock.sleep(600)
         await tests.read()
-    assert tests.news() == SelfTest(), "no decision read the findings between the two failures"
+    assert tests.news() == SelfTest(), "a decision has already seen this problem"
     assert caplog.text.count("the host has no program reboot") == 2
 
 

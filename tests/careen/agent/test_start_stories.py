@@ -199,7 +199,7 @@ def test_an_agent_with_a_claim_starts_if_no_config_map_ever_existed(node: Node) 
     assert events(node, "SettingsUnusable") == []
 
 
-def test_a_drain_with_unknown_settings_is_undone(node: Node) -> None:
+def test_a_drain_is_undone_if_neither_recorded_nor_current_settings_are_usable(node: Node) -> None:
     """The Node lacks the annotation with the settings, as after a drain by an older release. The current settings are
     invalid, so the agent cannot know which gates apply to this drain."""
     blocking = {

@@ -211,14 +211,14 @@ def nth(
     return at
 
 
-def is_the_turns(request: Request) -> bool:
-    """Whether the agent's loop waits for the response to this request. The loop does not wait for Events, which the
-    agent sends in the background."""
+def is_awaited(request: Request) -> bool:
+    """Return whether the agent's loop waits for the response to this request. The loop does not wait for Events, which
+    the agent sends in the background."""
     return not request.path.endswith("/events")
 
 
 def is_write(request: Request) -> bool:
-    return request.method != "GET" and "dryRun" not in request.query and is_the_turns(request)
+    return request.method != "GET" and "dryRun" not in request.query and is_awaited(request)
 
 
 async def count(folder: Path, only: Callable[[Request], bool]) -> int:
@@ -229,13 +229,12 @@ async def count(folder: Path, only: Callable[[Request], bool]) -> int:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_a_node_returns_to_idle_after_a_kill_at_any_request(tmp_path: Path, moment: str) -> None:
-    """Whether a kill is harmless depends on the decisions and on the agent that carries them out. The test therefore
-    runs both, with a kill before or after each request."""
-    requests = await count(tmp_path, is_the_turns)
+    """The test runs the real decisions and the real agent, and kills the agent once before or after each request."""
+    requests = await count(tmp_path, is_awaited)
     assert requests > 20
     for number in range(1, requests + 1):
         async with a_life(tmp_path) as life:
-            setattr(life.wire, moment, nth(number, Killed, only=is_the_turns))
+            setattr(life.wire, moment, nth(number, Killed, only=is_awaited))
             await life.live()
             life.check_home()
             assert life.starts == 3, f"request {number}"
@@ -380,7 +379,7 @@ async def run_for(
         life.clock.sleep = sleep  # type: ignore[method-assign]
 
 
-async def test_an_idle_agent_only_reads_node_and_lock_every_five_minutes(
+async def test_an_idle_agent_reads_node_and_lock_every_five_minutes_and_sends_nothing_else(
     tmp_path: Path,
 ) -> None:
     async with a_life(tmp_path) as life:
@@ -397,7 +396,7 @@ async def test_an_idle_agent_only_reads_node_and_lock_every_five_minutes(
 @pytest.mark.parametrize(
     "blocked",
     [
-        pytest.param({"window": Window(days=frozenset())}, id="it is outside the maintenance window"),
+        pytest.param({"window": Window(days=frozenset())}, id="the node is outside the maintenance window"),
         pytest.param({"concurrency": 1}, id="another node has a claim in the lock"),
         pytest.param({"blocking_pod_selectors": (Selector.parse("app=block"),)}, id="a pod blocks the reboot"),
     ],

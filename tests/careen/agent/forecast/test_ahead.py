@@ -85,11 +85,14 @@ async def test_a_prestarted_process_that_was_killed_is_replaced(tmp_path: Path, 
 @pytest.mark.parametrize(
     "program",
     [
-        pytest.param("import sys\nsys.stdin.read()\nsys.exit(1)", id="fails after it has read its request"),
+        pytest.param("import sys\nsys.stdin.read()\nsys.exit(1)", id="the process fails after it has read the request"),
         pytest.param(
-            "import os, sys\nsys.stdin.read()\nos.kill(os.getpid(), 9)", id="is killed after it has read its request"
+            "import os, sys\nsys.stdin.read()\nos.kill(os.getpid(), 9)",
+            id="the process is killed after it has read the request",
         ),
-        pytest.param("import sys\nsys.stdin.close()\nsys.exit('no memory')", id="ends without reading its request"),
+        pytest.param(
+            "import sys\nsys.stdin.close()\nsys.exit('no memory')", id="the process ends and has not read the request"
+        ),
     ],
 )
 async def test_a_new_process_makes_the_forecast_if_the_prestarted_process_fails(
@@ -119,9 +122,9 @@ async def test_no_second_process_starts_if_the_prestarted_process_exceeds_the_de
     assert not Path(f"/proc/{process.pid}").exists()
 
 
-async def test_the_deadline_of_a_forecast_starts_with_its_request(tmp_path: Path, started: Started) -> None:
-    """The agent starts the child process before it needs a forecast. The deadline of the forecast does not include
-    the seconds in which this process waits for a request."""
+async def test_the_time_limit_of_a_forecast_starts_with_the_request(tmp_path: Path, started: Started) -> None:
+    """The agent starts the child process before it needs a forecast. The time in which this process waits for a
+    request is not part of the time limit."""
     async with running_server() as server:
         put_cluster(server)
         for seconds in growing(1.0):

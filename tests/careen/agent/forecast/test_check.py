@@ -72,19 +72,19 @@ def test_the_nodes_of_identical_pods_match_the_forecast_in_any_order(
             [("a", "…")],
             ["b"],
             Score(hits=0, misses=0, superseded=1),
-            id="the list of forecast nodes is cut off before the pod's node",
+            id="the forecast's list of nodes is shortened and does not contain the pod's node",
         ),
         pytest.param(
             [("a", "…")],
             ["a"],
             Score(hits=1, misses=0),
-            id="the list of forecast nodes is cut off after the pod's node",
+            id="the forecast's list of nodes is shortened and contains the pod's node",
         ),
         pytest.param(
             [("a", "…"), ("a",)],
             ["a", "b"],
             Score(hits=1, misses=0, superseded=1),
-            id="one pod matches the forecast, the other pod's list is cut off",
+            id="one pod matches the forecast; the forecast's list of nodes for the other pod is shortened",
         ),
     ],
 )
@@ -97,13 +97,13 @@ def test_the_forecast_of_each_pod_is_a_hit_or_a_miss_or_superseded(
 @pytest.mark.parametrize(
     ("said", "places", "firsts"),
     [
-        pytest.param([("a", "b")], ["a"], 1, id="the pod runs on its first forecast node"),
-        pytest.param([("a", "b")], ["b"], 0, id="the pod runs on its second forecast node"),
-        pytest.param([("a", "b"), ("b", "a")], ["a", "b"], 2, id="each pod runs on its first forecast node"),
-        pytest.param([("a", "…")], ["…"], 0, id="the mark of a list that is cut off is not a node name"),
+        pytest.param([("a", "b")], ["a"], 1, id="the pod runs on the first node of its forecast"),
+        pytest.param([("a", "b")], ["b"], 0, id="the pod runs on the second node of its forecast"),
+        pytest.param([("a", "b"), ("b", "a")], ["a", "b"], 2, id="each pod runs on the first node of its forecast"),
+        pytest.param([("a", "…")], ["…"], 0, id="the mark … at the end of a shortened list is not a node"),
     ],
 )
-def test_hits_on_the_first_forecast_node_are_counted_separately(
+def test_hits_on_the_first_node_of_a_forecast_are_counted_separately(
     said: list[tuple[str, ...]], places: list[str], firsts: int
 ) -> None:
     assert score_of_owner(said, places).firsts == firsts
@@ -131,7 +131,7 @@ def put(
     )
 
 
-async def test_the_forecast_check_ignores_old_pods_and_owners_outside_the_forecast(shell: Shell) -> None:
+async def test_the_forecast_check_ignores_old_pods_and_owners_without_a_forecast(shell: Shell) -> None:
     landings = {"shop/web-1": ("n2", "n3"), "shop/web-2": ("n2",), "shop/web-api-1": ("n3",), "other/db-0": ("n4",)}
     put(shell, "web-3", "web", "n3")
     put(shell, "web-4", "web", "n4")
@@ -201,10 +201,10 @@ def test_the_agent_checks_the_forecast_when_it_releases_the_claim(after: Phase) 
         pytest.param(turned(stop=Stop("conflict")), id="the release of the claim conflicts with another write"),
         pytest.param(turned(forecast={"counts": {}}), id="the forecast contains no pod that moves"),
         pytest.param(turned(forecast=["x"]), id="the annotation is not a JSON object"),
-        pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="the forecast node is not a text"),
+        pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="the forecast contains a number instead of a node name"),
     ],
 )
-def test_the_agent_checks_no_unusable_forecast_and_none_after_an_unfinished_reboot(other: Turned) -> None:
+def test_the_agent_checks_no_forecast_that_is_unusable_or_whose_reboot_is_unfinished(other: Turned) -> None:
     assert finished_drain(other) is None
 
 

@@ -34,9 +34,9 @@ def test_a_forecast_refusal_longer_than_the_patience_is_reported_once() -> None:
     assert patience.look((), late + HOUR + HOUR) == (False, "")
 
 
-def test_the_forecast_patience_continues_while_new_claims_interrupt_the_refusal() -> None:
-    """Dry-run evictions can refuse the reboot only while the node has a claim. With each new claim, the refusal
-    disappears from the Node for some seconds and then returns with a new start time."""
+def test_a_refusal_that_each_new_claim_interrupts_is_treated_as_one_refusal() -> None:
+    """The agent tries dry-run evictions only while its node has a claim. Each new claim removes the refusal from the
+    Node for some seconds. If a dry run is refused again, the refusal returns with a new start time."""
     patience = ForecastPatience(lambda: 3600.0)
     minutes = [timedelta(minutes=minute) for minute in range(62)]
     told = []

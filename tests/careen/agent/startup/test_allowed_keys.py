@@ -83,7 +83,7 @@ def settings(**changes: Any) -> Settings:
             {"pre_reboot_node_labels": (("a", "1"),)},
             {"weave.works/kured-node-lock": "{}"},
             "",
-            id="the DaemonSet has a lock and no list",
+            id="the DaemonSet has a lock annotation and no list of allowed keys",
         ),
     ],
 )

@@ -84,7 +84,7 @@ async def test_an_agent_of_careens_daemonset_without_flags_refuses_kureds_lock(c
     )
 
 
-async def test_an_agent_with_both_daemonset_flags_uses_another_daemonsets_lock_with_a_warning(cluster: Asked) -> None:
+async def test_an_agent_whose_flags_name_kureds_daemonset_uses_kureds_lock_with_a_warning(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     assert await cluster.judge(KUREDS, is_given=True) == Judged(
         remark="this agent belongs to DaemonSet careen/careen and shares the lock of DaemonSet kube-system/kured"
@@ -105,7 +105,7 @@ async def test_an_agent_refuses_a_lock_on_a_daemonset_that_does_not_exist(
 
 
 @pytest.mark.parametrize("pods", [[], [a_pod(None)]], ids=["the pod does not exist", "the pod has no controller"])
-async def test_an_agent_whose_pod_has_no_controller_needs_both_daemonset_flags(
+async def test_an_agent_whose_pod_has_no_controller_needs_the_flags_ds_namespace_and_ds_name(
     cluster: Asked, pods: list[dict[str, Any]]
 ) -> None:
     cluster.server.seed(a_daemonset(KUREDS), *pods)

@@ -187,7 +187,7 @@ async def test_an_agent_without_the_right_to_write_the_lock_logs_an_error(
     ]
     assert "resourceNames: [kured], verbs: [patch]}" in error
     assert OptionalRight.SETTINGS not in world.rights.without, (
-        "a role that is not bound yet may also grant access to the ConfigMap"
+        "a RoleBinding that does not exist yet may grant the right to read the ConfigMap"
     )
     lock = LockStore(world.api, namespace="kube-system", name="kured", annotation="example.com/lock")
     seen = await lock.read()
@@ -251,7 +251,7 @@ async def test_an_agent_with_kureds_roles_and_the_patch_right_switches_off_all_o
         ("budget", "zone=1", OptionalRight.NODES),
     ],
 )
-def test_the_agent_knows_which_optional_feature_a_setting_needs(name: str, value: str, part: OptionalRight) -> None:
+def test_the_agent_knows_which_optional_right_a_setting_needs(name: str, value: str, part: OptionalRight) -> None:
     given = {"node_id": ("n1",), "kubeconfig": ("k",)}
     assert asked_for_by(resolve(flags=given, environment={}).origins) == frozenset()
     assert asked_for_by(resolve(flags={**given, name: (value,)}, environment={}).origins) == {part}

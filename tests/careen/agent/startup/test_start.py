@@ -260,7 +260,7 @@ async def test_a_node_with_a_claim_but_no_recorded_settings_uses_the_agents_flag
     assert sorted(await world.told()) == [("ConfigMap", "BadSettings"), ("Node", "SettingsUnusable")]
 
 
-async def test_the_agent_keeps_the_node_from_its_start_for_the_first_loop_round(world: World) -> None:
+async def test_the_first_loop_round_uses_the_node_that_the_agent_read_at_its_start(world: World) -> None:
     world.put_node()
     start = world.start()
     await start.first_settings()
@@ -286,7 +286,7 @@ async def test_an_agent_with_a_claim_starts_without_its_daemonset(
     live = await start.first_settings()
     policy = start.policy_of(live)
     assert "DaemonSet careen/careen does not exist" in policy.settings_problem
-    assert not policy.are_settings_whole, "a drain under a possibly wrong lock is undone"
+    assert not policy.are_settings_whole, "the lock may be the wrong lock, so the agent undoes a drain"
     woken: list[float] = []
     again = asyncio.ensure_future(start.judge_lock_again(live, lambda: woken.append(world.clock.seconds)))
     await asyncio.sleep(0.1)

@@ -47,7 +47,7 @@ def test_a_delay_is_reported_after_the_limit_and_again_each_week(after: timedelt
     assert (look(SINCE + after) is not None) is is_due
 
 
-def test_the_report_of_a_delay_has_the_same_name_after_a_restart() -> None:
+def test_the_event_about_a_delay_has_the_same_name_after_a_restart() -> None:
     def once(after: timedelta, **changes: Any) -> str:
         from dataclasses import replace
 
@@ -71,7 +71,7 @@ def test_the_report_of_a_delay_has_the_same_name_after_a_restart() -> None:
         Code.HALTED,
     ],
 )
-def test_a_delay_that_the_settings_intend_is_not_reported(code: Code) -> None:
+def test_a_delay_required_by_the_settings_is_not_reported(code: Code) -> None:
     planned = Refusal(gate="a", code=code, sentence="later", since=SINCE)
     assert look(SINCE + DAY, planned) is None
     found = look(SINCE + DAY, planned, POD)
@@ -89,7 +89,7 @@ def test_no_delay_is_reported_without_a_limit_or_a_start_time() -> None:
     assert look(SINCE + DAY, Refusal(gate="a", code=Code.ALERT, sentence="x")) is None
 
 
-def test_the_report_of_a_cluster_wide_refusal_has_the_same_name_on_all_nodes() -> None:
+def test_the_event_about_a_cluster_wide_refusal_has_the_same_name_on_all_nodes() -> None:
     def told(node: str, since: datetime) -> HeldBack | None:
         paused = Refusal(gate="hold", code=Code.PAUSED, sentence="paused: maintenance", since=since)
         return due(node, (paused,), Phase.WAITING, SINCE + DAY, after_seconds=86400.0)
