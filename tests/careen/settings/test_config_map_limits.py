@@ -102,7 +102,7 @@ def test_the_flag_named_in_the_refusal_allows_the_forbidden_setting(name: str) -
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_a_flag_that_allows_other_settings_does_not_allow_the_forbidden_setting(name: str) -> None:
+def test_a_flag_that_allows_one_group_of_forbidden_settings_allows_no_other_group(name: str) -> None:
     (other,) = set(Power) - {POWERS[name]}
     with pytest.raises(BadSettings, match="is not allowed in the ConfigMap"):
         settle({flag(name): HARM[name]}, flags_for(name, **{other: "true"}))
@@ -183,7 +183,9 @@ def started(given: tuple[str, dict[str, tuple[str, ...]]], text: str, **flags: s
     )
 
 
-@pytest.mark.parametrize("given", [BY_CONFIG_MAP, BY_FLAG], ids=["named by the ConfigMap", "named by a flag"])
+@pytest.mark.parametrize(
+    "given", [BY_CONFIG_MAP, BY_FLAG], ids=["scheduler-config is in the ConfigMap", "scheduler-config is a flag"]
+)
 @pytest.mark.parametrize("field", FILES)
 def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(
     given: tuple[str, dict[str, tuple[str, ...]]], field: str
@@ -201,7 +203,9 @@ def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(
     assert trusted.may_scheduler_config_name_files
 
 
-@pytest.mark.parametrize("given", [BY_CONFIG_MAP, BY_FLAG], ids=["named by the ConfigMap", "named by a flag"])
+@pytest.mark.parametrize(
+    "given", [BY_CONFIG_MAP, BY_FLAG], ids=["scheduler-config is in the ConfigMap", "scheduler-config is a flag"]
+)
 def test_a_scheduler_configuration_in_the_config_map_may_contain_certificates(
     given: tuple[str, dict[str, tuple[str, ...]]],
 ) -> None:
@@ -222,7 +226,7 @@ def test_a_config_map_edit_whose_scheduler_configuration_refers_to_a_file_change
 
 
 @pytest.mark.parametrize("padding", ["#" * 70_000, "x: &x 1\ny: *x\n"], ids=["too long to be checked", "with aliases"])
-def test_a_scheduler_configuration_not_checked_at_start_may_not_refer_to_files(padding: str) -> None:
+def test_a_scheduler_configuration_that_the_agent_did_not_check_may_not_refer_to_files(padding: str) -> None:
     there = started(BY_FLAG, f"{with_extender(caFile=SHADOW)}\n{padding}" if padding[0] == "#" else padding)
     assert not there.may_scheduler_config_name_files
 
@@ -297,7 +301,7 @@ def test_settings_stored_on_the_node_have_the_same_limits_as_the_config_map(name
     text = annotation(**{name: HARM[name], "concurrency": "3"})
     back = restored(text, flags_for(name))
     assert getattr(back.resolved.settings, name) == DEFAULTS[name]
-    assert back.resolved.settings.concurrency == 3, "the harmless settings are restored"
+    assert back.resolved.settings.concurrency == 3, "the settings that are not forbidden are restored"
     assert not back.is_whole, "an agent with incomplete settings starts no reboot"
     trusted = restored(text, flags_for(name, **{POWERS[name]: "true"}))
     assert written(trusted.resolved.settings, name) == HARM[name]

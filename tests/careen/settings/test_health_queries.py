@@ -20,7 +20,7 @@ def queries(text: str, **flags: list[str]) -> tuple[HealthQuery, ...]:
     return policy_of(resolved.settings).health_queries
 
 
-def test_a_health_query_contains_the_name_of_the_node_when_it_is_sent() -> None:
+def test_the_name_of_the_node_is_inserted_into_a_health_query_and_its_matchers() -> None:
     (found,) = queries(
         """
 health-queries:

@@ -263,7 +263,7 @@ def test_a_template_with_at_most_one_placeholder_is_accepted(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["%s and %s", "%d", "50%"])
-def test_a_template_with_two_or_wrong_placeholders_is_refused(text: str) -> None:
+def test_a_template_with_two_placeholders_or_a_wrong_placeholder_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="one %s"):
         kinds.template(text)
 

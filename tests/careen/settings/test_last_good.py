@@ -1,5 +1,5 @@
-"""Tests the copy of its settings that an agent stores in an annotation of its Node while it has a claim. The copy
-contains no secret. An agent can start whatever the annotation contains."""
+"""Tests the copy of the settings that an agent stores in an annotation of its Node while the node has a claim. The copy
+contains no secret. An agent starts even if the annotation is invalid."""
 
 from __future__ import annotations
 
@@ -133,14 +133,14 @@ def test_only_stored_settings_that_this_release_accepts_are_restored(
     assert (back.resolved.settings.concurrency, back.resolved.settings.node_id) == (known, "n1")
 
 
-def test_stored_settings_that_conflict_with_a_flag_are_restored_but_incomplete() -> None:
+def test_restored_settings_that_conflict_with_a_flag_are_marked_as_incomplete() -> None:
     text = kept({"prometheus-url": "http://p:9090", "alert-firing-only": True})
     back = restored(text, {"node_id": ("n1",), "prometheus_url": ("",)})
     assert not back.is_whole
     assert back.resolved.settings.alert_firing_only
 
 
-def test_a_stored_setting_or_a_flag_overrides_the_recorded_lock_annotation() -> None:
+def test_a_stored_setting_or_a_flag_overrides_the_recorded_key_of_the_lock_annotation() -> None:
     assert restored("", lock_annotation="example.com/lock").resolved.settings.lock_annotation == "example.com/lock"
     assert (
         restored(

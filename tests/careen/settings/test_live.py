@@ -120,7 +120,7 @@ def test_an_emptied_config_map_restores_the_defaults(empty: SeenConfigMap) -> No
     assert there.policy.concurrency == 1
 
 
-def test_a_missing_config_map_is_reported_only_after_the_agent_read_the_config_map() -> None:
+def test_only_a_config_map_that_existed_before_is_reported_as_missing() -> None:
     there = LiveSettings(GIVEN, None, config_map_name="careen/careen")
     assert there.offer(None) == ()
     there.offer(config("concurrency: 2"))
@@ -203,7 +203,7 @@ def test_the_scheduler_configuration_stays_in_use_after_its_key_is_removed() -> 
     assert (there.scheduler_config, there.policy.concurrency) == (ONE, 2)
     assert there.offer(config("concurrency: 4")) == ()
     assert (there.scheduler_config, there.policy.concurrency) == (ONE, 4), (
-        "the name of the configuration changes only with a restart"
+        "a change of the setting scheduler-config takes effect only after a restart"
     )
     assert there.offer(config("concurrency: 5", other="x")) == ()
     assert there.scheduler_config == ONE

@@ -1,4 +1,4 @@
-"""Tests that an agent refuses to start if a probe needs access to the host that the agent does not have."""
+"""Tests that an agent refuses to start if it lacks the access to the host that a probe needs."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_every_flag_of_kured_can_be_set_by_kureds_environment_variable(name: str
         ).settings.__getattribute__(name)
 
 
-def test_kureds_variable_sets_the_blocking_pod_selector() -> None:
+def test_kureds_environment_variable_sets_the_blocking_pod_selector() -> None:
     """kured itself ignores KURED_BLOCKING_POD_SELECTOR, because it cannot read this type of flag from the environment.
     Under kured, a blocking pod would therefore not keep the node from rebooting."""
     settings = settle(environment={"KURED_BLOCKING_POD_SELECTOR": "app=db,tier=x\napp=cache"}).settings
@@ -244,7 +244,7 @@ BAD = [
     pytest.param(
         {"flags": {"boot_id_file": ""}},
         "could not find out whether the host rebooted",
-        id="an empty path of the boot id",
+        id="an empty path to the file with the boot id",
     ),
     pytest.param(
         {"config_map": {"reboot-deadline": 0}},
@@ -358,7 +358,7 @@ def test_an_invalid_value_is_refused_even_if_another_source_overrides_it() -> No
     assert problems(flags={"period": "1m"}, config_map={"period": "x"})
 
 
-def test_service_variables_of_kubernetes_are_not_settings() -> None:
+def test_environment_variables_of_a_kubernetes_service_are_not_settings() -> None:
     settle(
         environment={
             "CAREEN_SERVICE_HOST": "10.0.0.1",
@@ -377,7 +377,7 @@ def test_service_variables_of_kubernetes_are_not_settings() -> None:
 @pytest.mark.parametrize("prefix", ["CAREEN", "KURED"])
 @pytest.mark.parametrize("service", ["METRICS", "NODE_ID", "X"])
 @pytest.mark.parametrize("address", ["10.0.0.1", "fd00::1"])
-def test_variables_of_a_service_named_like_careen_do_not_stop_the_start(
+def test_variables_of_a_kubernetes_service_such_as_careen_metrics_are_ignored(
     prefix: str, service: str, address: str
 ) -> None:
     """For a Service named `careen-metrics`, Kubernetes sets CAREEN_METRICS_PORT, which is also the variable of
@@ -400,8 +400,8 @@ def test_variables_of_a_service_named_like_careen_do_not_stop_the_start(
     assert resolved.origins["metrics_port"].source is Source.DEFAULT
 
 
-def test_a_port_setting_in_the_pod_replaces_a_service_variable() -> None:
-    """A variable in the pod's manifest replaces the variable of a Service."""
+def test_a_metrics_port_in_the_pods_manifest_replaces_the_variable_of_a_service() -> None:
+    """If the pod's manifest and a Service set the same variable, Kubernetes uses the value in the manifest."""
     environment = {"KURED_METRICS_SERVICE_HOST": "10.0.0.1", "KURED_METRICS_PORT": "9090"}
     assert settle(environment=environment).settings.metrics_port == 9090
 
@@ -512,7 +512,7 @@ def test_messages_without_a_cluster_name_cause_a_warning() -> None:
     assert note == "--message-template-halted contains the field {cluster}, but --cluster-name is empty"
 
 
-def test_notify_on_refuses_unknown_kinds_of_messages() -> None:
+def test_the_setting_notify_on_refuses_unknown_kinds_of_messages() -> None:
     assert settle({"notify_on": "done, halted"}).settings.notify_on == ("done", "halted")
     assert settle({"notify_on": ""}).settings.notify_on == ()
     (problem,) = problems(flags={"notify_on": "done,end"})
@@ -543,7 +543,7 @@ def test_an_invalid_silence_setting_is_refused(flags: dict[str, str], words: str
     assert words in problem
 
 
-def test_silences_are_off_by_default_and_their_default_matchers_use_node_and_instance() -> None:
+def test_silences_are_off_by_default_and_match_the_labels_node_and_instance() -> None:
     settings = settle().settings
     assert settings.alertmanager_silence == 0
     assert [each.text for each in settings.alertmanager_silence_matchers] == [

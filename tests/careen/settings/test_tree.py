@@ -73,7 +73,7 @@ def test_kureds_43_flags_exist_with_their_names_and_defaults() -> None:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_each_setting_is_documented_and_its_default_can_be_read_again(name: str) -> None:
+def test_each_setting_is_documented_and_its_printed_default_can_be_parsed(name: str) -> None:
     setting = SETTINGS[name]
     assert setting.help.endswith((".", ")")), "a sentence"
     kind = setting.kind
