@@ -201,12 +201,14 @@ def managed(manager: str, *spec: str, subresource: str = "") -> dict[str, Any]:
             id="a scheduler chose the node",
         ),
         pytest.param(
-            [managed("kube-controller-manager", "f:containers", "f:nodeName")], True, id="its controller chose the node"
+            [managed("kube-controller-manager", "f:containers", "f:nodeName")],
+            True,
+            id="the pod's controller chose the node",
         ),
         pytest.param(
             [managed("kubelet", "f:nodeName", subresource="status")],
             False,
-            id="only the status subresource contains the node name",
+            id="only a write of the status subresource contains the node name",
         ),
         pytest.param([], None, id="the managed fields are empty"),
         pytest.param(None, None, id="the managed fields are missing"),
@@ -217,7 +219,7 @@ def managed(manager: str, *spec: str, subresource: str = "") -> dict[str, Any]:
         ),
     ],
 )
-async def test_managed_fields_show_whether_a_pod_was_created_with_its_node_name(
+async def test_managed_fields_show_whether_a_pod_was_created_with_a_node_name(
     told: Any, came_bound: bool | None
 ) -> None:
     written = {"metadata": {"namespace": "shop", "name": "a", "managedFields": told}, "spec": {"nodeName": "n1"}}

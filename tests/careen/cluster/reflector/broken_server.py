@@ -205,8 +205,8 @@ class BrokenServer:
             yield _line("BOOKMARK", {"kind": kind, "apiVersion": _API[kind], "metadata": meta})
 
     def _first_of_a_present_object(self, kind: str) -> list[bytes]:
-        """Return the oldest event of an object that still exists. A real API server sends no old event of a deleted
-        object, and a client that never saw this object could not detect such an event."""
+        """Return the oldest event of an object that still exists. The server never sends an old event of a deleted
+        object: a client that did not see this object before could not detect that the event is old."""
         present = ((event, each) for _, event, each in self.log if (kind, each["metadata"]["name"]) in self.objects)
         return [_line(event, each) for event, each in present if each["kind"] == kind][:1]
 
@@ -252,7 +252,7 @@ def _manifest(kind: str, name: str, version: int) -> Json:
 
 
 def drawn_changes(draw: Sequence[int]) -> list[tuple[str, str, str]]:
-    """Turn random numbers into changes of objects: half of the changes concern pods, a third nodes, and a few device
-    classes."""
+    """Turn random numbers into changes of objects. Of six changes, three concern pods, two concern nodes, and one
+    concerns a device class."""
     kinds = ("Pod", "Pod", "Pod", "Node", "Node", "DeviceClass")
     return [("drop" if number % 3 == 0 else "put", kinds[number % 6], f"n{number % 5}") for number in draw]

@@ -100,7 +100,7 @@ async def test_a_refused_watch_raises_the_error_of_its_status(
         await desk(lambda connection: connection.sendall(head + body)).all()
 
 
-async def test_a_watch_of_an_unreachable_server_raises_the_error_not_sent(
+async def test_a_watch_of_an_unreachable_server_raises_a_not_sent_error(
     desk: Callable[..., Desk], tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:

@@ -127,7 +127,7 @@ def test_every_path_that_careen_requests_has_an_expected_kind_of_answer(path: st
 @pytest.mark.parametrize(
     ("plural", "kind"), [(plural, kind) for plural, kind in KINDS.items() if not plural.startswith("selfsubject")]
 )
-def test_the_kinds_that_careen_expects_equal_the_kinds_of_the_api_server(plural: str, kind: str) -> None:
+def test_the_expected_kind_of_each_resource_equals_the_kind_in_the_api_server(plural: str, kind: str) -> None:
     assert resource_named(plural).kind == kind
 
 
@@ -261,7 +261,7 @@ def without(value: Any, path: str) -> Any:
     return {key: each for key, each in value.items() if key != first}
 
 
-def test_the_helper_without_removes_exactly_one_field() -> None:
+def test_a_copy_without_one_field_keeps_all_other_fields() -> None:
     assert without({"a": [{"b": 1, "c": 2}]}, "a.0.b") == {"a": [{"c": 2}]}
 
 

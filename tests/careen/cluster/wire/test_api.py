@@ -89,7 +89,7 @@ async def test_a_write_that_certainly_had_no_effect_is_sent_again(trouble: Excep
     assert server.asked[0].content_type == MERGE_PATCH
 
 
-async def test_a_write_that_may_not_wait_for_a_busy_server_raises_an_error() -> None:
+async def test_a_write_that_must_not_wait_raises_an_error_if_the_server_is_busy() -> None:
     with pytest.raises(TooManyRequests) as caught:
         await api_on(Scripted(status(429, retry_after="10"))).write("POST", "/api/v1/events", {}, wait_when_busy=False)
     assert caught.value.retry_after_seconds == 10
@@ -145,7 +145,7 @@ NO_NODE = NOTHING | {
     "a resourceVersion that is a number": an_object("Node", "n1", metadata={"resourceVersion": 5}),
     "a list": nodes("n1"),
     "a resourceVersion of 400 digits": json.dumps(N1).encode().replace(b'"5"', b"5" * 400),
-    "metadata twice, the second empty": json.dumps(N1).encode()[:-1] + b',"metadata":{}}',
+    "two keys `metadata`, the second is empty": json.dumps(N1).encode()[:-1] + b',"metadata":{}}',
 }
 
 NO_LIST = NOTHING | {
@@ -160,7 +160,7 @@ NO_LIST = NOTHING | {
     "an item without version": a_list("Node", {"metadata": {"name": "n1", "resourceVersion": ""}}),
     "an item without metadata": {**nodes(), "items": [{}]},
     "a continue token that is a number": {**nodes(), "metadata": {"resourceVersion": "7", "continue": 5}},
-    "items twice, the second null": json.dumps(nodes("n1")).encode()[:-1] + b',"items":null}',
+    "two keys `items`, the second is null": json.dumps(nodes("n1")).encode()[:-1] + b',"items":null}',
 }
 
 

@@ -117,7 +117,7 @@ async def test_a_request_is_sent_with_method_path_and_body(serve, transport_to) 
     assert sent.endswith("\r\n\r\n{}")
 
 
-async def test_a_request_on_a_refused_connection_raises_the_error_not_sent(transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_a_request_on_a_refused_connection_raises_a_not_sent_error(transport_to) -> None:  # type: ignore[no-untyped-def]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(NotSent, match=r"PATCH /api/v1/nodes/n1: .*refused"):
@@ -214,7 +214,7 @@ async def test_a_request_that_is_cancelled_while_it_waits_for_a_thread_is_never_
     assert b"/late" not in b"".join(server.received)
 
 
-async def test_the_deadline_of_a_request_starts_when_it_is_sent(
+async def test_the_time_limit_of_a_request_starts_when_a_thread_sends_the_request(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(client, "CONNECT_SECONDS", 0.1)
@@ -230,7 +230,7 @@ async def test_the_deadline_of_a_request_starts_when_it_is_sent(
     assert (await first).status == 200
 
 
-async def test_a_request_raises_the_error_not_sent_if_no_thread_can_start(
+async def test_a_request_raises_a_not_sent_error_if_no_thread_can_start(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     server = serve(lambda connection: connection.sendall(OK))
