@@ -80,8 +80,8 @@ class Desk:
         flags: Sequence[str] = (),
         agents: int = 3,
     ) -> None:
-        """Create careen's DaemonSet with this content of the lock annotation, agents with these flags, and this number
-        of agents in its status."""
+        """Create careen's DaemonSet with this lock in an annotation, these flags of the agent, and this number of
+        agents in the status."""
         text = render(content) if isinstance(content, LockContent) else content
         labels = {"name": "careen"}
         self.server.seed(

@@ -92,7 +92,9 @@ def interrupted(desk: Desk) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_cleanup_without_yes_shows_the_changes_and_writes_nothing(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_cleanup_without_the_yes_flag_shows_the_changes_and_writes_nothing(
+    desk: Desk, interrupted: dict[str, Any]
+) -> None:
     output = desk.ok("cleanup")
     assert desk.writes() == 0
     rows = [line.split() for line in output.splitlines() if line.startswith("n")]
@@ -111,7 +113,7 @@ def test_cleanup_without_yes_shows_the_changes_and_writes_nothing(desk: Desk, in
     assert interrupted
 
 
-def test_cleanup_with_yes_restores_the_state_before_careen(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_the_yes_flag_of_cleanup_restores_the_state_before_careen(desk: Desk, interrupted: dict[str, Any]) -> None:
     assert desk.ok("cleanup", "--yes").splitlines()[-1] == "careen cleanup removed 13 marks from 3 Nodes and the lock."
     assert {name: the_node(desk, name) for name in interrupted} == {
         name: as_before(before) for name, before in interrupted.items()
@@ -173,7 +175,7 @@ def test_cleanup_refuses_while_a_node_reboots(desk: Desk) -> None:
     assert "careen cleanup --yes would change nothing because of n2: " in desk.ok("cleanup")
 
 
-def test_cleanup_with_the_flag_even_rebooting_restores_a_rebooting_node(desk: Desk) -> None:
+def test_cleanup_restores_a_rebooting_node_if_a_flag_allows_this(desk: Desk) -> None:
     desk.lock(HELD)
     before = rebooting(desk)
     desk.ok("cleanup", "--yes", "--even-rebooting")
@@ -298,7 +300,7 @@ def with_agents(desk: Desk, image: str) -> None:
     desk.server.seed(daemonset)
 
 
-def test_cleanup_with_the_flag_even_with_agents_keeps_pauses_and_holds(desk: Desk) -> None:
+def test_cleanup_despite_running_agents_keeps_pauses_and_holds(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     seed_node(desk, "n1", annotations={keys.HOLD: "disk swap"}, taints=[SOFT])
     output = desk.ok("cleanup", "--yes", "--even-with-agents")
@@ -307,7 +309,7 @@ def test_cleanup_with_the_flag_even_with_agents_keeps_pauses_and_holds(desk: Des
     assert desk.lock_content().is_paused
 
 
-def test_cleanup_without_the_flag_even_with_agents_refuses_while_agents_run(desk: Desk) -> None:
+def test_cleanup_refuses_by_default_while_agents_run(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     before = seed_node(desk, "n1", taints=[SOFT])
     seen = the_node(desk, "n1")

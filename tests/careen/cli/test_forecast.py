@@ -252,7 +252,7 @@ def test_forecast_uses_the_scheduler_configuration_of_the_agents(desk: Desk) -> 
 @pytest.mark.parametrize(
     "flags",
     [[], ["--config-map-may-name-files"]],
-    ids=["the agents do not trust the ConfigMap", "the agents trust the ConfigMap"],
+    ids=["the ConfigMap may not name files", "the ConfigMap may name files"],
 )
 @pytest.mark.parametrize("command", ["forecast", "plan"])
 def test_the_agents_configmap_cannot_make_the_command_open_a_local_file(
@@ -288,7 +288,7 @@ def test_the_agents_configmap_cannot_make_the_command_open_a_local_file(
     own = tmp_path / "own.yaml"
     own.write_text(configuration)
     mine = desk.run(command, *(["n1"] if command == "forecast" else []), "--scheduler-config", str(own))
-    assert refusal not in f"{mine.output}{mine.exception}", "a person may name their own files"
+    assert refusal not in f"{mine.output}{mine.exception}", "the user of the command may name local files"
 
 
 @pytest.mark.parametrize(
@@ -309,9 +309,9 @@ def test_the_agents_configmap_cannot_make_the_command_open_a_local_file(
             ),
         ),
     ],
-    ids=["a file on the agents' hosts", "settings with which no agent would start"],
+    ids=["the configuration is a file on the agents' hosts", "a setting has an invalid value"],
 )
-def test_forecast_reports_unknown_agent_settings(desk: Desk, flags: list[str], note: str) -> None:
+def test_forecast_says_why_the_agents_settings_cannot_be_read(desk: Desk, flags: list[str], note: str) -> None:
     desk.server.seed(a_node("n1"))
     desk.lock(flags=flags)
     assert note in desk.ok("forecast", "n1")

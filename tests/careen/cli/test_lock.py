@@ -166,7 +166,7 @@ def test_lock_release_removes_the_claim_of_a_draining_node_after_confirmation(de
     assert desk.lock_content().holders == ()
 
 
-def test_lock_release_with_the_flag_yes_asks_no_question(desk: Desk) -> None:
+def test_the_yes_flag_of_lock_release_suppresses_the_question(desk: Desk) -> None:
     desk.node("n3", "Draining")
     desk.lock(HELD)
     desk.ok("lock", "release", "n3", "--yes")

@@ -35,8 +35,8 @@ def test_the_drain_command_waits_until_the_node_is_drained(desk: Desk, meanwhile
     )
     assert desk.ok("drain", "n1").splitlines()[1:] == [
         "n1 is Idle",
-        "n1 is Draining: is Draining",
-        "n1 is Maintenance: is Maintenance",
+        "n1 is Draining: the reason of Draining",
+        "n1 is Maintenance: the reason of Maintenance",
     ]
 
 
@@ -93,7 +93,7 @@ def test_maintenance_requires_a_reason(desk: Desk) -> None:
     assert desk.writes() == 0
 
 
-def test_maintenance_with_the_flag_end_waits_until_the_node_is_idle(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_the_end_flag_of_maintenance_waits_until_the_node_is_idle(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: "maintenance"})
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Settling"), lambda: booted(desk, "n1", "boot-1"))
@@ -103,14 +103,14 @@ def test_maintenance_with_the_flag_end_waits_until_the_node_is_idle(desk: Desk, 
     assert keys.REQUEST not in desk.annotations("n1")
 
 
-def test_drain_with_the_flag_end_changes_nothing_if_no_drain_was_requested(desk: Desk) -> None:
+def test_the_end_flag_of_drain_changes_nothing_if_no_drain_was_requested(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     assert desk.ok("drain", "n1", "--end") == "There is no request for a drain of n1; nothing was changed.\n"
     assert desk.writes() == 0
 
 
-def test_drain_with_the_flag_end_does_not_end_a_maintenance(desk: Desk) -> None:
+def test_the_end_flag_of_drain_does_not_end_a_maintenance(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: "maintenance"})
     desk.lock()
     result = desk.run("drain", "n1", "--end")

@@ -111,7 +111,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "lock release": ("lock", "release", "n2", "--yes"),
     "lock release, nobody's": ("lock", "release", "n9", "--yes"),
     "hold": ("hold", "n1", "--reason", POISON),
-    "hold, no such end": ("hold", "n1", "--reason", "a fan", "--until", POISON),
+    "hold, an invalid end time": ("hold", "n1", "--reason", "a fan", "--until", POISON),
     "unhold": ("unhold", "n1"),
     "retry": ("retry", "n2"),
     "history": ("history",),
@@ -165,7 +165,7 @@ def poisoned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 def with_locks(names: Iterable[str]) -> list[tuple[str, str]]:
     """Return the pairs of a lock content and a command to test. A command that reads the lock is tested with every lock
-    content. Any other command is tested with two lock contents: `claims`, and the text that is very long."""
+    content. Any other command is tested with the lock content `claims` and with the very long lock content."""
     return [
         (lock, name)
         for name in names
@@ -220,7 +220,7 @@ def test_the_poisoned_texts_occur_in_the_output_of_the_commands(poisoned: Desk, 
         "why, a failed node",
         "why, no such node",
         "lock show",
-        "hold, no such end",
+        "hold, an invalid end time",
         "forecast",
         "plan",
         "explain",
@@ -305,7 +305,7 @@ def test_a_servers_error_message_is_made_safe_to_display(
 
 
 def test_an_agent_that_refuses_its_flags_prints_text_that_is_safe_to_display() -> None:
-    """The test runs the agent in a separate process, because the agent ends its process."""
+    """An agent that refuses its flags ends its process, so the test runs the agent in a separate process."""
     flag = POISON.replace("\0", "")  # a command line cannot contain this text
     done = run([sys.executable, "-m", "careen", "agent", "--node-id", "n1", "--period", flag])
     assert done.returncode == 2

@@ -20,7 +20,7 @@ NODES = resource_named("nodes")
 
 def booted(desk: Desk, name: str, boot: str, phase: str = "", **annotations: str) -> None:
     """Change the Node as its kubelet and its agent do after a reboot."""
-    shown = {keys.PHASE: phase, keys.REASON: f"is {phase}"} if phase else {}
+    shown = {keys.PHASE: phase, keys.REASON: f"the reason of {phase}"} if phase else {}
     status = {"nodeInfo": {"bootID": boot}, "conditions": [{"type": "Ready", "status": "True"}]}
     metadata = {"name": name, "annotations": {**shown, **annotations}}
     desk.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status})
@@ -58,7 +58,7 @@ def test_the_reboot_request_contains_the_current_boot_id_and_the_reason(desk: De
     )
 
 
-def test_reboot_with_the_flag_now_ignores_the_maintenance_window(desk: Desk) -> None:
+def test_the_now_flag_of_reboot_ignores_the_maintenance_window(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     assert "even outside its maintenance window" in desk.ok("reboot", "n1", "--now", "--no-wait")
@@ -84,10 +84,10 @@ def test_reboot_waits_and_prints_each_change_once(desk: Desk, meanwhile: Callabl
     )
     assert desk.ok("reboot", "n1").splitlines()[1:] == [
         "n1 is Idle",
-        "n1 is Draining: is Draining",
-        "n1 is Rebooting: is Rebooting",
-        "n1 is Verifying: is Verifying",
-        "n1 is Settling: is Settling",
+        "n1 is Draining: the reason of Draining",
+        "n1 is Rebooting: the reason of Rebooting",
+        "n1 is Verifying: the reason of Verifying",
+        "n1 is Settling: the reason of Settling",
         "n1 is Idle",
         "n1 has rebooted and is back in service.",
     ]

@@ -131,7 +131,7 @@ def test_shadow_explains_why_a_scheduler_with_other_rules_decides_differently(to
 def test_the_table_of_shadow_shows_the_counts_and_the_last_disagreements(town: Desk) -> None:
     with scheduling(town, the_worst):
         done = town.run("shadow", "--once", "--bindings", "3", "--for", "600")
-    assert done.exit_code in (0, 3), "exit code 3 needs enough comparisons to report a low agreement"
+    assert done.exit_code in (0, 3), "so few comparisons may or may not give exit code 3"
     assert done.stdout.startswith("6 nodes and ")
     assert re.search(r"default-scheduler +disagreed +other-node +\d", done.stdout)
     assert "The last " in done.stdout
@@ -166,7 +166,7 @@ def test_shadow_sends_only_read_requests(town: Desk) -> None:
     assert town.writes() == before
 
 
-def test_forecast_and_plan_read_a_dump_of_shadow(town: Desk, tmp_path: Path) -> None:
+def test_forecast_and_plan_accept_the_dump_that_shadow_writes(town: Desk, tmp_path: Path) -> None:
     file = tmp_path / "dump.json.gz"
     town.run("shadow", "--once", "--for", "1", "--snapshot", str(file))
     assert town.json("forecast", "n1", "--from", str(file))["node"] == "n1"

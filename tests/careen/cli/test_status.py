@@ -103,7 +103,7 @@ def test_status_as_json_contains_the_refusals(desk: Desk) -> None:
     assert desk.json("status")["nodes"][0]["refusals"] == [refusal | {"remedy": None}]
 
 
-def test_without_the_daemonset_status_shows_the_fleet_and_the_error(desk: Desk) -> None:
+def test_status_shows_the_fleet_and_the_error_if_the_daemonset_is_missing(desk: Desk) -> None:
     desk.node("n1")
     output = desk.ok("status")
     assert (

@@ -34,7 +34,7 @@ def test_why_lists_every_gate_in_the_order_of_evaluation(desk: Desk) -> None:
     assert list(rows(desk.ok("why", "n1"))) == [gate.name for gate in GATES]
 
 
-def test_why_shows_message_start_and_remedy_of_each_refusal(desk: Desk) -> None:
+def test_why_shows_the_message_and_the_start_and_the_remedy_of_each_refusal(desk: Desk) -> None:
     desk.node("n1", "Waiting", reason="2 gates refuse", label="required", hold="disk swap", refusals=[HELD, ALERT])
     desk.agent_on("n1")
     desk.lock()
@@ -62,7 +62,7 @@ def test_why_shows_a_costly_gate_as_not_asked_while_a_cheap_gate_refuses(desk: D
     ]
 
 
-def test_why_shows_gates_after_the_first_costly_refusal_as_not_asked(desk: Desk) -> None:
+def test_why_shows_gates_after_the_first_refusing_costly_gate_as_not_asked(desk: Desk) -> None:
     desk.node("n1", "Waiting", refusals=[ALERT], label="required")
     desk.lock()
     table = rows(desk.ok("why", "n1"))
@@ -141,7 +141,7 @@ def test_why_shows_a_failed_node_with_the_remedy(desk: Desk) -> None:
     ) in output
 
 
-def test_why_reports_an_unreadable_record_annotation_as_the_reason(desk: Desk) -> None:
+def test_why_reports_an_unreadable_progress_annotation_as_the_reason(desk: Desk) -> None:
     desk.node("n1", "Waiting", progress={"version": 99})
     desk.agent_on("n1")
     desk.lock()
