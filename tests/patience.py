@@ -82,7 +82,7 @@ def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subp
 
 
 def growing(seconds: float) -> Iterator[float]:
-    """Yield longer and longer deadlines. A test of a deadline tries one after another, until a deadline is long enough
-    for the steps that must happen before it."""
+    """Yield longer and longer deadlines. A test tries one deadline after another, until the steps that must happen
+    before the deadline have enough time."""
     for power in range(6):
         yield seconds * 4**power

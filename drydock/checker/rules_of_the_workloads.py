@@ -44,8 +44,8 @@ Timeline = list[tuple[float, int]]
 
 
 def _ready_over_time(evidence: RolloutTrace) -> dict[str, Timeline]:
-    """Maps the uid of each owner to a list with the time of each change of the owner's number of ready pods, and the
-    new number."""
+    """Maps the uid of each owner to a list: the time of each write to one of its pods, and its number of ready pods
+    after that write."""
     ready: dict[str, set[tuple[str, str]]] = {}
     lines: dict[str, Timeline] = {}
     for write in writes_to(evidence, "pods"):

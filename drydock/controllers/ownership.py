@@ -73,7 +73,7 @@ def pod_from_template(
 
 
 def write_status(verbs: Verbs, kind: str, content: Content, status: Mapping[str, Any], actor: str) -> None:
-    """Sets these fields of the object's status. Writes nothing if the fields already have these values."""
+    """Sets fields of the object's status. Writes nothing if each field already has the new value."""
     now = content.get("status") or {}
     if any(now.get(key) != value for key, value in status.items()):
         metadata = content["metadata"]

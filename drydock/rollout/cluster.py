@@ -99,7 +99,7 @@ async def running_cluster(
 ) -> AsyncIterator[EmbeddedCluster]:
     """Runs a cluster with the demo's workloads and with all hosts up until the `async with` block ends.
 
-    careen's DaemonSet has `agent_arguments`, but no agents are started.
+    careen's DaemonSet gets `agent_arguments` as its container's arguments, but no agent is started.
     """
     pace, chance = timings or Timings(), random.Random(seed)
     api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), seed=seed, plan=plan)

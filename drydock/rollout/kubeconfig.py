@@ -8,7 +8,7 @@ import yaml
 
 
 def write_kubeconfig(path: Path, url: str, *, user: str = "admin", namespace: str = "default", token: str = "") -> Path:
-    """Writes the file and returns its path. The user's name is the token, unless the server maps tokens to users."""
+    """Writes the file and returns its path. By default the token is the user's name."""
     content = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -69,7 +69,7 @@ class EvictionMove:
 
 
 def evictions(journal: Iterable[ObjectChange], since: float) -> list[EvictionMove]:
-    """Returns the pods that agents evicted, in order."""
+    """Returns the pods that agents evicted, in the order of the evictions."""
     born: dict[str, float] = {}
     moves: list[EvictionMove] = []
     for change in journal:

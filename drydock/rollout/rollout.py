@@ -238,7 +238,7 @@ class Rollout:
         """Returns within how many seconds an agent must taint its node. The limit grows with the highest load measured
         so far, so that the checker reports no agent that only lacked processor time.
 
-        Each call also measures the load. Later load excuses no late taint, so call this during the roll-out.
+        Each call also measures the load. Call this during the roll-out: later load does not excuse a late taint.
         """
         self._crowding = max(self._crowding, crowding(ours=self.plan.nodes))
         return self.plan.taint_seconds * self._crowding

@@ -176,8 +176,8 @@ class ApiServer:
         return None if document is None else self._json(document)
 
     async def _spoil(self, request: web.Request, fault: Fault) -> web.StreamResponse | None:
-        """Applies the fault up to the point at which the server would execute the request. Returns the response if the
-        server does not execute the request, otherwise None."""
+        """Applies a fault that strikes before the server executes the request. Returns the response if the fault
+        prevents the execution, otherwise None."""
         match fault.kind:
             case FaultKind.SLOW:
                 await asyncio.sleep(fault.seconds)

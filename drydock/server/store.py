@@ -181,7 +181,7 @@ class Store:
         return [state[key] for key in sorted(state) if not namespace or key[0] == namespace]
 
     def listen(self, storages: Iterable[Storage], wake: Callable[[], None]) -> Callable[[], None]:
-        """Calls `wake` after every change of these kinds. Returns a function that ends these calls."""
+        """Calls `wake` after every change of the kinds in `storages`. Returns a function that ends these calls."""
         watched = tuple(storages)
         for storage in watched:
             self._listeners[storage].append(wake)

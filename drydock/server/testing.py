@@ -32,7 +32,7 @@ class RunningServer:
         self.url = api.url
 
     def seed(self, *objects: dict[str, Any]) -> list[Stored]:
-        """Stores these objects, which need apiVersion and kind, with their status. Adds the fields that a real server
+        """Stores the objects, which need apiVersion and kind, with their status. Adds the fields that a real server
         always sets, and creates missing namespaces."""
         return [self._seed(obj) for obj in objects]
 
@@ -84,7 +84,7 @@ async def running_server(*, pod_stop_seconds: float | None = 0.0, **options: Any
 
 
 def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
-    """Removes each pod this many seconds after it was marked as deleted, because in tests no kubelet stops the pods."""
+    """Removes each pod `seconds` after it was marked as deleted, because in tests no kubelet stops the pods."""
     pods, loop = resource_named("pods"), asyncio.get_running_loop()
     seen: set[str] = set()
 

@@ -405,8 +405,8 @@ class Verbs:
 def with_condition(
     conditions: list[Object], kind: str, status: str, now: str, *, reason: str = "", message: str = ""
 ) -> list[Object]:
-    """Returns the conditions with this condition added or replaced. The transition time of the condition changes only
-    if its status changes."""
+    """Returns the conditions with one more condition, which replaces an older condition of the same type. The
+    lastTransitionTime changes only if the status changes."""
     before = next((c for c in conditions if c.get("type") == kind), None)
     since = before.get("lastTransitionTime", now) if before and before.get("status") == status else now
     made: Object = {"type": kind, "status": status, "lastTransitionTime": since}

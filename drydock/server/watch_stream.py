@@ -43,8 +43,8 @@ class StreamEvent:
 async def watch_events(
     store: Store, request: WatchRequest, *, bookmark_seconds: float, now: Callable[[], float]
 ) -> AsyncIterator[StreamEvent]:
-    """Yields events until the time is over. If the start is too old, yields a single ERROR event with code 410, as a
-    real server does."""
+    """Yields events until the time is over. If the requested start version is too old, yields a single ERROR event with
+    code 410, as a real server does."""
     changed = asyncio.Event()
     stop_listening = store.listen([request.resource.storage], changed.set)
     deadline, next_bookmark = now() + request.timeout_seconds, now() + bookmark_seconds

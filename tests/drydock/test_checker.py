@@ -327,7 +327,7 @@ def test_removing_another_clients_taint_with_careens_key_breaks_a_rule() -> None
     assert broken(*writes) == ["foreign"]
 
 
-def test_the_checker_reports_a_missing_taint_even_if_the_recording_has_no_later_write() -> None:
+def test_the_checker_reports_a_missing_taint_even_if_no_write_follows() -> None:
     def judged(until: float) -> list[str]:
         return [
             b.rule.name

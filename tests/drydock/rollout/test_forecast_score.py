@@ -97,7 +97,7 @@ TWO = [evicted(2, "web-a", "web"), evicted(3, "web-b", "web")]
             {"shop/web-a": ["n2", "n3"], "shop/web-b": ["n2"]},
             ["n2", "n3"],
             2,
-            id="replacements are matched so that most forecasts are fulfilled",
+            id="replacements are matched so that as many forecasts as possible are right",
         ),
         pytest.param(
             {"shop/web-a": ["n2"], "shop/web-b": ["n3"]},
@@ -126,7 +126,7 @@ def test_a_forecast_with_an_incomplete_list_of_nodes_is_not_counted() -> None:
     assert score_forecasts(writes) == ForecastScore(hits=1, total=1)
 
 
-def test_pods_of_other_owners_and_pods_bound_after_the_drain_do_not_count() -> None:
+def test_pods_of_other_owners_and_pods_bound_after_the_drain_are_no_replacements() -> None:
     writes = [
         cordon(1, {"shop/web-a": ["n2"]}),
         evicted(2, "web-a", "web"),
