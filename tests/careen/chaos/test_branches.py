@@ -22,7 +22,7 @@ def trace(world: World) -> str:
     return re.sub(r"\b[0-9a-f]{16}\b", "…", "\n".join(world.agents.trace))
 
 
-def test_a_forked_branch_ends_like_a_whole_roll_out_with_the_same_fault() -> None:
+def test_a_fault_has_the_same_effect_in_a_forked_branch_as_in_a_whole_roll_out() -> None:
     branches = judged(STORY, FAULTS, lambda world, _: trace(world))
     assert branches == {
         Branch(number, fault): trace(

@@ -74,8 +74,8 @@ async def until(world: World, what: Callable[[], bool], longest_seconds: float) 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
 def test_a_node_whose_agent_fails_is_uncordoned_and_the_roll_out_continues(phase: Phase) -> None:
-    """Each round of one agent's loop fails. Its node retries after a back-off and releases the claim, and the other
-    node reboots."""
+    """Each round of the loop of n1's agent fails. The agent removes the cordon and releases the claim, so that n2 can
+    reboot."""
     fault = Fault("n1")
 
     async def story() -> World:

@@ -86,9 +86,9 @@ def test_cleanup_knows_every_key_that_the_agents_write(world: World) -> None:
     assert keys_written(world) - configured <= KNOWN
 
 
-def test_the_interrupted_roll_outs_write_nearly_all_keys() -> None:
-    """If these roll-outs wrote few keys, test_cleanup_knows_every_key_that_the_agents_write would check little. Agents
-    write the missing keys only because of people, forecasts, spread pods or failures."""
+def test_the_interrupted_roll_outs_write_nearly_all_labels_annotations_and_taints() -> None:
+    """If these roll-outs wrote few keys, test_cleanup_knows_every_key_that_the_agents_write would check little. Only
+    people, forecasts, spread pods or failures make agents write the keys listed here."""
     long = run_virtually(interrupted_after(400.0))
     assert KNOWN - keys_written(long) <= {
         *WORDS,
@@ -120,5 +120,5 @@ def keys_of(content: Mapping[str, Any]) -> set[str]:
     }
 
 
-def test_the_list_of_daemonset_keys_contains_only_the_lock_annotation() -> None:
+def test_the_lock_is_careens_only_annotation_on_the_daemonset() -> None:
     assert (LOCK,) == ON_THE_DAEMONSET

@@ -24,9 +24,9 @@ from tests.careen.chaos.fleet.stories import STORIES, Story, played
 from tests.careen.chaos.fleet.world import World
 
 EVERY = int(os.environ.get("CHAOS_EVERY", "997"))
-"""A run tries one in EVERY crash points: `make test` one in 997, `make crash-points` one in twenty."""
+"""A run tries one of this many crash points: one of 997 in `make test`, one of 20 in `make crash-points`."""
 WHOLE_SHARE = 100
-"""A run that tries one in 100 crash points, or more of them, covers each call site with each fault."""
+"""A run that tries at least one of 100 crash points covers each call site with each fault."""
 PARTS = max(1, 400 // EVERY)
 """The number of parallel tests into which each story (a simulated roll-out) is divided. The smallest story has some two
 thousand crash points."""
@@ -37,12 +37,12 @@ that old."""
 FOR_PEOPLE_ONLY = {
     CallSite("cli/support/agents_settings.py", "launch_of_agents", "get", 1): "commands read the agents' DaemonSet",
     CallSite("cli/support/agents_settings.py", "config_map_data", "get", 1): "commands read the agents' ConfigMap",
-    CallSite("cluster/nodes.py", "list_signed_nodes", "items", 1): "`careen cleanup` asks who set each mark",
-    CallSite("cluster/nodes.py", "read_signed_node", "get", 1): "`careen cleanup` asks once more after a conflict",
-    CallSite("cluster/foreign.py", "pods_of", "get", 1): "`careen cleanup` asks whether agents run",
-    CallSite("cluster/reflector/reflector.py", "Reflector._list", "pages", 1): "`careen shadow` lists the cluster",
+    CallSite("cluster/nodes.py", "list_signed_nodes", "items", 1): "`careen cleanup` lists Nodes with field managers",
+    CallSite("cluster/nodes.py", "read_signed_node", "get", 1): "`careen cleanup` reads a Node again after a conflict",
+    CallSite("cluster/foreign.py", "pods_of", "get", 1): "`careen cleanup` checks whether agents still run",
+    CallSite("cluster/reflector/reflector.py", "Reflector._list", "pages", 1): "`careen shadow` lists all objects",
 }
-"""Calls of commands. No agent sends these requests, so they cannot affect a roll-out."""
+"""Calls by careen's commands. No agent sends these requests, so they cannot affect a roll-out."""
 OF_LARGE_FLEETS = {
     CallSite(
         "cluster/nodes.py", "count_nodes", "pages", 1
@@ -86,9 +86,9 @@ def crash_points(name: str, fault: Fault) -> list[Asked]:
 
 
 def tried(name: str, fault: Fault, every: int) -> list[Asked]:
-    """Return the requests of this simulated roll-out that a test hits with the fault: every `every`-th request that the
-    fault can hit, and at least one in the roll-out that `_story_of` returns for the fault. If `every` is at most
-    WHOLE_SHARE, also one request from each call site that no earlier roll-out reaches."""
+    """Return the requests of this simulated roll-out that tests hit with the fault. Of the requests that the fault can
+    hit, one in `every` is chosen, and at least one if `_story_of` returns this roll-out. If `every` is at most
+    WHOLE_SHARE, one request from each call site that no earlier roll-out reaches is added."""
     points = crash_points(name, fault)
     begin = zlib.crc32(f"{fault} {name}".encode())
     wanted = {each.number for each in points[begin % every :: every]}
@@ -111,8 +111,8 @@ def _story_of(fault: Fault) -> str:
 
 
 def _taint_seconds(fault: Fault) -> float:
-    """Return how many seconds after a host begins to need a reboot its Node must have careen's taint. A fault that
-    stops the server or suspends the agent delays the taint."""
+    """Return the time limit for careen's taint, in seconds since the host began to need a reboot. A fault that stops
+    the server or suspends the agent delays the taint."""
     return 15.0 + FROZEN_SECONDS.get(fault, 60.0)
 
 
@@ -122,7 +122,7 @@ def test_the_simulated_roll_outs_send_a_request_from_every_call_site() -> None:
     reached = frozenset().union(*(sites_of(name) for name in STORIES))
     assert reached == all_call_sites() - NOT_HERE
     assert all(site.method in _READS for site in NOT_HERE - OF_MESSAGES.keys()), (
-        "a command that writes needs its own story"
+        "every call that writes must be reached by a simulated roll-out"
     )
 
 
@@ -160,7 +160,7 @@ def test_a_fault_at_any_request_breaks_no_rule(name: str, part: int) -> None:
     """The faults hit every request that the sample contains, including the first read and the last write of a
     roll-out."""
     pairs = [(fault, each) for fault in Fault for each in tried(name, fault, EVERY)][part::PARTS]
-    assert pairs, "this part tries no crash point"
+    assert pairs, "this test has no crash point to try: make PARTS smaller"
     faults: dict[int, list[Fault]] = {}
     for fault, each in pairs:
         faults.setdefault(each.number, []).append(fault)

@@ -150,7 +150,7 @@ async def bound_pods(
     return world, made
 
 
-def test_a_node_refused_by_the_gate_bound_pods_delays_no_other_node() -> None:
+def test_a_node_with_bound_pods_that_block_its_reboot_delays_no_other_node() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=True))
     assert (boots(world), made, world.lock().get("locks", [])) == (["n2"], [], [])
     node = world.server.get("nodes", "n1")

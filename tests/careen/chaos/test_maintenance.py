@@ -124,8 +124,8 @@ def _without_pause(lock: dict[str, Any]) -> dict[str, Any] | str | None:
 
 @functools.cache
 def requests_of_n1() -> list[tuple[int, Request]]:
-    """Return all writes of n1's agent and some of its reads in a simulation without faults. The number of a request is
-    its position among the requests of all agents."""
+    """Return all writes of n1's agent and some of its reads in a simulation without faults. Each request comes with its
+    position among the requests of all agents."""
     asked: list[tuple[int, Request]] = []
 
     def plan(number: int, node: str, request: Request) -> None:

@@ -136,7 +136,7 @@ def test_a_node_recreated_during_its_drain_does_not_delay_the_roll_out(when: str
 
 
 async def wiped_while_waiting(world: World, spoilt: str | None) -> None:
-    """Remove or corrupt the annotation with the progress of a waiting node, and let the node no longer need a reboot.
+    """Remove or corrupt the annotation with the progress of a waiting node, and end its host's need of a reboot.
     Only the taint's key and its field manager then show that the taint was set by careen."""
     await until(world, lambda: all(phase(world, name) != "Idle" for name in TWO.names))
     name = next(name for name in TWO.names if phase(world, name) == "Waiting")

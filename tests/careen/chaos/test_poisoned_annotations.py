@@ -104,7 +104,7 @@ async def with_poison_everywhere() -> World:
     return world
 
 
-def test_invalid_text_in_careens_other_annotations_does_not_prevent_a_reboot() -> None:
+def test_invalid_text_in_annotations_other_than_the_record_does_not_prevent_a_reboot() -> None:
     world = run_virtually(with_poison_everywhere())
     broken = [
         each

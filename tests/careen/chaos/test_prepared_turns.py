@@ -106,7 +106,7 @@ def verdict(seen: Seen) -> None:
     assert not (broken := seen.world.verdict()), seen.world.report(broken)
 
 
-def test_a_node_that_prepared_its_forecast_claims_faster_than_a_forecast_takes() -> None:
+def test_a_node_with_a_prepared_forecast_takes_its_claim_without_a_new_forecast() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=4)))
     verdict(seen)
     assert len(seen.seconds_between_claims()) == 3
@@ -116,7 +116,7 @@ def test_a_node_that_prepared_its_forecast_claims_faster_than_a_forecast_takes()
     assert len(seen.forecasts.begun) <= 4 + 1, "each node makes one forecast; only the first node may make two"
 
 
-def test_a_node_discards_its_prepared_forecast_if_a_disruption_budget_closes() -> None:
+def test_a_node_discards_its_prepared_forecast_if_a_disruption_budget_allows_no_eviction() -> None:
     def close(world: World, _name: str) -> None:
         world.fleet.workloads.set_budget("web", 0)
         world.at(60.0, lambda: world.fleet.workloads.set_budget("web", 2))

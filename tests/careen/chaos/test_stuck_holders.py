@@ -125,8 +125,8 @@ def test_short_lived_agents_remove_the_claim_of_a_deleted_node() -> None:
 
 
 async def a_recreated_node(in_phase: str, *, is_asked: bool = False) -> World:
-    """Play a roll-out in which a Node is deleted when it enters this phase, and registered again a second later. The
-    host of this node and its agent continue to run."""
+    """Play a roll-out in which a Node is deleted when it enters the phase `in_phase`, and registered again a second
+    later. The node's host and agent continue to run."""
     world = World(Shape(nodes=3))
     if is_asked:
         for host in world.fleet.hosts.values():

@@ -45,7 +45,7 @@ def test_thousands_of_waiting_nodes_send_fewer_than_twenty_requests_a_second(rea
 
 async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle, *, agents: int) -> float:
     """Call `obstacle`, which makes all nodes wait, and later `end`, which ends the obstacle. Return the seconds from
-    this call until a node takes a claim."""
+    the call of `end` until a node takes a claim."""
     set_number_of_agents(world, agents)
     obstacle(world)
     await world.all_need_a_reboot()

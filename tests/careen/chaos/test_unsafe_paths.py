@@ -1,4 +1,4 @@
-"""Cases in which other reboot coordinators behaved unsafely, and in which careen does not. This file contains the cases
+"""Cases in which other reboot coordinators behaved unsafely, and in which careen is safe. This file contains the cases
 that need a whole roll-out. `docs/safety.md` lists all cases."""
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ async def a_lock_without_a_ttl_of_a_node_that_is_gone() -> World:
     return world
 
 
-def test_the_claim_of_a_deleted_node_is_removed_even_if_it_has_no_ttl() -> None:
+def test_the_claim_of_a_deleted_node_is_removed_even_if_the_claim_has_no_ttl() -> None:
     world = run_virtually(a_lock_without_a_ttl_of_a_node_that_is_gone())
     broken = world.verdict(but=("theft",))  # the journal never saw the Node, so the judge takes it for alive
     assert broken == [], world.report(broken)

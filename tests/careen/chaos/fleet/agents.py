@@ -212,7 +212,7 @@ class Process:
         self.frozen_until = max(self.frozen_until, asyncio.get_running_loop().time() + seconds)
 
     async def thawed(self) -> None:
-        """Return when the process is no longer suspended. The code of a process takes no virtual time, so the
+        """Sleep until the process is no longer suspended. The code of a process takes no virtual time, so the
         simulation can suspend a process only where the process waits."""
         while (left := self.frozen_until - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(left)

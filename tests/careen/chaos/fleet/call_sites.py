@@ -47,8 +47,8 @@ def all_call_sites() -> frozenset[CallSite]:
 
 
 def current_call_site() -> CallSite | str:
-    """Return the place in careen's source that sends the current request. If this place is not in the list, return a
-    text that describes where the request comes from."""
+    """Return the place in careen's source that sends the current request. If `all_call_sites` lacks this place, return
+    a text that describes where the request comes from."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         path = Path(frame.f_code.co_filename)

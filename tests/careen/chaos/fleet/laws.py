@@ -214,8 +214,8 @@ def _unreported(world: World) -> Iterator[str]:
 
 
 def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """Check each request to a host to reboot, with a tolerance of 5.5 seconds: the node has a claim in the lock, and no
-    person has put a hold (an annotation that forbids the reboot) on the Node."""
+    """Check each request to reboot a host. Within the last 5.5 seconds before the request, the node must have had a
+    claim in the lock. A hold (an annotation that forbids the reboot) may be at most 5.5 seconds old."""
     held: dict[str, float] = {}
     holders: set[str] = set()
     holds: dict[str, float] = {}
@@ -235,7 +235,7 @@ def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
 
 
 _CONFIRMED_SECONDS = 5.5
-"""The longest time that may pass between the last read of lock and Node and the request to the host to reboot."""
+"""An agent reads the lock and its Node before it asks the host to reboot. The greatest allowed age of this read."""
 
 
 def _asked(event: HostEvent, held: Mapping[str, float], holds: Mapping[str, float]) -> Iterator[str]:

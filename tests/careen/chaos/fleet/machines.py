@@ -241,8 +241,8 @@ class Fleet:
         return name in self.hosts and self.hosts[name].is_up and not self.hosts[name].is_going_down
 
     def _is_running(self, name: str) -> bool:
-        """Whether the kubelet of this node runs and can start and end pods. Also true if no host has this name: a pod
-        that is not bound to a node does not wait for a kubelet."""
+        """Whether the kubelet of this node runs and can start and end pods. Also true for a name without a
+        host, such as the empty node name of a pod that is not bound."""
         return name not in self.hosts or self.hosts[name].is_up
 
 

@@ -317,8 +317,8 @@ def slow_evictions(world: World, _name: str) -> None:
 
 
 def change_settings(world: World, **changes: Any) -> None:
-    """Change these fields of every agent's `Policy`, as an edit of the ConfigMap does. Each agent sees the change up to
-    ten seconds later."""
+    """Change the given fields of every agent's `Policy`, as an edit of the ConfigMap does. Each agent sees the
+    change up to ten seconds later."""
     for name in world.shape.names:
         world.at(
             world.chance.uniform(0.0, 10.0),

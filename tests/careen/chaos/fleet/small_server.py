@@ -41,7 +41,7 @@ class SmallServer:
             self.verbs.create(resource_named("namespaces"), "", {"metadata": {"name": name}}, actor="seed")
 
     def answer(self, request: Request, actor: str) -> Response:
-        """Return the response that a real server would send, also if the response is an error."""
+        """Return the response that a real server would send, even if it is an error."""
         try:
             return self._response(*self._act(request, actor))
         except ApiError as refusal:
@@ -52,7 +52,7 @@ class SmallServer:
             )
 
     def refusal(self, code: int, message: str, **headers: str) -> Response:
-        """Return a response with this code and a metav1.Status as its body."""
+        """Return a response with the given code and a metav1.Status as its body."""
         return self._response(
             code,
             _encode(ApiError(code, "", message).status()),

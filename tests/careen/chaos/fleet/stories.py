@@ -117,7 +117,7 @@ def _agents_pod(node: str) -> dict[str, Any]:
 
 class UnderKuredsRoles(Agents):
     """Agents that have only kured's rights. kured may not list Nodes or DaemonSets, and may not patch a DaemonSet. With
-    kured's rights, the agents read each object by itself and write the lock with `update`."""
+    kured's rights, the agents read the objects one by one and write the lock with `update`."""
 
     def withheld(self, request: Request) -> str:
         is_withheld = (request.method, request.path.rpartition("/")[2]) in _WITHHELD or (

@@ -35,7 +35,7 @@ Obstacle = Callable[[World], None]
 
 
 def nothing(world: World) -> None:
-    """Do nothing: the default if a simulation has no later event."""
+    """Do nothing. Simulations without a later event use this function."""
 
 
 def edit(world: World, change: Callable[[LockContent], LockContent]) -> None:

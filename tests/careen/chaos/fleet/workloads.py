@@ -71,7 +71,7 @@ class Workloads:
         self.apps: dict[str, App] = {}
         self.daemons: list[str] = ["net"]
         self.ends_from: dict[str, float] = {}
-        """The earliest instant, by the server's clock, at which pods of this node end."""
+        """For each node whose pods end late: the earliest time, by the server's clock, at which they end."""
         self._seed = seed
         self._chances: dict[str, random.Random] = {}
         self._later = later

@@ -96,7 +96,7 @@ class World:
         self.agents = agents(self.fleet, self.policy, plan, random.Random(seed + 2))
         self.persons = Persons()
         self.settings: dict[str, dict[str, Any]] = {}
-        """For each node whose settings differ: the settings, by their names in the policy."""
+        """For each node with changed settings: the changed settings, by their field in `Policy`."""
         self.live: dict[str, LiveSettings] = {}
         """For each node: the settings that its agent has read from the edited ConfigMap."""
         self.older = set(older)

@@ -27,7 +27,7 @@ def totals(tally: Tally) -> str:
         ),
         f"faults: {_by_number(tally.faults)}",
         f"acts: {_by_number(tally.acts)}",
-        f"locks that an agent of the older release read or wrote without the newer fields: {tally.lost_by_older}",
+        f"reads and writes in which the older release dropped newer fields of the lock: {tally.lost_by_older}",
         f"moves between phases: {_by_number(tally.moves)}",
         f"moves reached: {len(reached)} of {len(moves)}" + (f"; not reached: {unreached}" if unreached else ""),
     ]
