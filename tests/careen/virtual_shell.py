@@ -117,7 +117,7 @@ class Meddling:
 
 
 def api_on(transport: Transport, clock: VirtualClock | None = None, **more: Any) -> ClusterApi:
-    """Return a ClusterApi that uses this transport, adds no random delays, and waits on a virtual clock."""
+    """Return a ClusterApi that uses `transport`, adds no random delays, and waits on a virtual clock."""
     return ClusterApi(transport, clock or VirtualClock(), chance=lambda: 0.0, **more)
 
 

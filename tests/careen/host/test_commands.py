@@ -42,7 +42,7 @@ async def test_at_the_deadline_the_command_and_its_children_are_killed(tmp_path:
 
 
 async def test_a_background_process_with_open_pipes_does_not_block_the_caller(tmp_path: Path) -> None:
-    """A reboot command may start a daemon that outlives it and keeps its pipes open."""
+    """A reboot command may start a daemon that outlives the command and keeps the command's pipes open."""
     pid_file = tmp_path / "pid"
     left = (
         f'{sys.executable} -c \'import os, time; os.setsid(); open("{pid_file}", '

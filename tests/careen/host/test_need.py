@@ -86,7 +86,7 @@ async def test_the_package_filter_applies_to_the_package_list_beside_the_sentine
     assert "x" * 256 not in need.detail
 
 
-async def test_only_the_package_list_of_the_sentinel_reboot_required_is_opened(root: Path) -> None:
+async def test_no_package_list_except_reboot_required_pkgs_is_opened(root: Path) -> None:
     """A person who may edit the ConfigMap can set the paths of sentinel files. This person must not be able to choose
     which files of the host the agent copies into annotations of the Node."""
     (root / "run/shadow").touch()
@@ -114,7 +114,7 @@ async def test_file_probes_run_without_starting_a_command(root: Path) -> None:
 async def test_the_result_of_a_command_probe_is_unknown_if_its_program_is_missing(root: Path) -> None:
     need = need_of(root, probes=("flatcar",))
     assert need.has_commands
-    assert await need.look() == Need(answer=NO), "no file can report a need"
+    assert await need.look() == Need(answer=NO), "the probe flatcar reads no file"
     asked = await need.ask()
     assert (asked.answer, "update_engine_client" in asked.detail) == (UNKNOWN, True)
 

@@ -46,7 +46,7 @@ async def test_the_sentinel_file_is_checked_unless_a_sentinel_command_is_set(tmp
     commanded = need_of(tmp_path, command="sh -c 'exit 1'")
     assert commanded.has_commands
     assert (await commanded.ask()).answer is NeedAnswer.NO
-    assert (await commanded.look()).answer is NeedAnswer.NO, "the command replaces the file"
+    assert (await commanded.look()).answer is NeedAnswer.NO, "the sentinel command replaces the sentinel file"
 
 
 async def test_a_command_line_is_split_as_a_shell_splits_it(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ async def test_a_command_line_is_split_as_a_shell_splits_it(tmp_path: Path) -> N
     assert marker.exists()
 
 
-async def test_the_reboot_method_selects_command_or_signal(tmp_path: Path) -> None:
+async def test_a_failed_reboot_command_is_reported_as_a_refusal(tmp_path: Path) -> None:
     answer = await replace(host(tmp_path), reboot_command="false").ask_reboot()
     assert isinstance(answer, RebootRefused)
 

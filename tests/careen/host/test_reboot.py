@@ -116,13 +116,13 @@ async def test_the_reboot_check_ignores_the_arguments_of_a_wrapper_program(line:
         ("no-such-program", "the host has no program no-such-program"),
         ("exec", "the host has no program exec"),
         ("/etc", "/etc on the host is a folder"),
-        ("{folder}/plain", "plain on the host is not executable"),
+        ("{folder}/reboot.sh", "reboot.sh on the host is not executable"),
         ("{folder}/dangling", "the host has no program"),
         ("{folder}/with space and 'quote", ""),
     ],
 )
 async def test_the_reboot_check_reports_a_program_that_cannot_run(tmp_path: Path, program: str, words: str) -> None:
-    (tmp_path / "plain").write_text("#!/bin/sh\n")
+    (tmp_path / "reboot.sh").write_text("#!/bin/sh\n")
     (tmp_path / "dangling").symlink_to(tmp_path / "gone")
     (tmp_path / "with space and 'quote").write_text("#!/bin/sh\n")
     (tmp_path / "with space and 'quote").chmod(0o755)

@@ -86,7 +86,7 @@ def a_bad_plan() -> Plan:
                 returns=False,
                 why="0/4 nodes are available: 4 Insufficient cpu.",
             ),
-            Wait(pod="shop/d", node="n1", since=at(0), until=at(240), returns=True, why="only this node can hold it"),
+            Wait(pod="shop/d", node="n1", since=at(0), until=at(240), returns=True, why="only n1 can hold shop/d"),
             Wait(
                 pod="shop/e",
                 node="n2",

@@ -13,7 +13,7 @@ def a_cleanup(*nodes: Cleaned, lock: Cleaned | None = None, is_applied: bool = F
     return Cleanup(nodes=nodes, lock=lock or Cleaned(name=LOCK), is_applied=is_applied, refused=refused)
 
 
-def test_careen_cleanup_lists_what_it_removes_and_what_it_keeps_in_separate_tables() -> None:
+def test_careen_cleanup_prints_removed_and_kept_marks_in_separate_tables() -> None:
     text = cleanup_text(
         a_cleanup(Cleaned(name="n1", goes=(TAINT,)), lock=Cleaned(name=LOCK, stays=(KUREDS,))), width=None
     )

@@ -52,7 +52,7 @@ def test_status_sorts_a_node_in_an_unknown_phase_with_the_failed_nodes() -> None
     ]
 
 
-def test_the_column_line_shows_the_reboot_label_of_the_node_if_the_lock_is_empty() -> None:
+def test_the_line_column_shows_the_nodes_reboot_label_if_the_lock_is_empty() -> None:
     assert [
         place_of(a_node("a", "Waiting", label=label), LockContent())
         for label in ("ready", "required", "in-progress", "")

@@ -117,7 +117,7 @@ def test_a_used_up_disruption_budget_does_not_block_the_drain() -> None:
     )
 
 
-def test_the_agents_settings_decide_the_verdict_if_they_are_known() -> None:
+def test_the_verdict_of_a_forecast_follows_the_agents_settings() -> None:
     made = forecast(pod("a", Outcome.PENDING, "no room"))
     lenient = Policy(node_name="n1", forecast_pending_allowed=1)
     assert verdict(made, Policy(node_name="n1")) == "The agent would not drain n1, because of shop/a."
@@ -168,7 +168,7 @@ def test_a_forecast_marks_an_incomplete_list_of_possible_nodes() -> None:
             Policy(node_name="n1"),
             "The agent would not drain n1, because shop/pinned is bound to n1 and would return after each "
             "eviction (--pods-bound-to-node=stay leaves such pods on the node).",
-            id="by default the agent does not drain",
+            id="with the default settings the agent does not drain",
         ),
         pytest.param(
             Policy(node_name="n1", forecast=ForecastPolicy.WARN),

@@ -50,7 +50,7 @@ def test_the_expected_end_of_a_reboot_is_based_on_the_nodes_last_reboot(phase: P
     )
 
 
-def test_a_first_reboot_is_expected_to_take_the_median_of_other_nodes() -> None:
+def test_a_first_reboot_is_expected_to_take_the_median_time_of_other_nodes() -> None:
     others = [rebooted(f"n{number}", {**EARLIER[0], "seconds": 100 * number}) for number in (2, 3, 9)]
     found = expected_ends([under_way("n1", Phase.REBOOTING, "2026-03-04T11:58:00Z"), *others])
     assert (found["n1"].seconds, found["n1"].basis) == (300, "the last reboots of 3 nodes")

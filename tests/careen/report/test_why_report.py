@@ -69,7 +69,7 @@ def test_why_shows_another_nodes_failure_before_the_agent_reports_it() -> None:
     assert (halted_by("n2"), halted_by("n1")) == ([Answer.WILL_REFUSE], [])
 
 
-def test_why_prints_no_remark_about_the_agent_if_it_could_not_list_pods() -> None:
+def test_why_prints_no_remark_about_the_agent_if_the_pods_could_not_be_listed() -> None:
     assert agent_remark(story(Phase.IDLE)) == ""
 
 
@@ -130,7 +130,7 @@ def test_why_says_nothing_about_the_cordon_of_an_uncordoned_node() -> None:
     assert why_json(story(Phase.WAITING))["cordon"] is None
 
 
-def test_why_shows_the_warning_of_the_node_above_the_gates() -> None:
+def test_why_shows_the_nodes_warning_above_the_gates() -> None:
     annotations = {
         keys.PHASE: "Waiting",
         keys.REASON: "waits",

@@ -119,7 +119,7 @@ def of(
     )
 
 
-async def test_careen_creates_a_silence_for_each_set_of_matchers_by_the_alertmanagers_clock(
+async def test_each_set_of_matchers_gets_a_silence_timed_by_the_alertmanagers_clock(
     server: FakeAlertmanager,
 ) -> None:
     assert await of(server, NODE, INSTANCE).begin(1800, now=NOW + timedelta(hours=5)) == ""
@@ -149,7 +149,7 @@ async def test_an_existing_silence_is_extended_and_not_created_again(server: Fak
     assert server.methods == ["GET", "POST", "GET"]
     (silence,) = server.silences.values()
     assert (silence["id"], from_rfc3339(silence["endsAt"])) == (number, NOW + timedelta(minutes=30))
-    assert silence["startsAt"] == "2026-03-04T11:55:00.000Z", "a new start would create a second silence"
+    assert silence["startsAt"] == "2026-03-04T11:55:00.000Z", "another startsAt would create a second silence"
 
 
 @pytest.mark.parametrize(

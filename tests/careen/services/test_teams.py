@@ -82,7 +82,7 @@ async def test_a_teams_workflow_receives_a_card_with_the_message() -> None:
     assert attachment["content"]["body"][0]["text"] == "Draining node n1\n\nin prod"
 
 
-async def test_the_refusal_of_a_teams_workflow_is_reported_with_its_status() -> None:
+async def test_a_refusal_by_a_teams_workflow_is_reported_with_its_status() -> None:
     with running_webhook(status=401) as hook:
         target = Target(service="teams", way=DeliveryMethod.CARD, url=f"http://{hook.address}{WORKFLOW}{QUERY}")
         assert await send("x", [target], seconds=LONG_SECONDS) == (Delivery(service="teams", why="status 401"),)

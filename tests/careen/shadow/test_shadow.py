@@ -271,7 +271,7 @@ def test_the_shadow_assumes_that_a_much_later_binding_was_also_decided_later() -
     assert town.said()["default-scheduler other-node"] == 1
 
 
-def test_the_shadow_assumes_that_a_pod_of_higher_priority_is_decided_first() -> None:
+def test_the_shadow_assumes_that_a_pod_of_higher_priority_is_scheduled_first() -> None:
     town = Town()
     low, high = pod("big", cpu="6"), pod("web")
     low["spec"]["priority"], high["spec"]["priority"] = 0, 1000
@@ -402,7 +402,7 @@ def test_a_pod_first_seen_as_bound_changes_where_the_next_search_starts() -> Non
     assert town.shadow.tally.counts["default-scheduler", AgreementReason.FIRST_SEEN_BOUND] == 1
 
 
-def test_the_learned_values_contain_the_rate_of_bindings_per_second() -> None:
+def test_the_shadow_learns_the_rate_of_bindings_per_second() -> None:
     town = learned_town()
     assert town.shadow.learnt is not None
     assert town.shadow.learnt.others == pytest.approx(1 / 60)
@@ -467,7 +467,7 @@ def test_the_shadow_learns_from_bindings_in_the_order_of_pod_creation() -> None:
     assert swapped.shadow.estimate == in_order.shadow.estimate
 
 
-def test_a_binding_waits_until_the_binding_of_an_older_pod_is_compared() -> None:
+def test_a_binding_is_compared_only_after_the_binding_of_an_older_pod() -> None:
     town = learned_town()
     town.comes("web-1")
     town.comes("web-2")
@@ -482,7 +482,7 @@ def test_a_binding_waits_until_the_binding_of_an_older_pod_is_compared() -> None
     assert not town.shadow.compare()
 
 
-def test_the_shadow_learns_from_a_binding_before_a_later_binding_of_another_profile() -> None:
+def test_bindings_compared_together_or_one_by_one_give_the_same_estimate() -> None:
     def learned(*, waits: bool) -> Town:
         town = learned_town(TWO_PROFILES)
         town.comes("web")
@@ -499,7 +499,7 @@ def test_the_shadow_learns_from_a_binding_before_a_later_binding_of_another_prof
     assert waiting.shadow.estimate == compared.shadow.estimate
 
 
-def test_many_bindings_that_cannot_be_compared_rarely_update_the_estimate(
+def test_a_thousand_incomparable_bindings_update_the_estimate_fewer_than_a_hundred_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After a few dozen bindings that cannot be compared, every position of the node list is possible as the beginning

@@ -61,7 +61,7 @@ def test_a_newer_kernel_of_the_same_flavour_needs_a_reboot(
     assert (need.answer, words in need.detail) == (answer, True), need
 
 
-def test_a_kernel_with_modules_but_without_an_image_is_not_installed(tmp_path: Path) -> None:
+def test_a_kernel_with_modules_but_without_an_image_is_not_treated_as_installed(tmp_path: Path) -> None:
     """`dkms` and removed kernel packages leave folders with modules behind."""
     with_files(tmp_path, "/boot/vmlinuz-6.1.0-18-amd64", "/lib/modules/6.1.0-21-amd64/updates/dkms/x.ko")
     assert ask("kernel", tmp_path, release="6.1.0-18-amd64").answer is NO

@@ -30,7 +30,7 @@ def test_if_one_probe_says_yes_the_reason_also_names_probes_with_unknown_results
     assert said.detail == "probe a says yes; besides, probe b hangs"
 
 
-def test_the_result_of_a_single_probe_is_unchanged() -> None:
+def test_the_combined_result_of_a_single_probe_is_the_probes_result() -> None:
     for answer in NeedAnswer:
         need = Need(answer=answer, detail="x", package_manager="dpkg")
         assert together([need]) == need

@@ -103,7 +103,7 @@ def test_the_plan_page_shows_every_risk_with_its_remedy(plan: Plan) -> None:
 
 def test_the_plan_page_has_a_row_for_each_node_and_a_bar_for_each_step() -> None:
     page = Page(plan_html(a_bad_plan()))
-    assert len(page.with_class("row")) == 1 + 2, "one row for the axis, one for n1 and one for n2"
+    assert len(page.with_class("row")) == 1 + 2, "one row for the time axis, one for n1 and one for n2"
     bars = page.with_class("bar")
     assert [bar["aria-label"] for bar in bars][:2] == [
         "n1: draining from Wed 2026-03-04 22:00 UTC, for 1m",
@@ -142,7 +142,7 @@ def test_the_time_line_cuts_out_a_night_between_two_windows() -> None:
 
 
 def test_a_label_near_the_right_edge_is_placed_to_the_left() -> None:
-    """Four nodes reboot in the first night and one in the second night, which begins at four fifths of the axis."""
+    """Four nodes reboot in the first night, and one in the second, which begins at four fifths of the time axis."""
     visits = (*(a_visit(f"n{number}", 270 * number) for number in range(4)), a_visit("n9", DAY))
     ticks = Page(plan_html(a_plan(visits=visits))).with_class("tick")
     assert [
@@ -230,7 +230,7 @@ def test_the_page_of_a_small_plan_shows_all_rows_unfolded() -> None:
     assert len(page.with_class("row")) == 50
 
 
-def test_the_stacked_areas_of_all_zones_end_at_the_number_of_nodes() -> None:
+def test_the_stacked_areas_of_all_zones_add_up_to_the_number_of_nodes() -> None:
     stripes = [attrs["points"] or "" for tag, attrs in Page(plan_html(a_large_plan())).tags if tag == "polygon"]
     assert len(stripes) == 3
     tops = [min(float(point.split(",")[1]) for point in points.split()) for points in stripes]

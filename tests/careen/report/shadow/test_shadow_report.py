@@ -93,7 +93,7 @@ def test_the_report_lists_plugins_that_refuse_nodes_chosen_by_the_scheduler() ->
     assert found.startswith("the plugin NodeAffinity refuses 40 of the 40 nodes that the scheduler took")
 
 
-def test_the_json_output_of_careen_shadow_has_the_content_of_the_text() -> None:
+def test_the_json_output_of_careen_shadow_has_the_content_of_its_text_output() -> None:
     said = json.loads(json.dumps(shadow_json(many(19, 1), FOLLOWED, last=1)))
     assert (said["agreed"], said["disagreed"], said["cannotSay"], said["agreement"]) == (19, 1, 0, 0.95)
     assert said["profiles"] == [
@@ -105,5 +105,5 @@ def test_the_json_output_of_careen_shadow_has_the_content_of_the_text() -> None:
     assert shadow_json(many(19, 1), FOLLOWED, last=0)["disagreements"] == []
 
 
-def test_the_report_explains_each_reason_that_a_comparison_can_have() -> None:
+def test_the_report_explains_each_reason_for_the_result_of_a_comparison() -> None:
     assert set(MEANINGS) == set(AgreementReason)
