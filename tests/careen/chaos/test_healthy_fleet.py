@@ -103,7 +103,7 @@ async def a_job_that_ends() -> World:
     return world
 
 
-def test_a_job_that_fails_after_its_eviction_does_not_halt_the_roll_out() -> None:
+def test_a_job_that_fails_after_the_eviction_of_its_pod_does_not_halt_the_roll_out() -> None:
     world = run_virtually(a_job_that_ends())
     assert world.server.get("pods", "nightly-1", "shop") is None
     assert world.verdict() == [], world.report(world.verdict())

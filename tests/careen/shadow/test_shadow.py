@@ -252,7 +252,7 @@ def test_the_comparison_is_undecided_if_two_pods_may_be_bound_out_of_order() -> 
     assert not town.shadow.tally.disagreements
 
 
-def test_a_binding_is_compared_if_every_possible_order_gives_the_same_result() -> None:
+def test_a_binding_is_compared_if_every_possible_order_of_the_pods_gives_the_same_result() -> None:
     town = Town({"n1": "4", "n2": "40"})
     town.comes("small", cpu="10m")
     town.comes("web")
@@ -394,7 +394,7 @@ def test_a_binding_by_another_profile_changes_where_the_next_search_starts(sched
     assert (town.shadow.estimate != before) is is_moved
 
 
-def test_a_pod_first_seen_as_bound_changes_where_the_next_search_starts() -> None:
+def test_a_pod_that_the_shadow_first_sees_as_bound_changes_where_the_next_search_starts() -> None:
     town = learned_town()
     before = town.shadow.estimate
     town.event("ADDED", pod("web", on="n001"))
