@@ -38,7 +38,7 @@ HEADER = (
     "inside the set",
     "single best",
     "equal to single best",
-    "equal, drains in order",
+    "equal to single best, drains in order",
     "mean set",
     "superseded",
     "pending: forecast, real",

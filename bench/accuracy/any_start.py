@@ -31,8 +31,8 @@ SIZES = (200, 1000, 5000)
 
 class CountedDrain(Value, kw_only=True):
     """Seconds of processor time in a cluster of `nodes` nodes. `forecast` is the time of the command `careen forecast
-    --from`. `without` and `with_count` are the median times of a simulated drain without and with the count of all
-    possible starts of the scheduler's search."""
+    --from`. `with_count` is the median time of a simulated drain with the count of all possible starts of the
+    scheduler's search, and `without` is the median time without this count."""
 
     nodes: int
     searches: int

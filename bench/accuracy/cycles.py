@@ -43,7 +43,7 @@ HEADER = (
     "predicted",
     "far off",
     "took the node",
-    "took an equal node",
+    "took a node with an equal score",
     "took another node",
 )
 _BOUND = re.compile(r'"Successfully bound pod to node" pod="([^"]+)" node="[^"]+" evaluatedNodes=(\d+)')
@@ -133,7 +133,7 @@ def report(fitted: Sequence[ObservedCycle], tested: Sequence[ObservedCycle]) -> 
     ahead, nodes = fit(fitted)
     yield f"Best fit of the first half: in {ahead:.0%} of the cycles one worker is {nodes} nodes ahead of another one."
     share_in_use, nodes_in_use = deviations.AHEAD, deviations.NODES_AHEAD
-    yield f"scheduler_core assumes {share_in_use:.0%} of the cycles and {nodes_in_use} nodes."
+    yield f"scheduler_core assumes a lead of {nodes_in_use} nodes in {share_in_use:.0%} of the cycles."
     yield "The mean log-likelihood of a search's start:\n"
     yield "| half of the clusters | fitted parameters | parameters in use | one probability for all cycles |"
     yield "|---|---|---|---|"
@@ -160,8 +160,8 @@ def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:
 
 def likelihood(cycles: Sequence[ObservedCycle], ahead: float, nodes: int | None) -> float:
     """Returns the mean log-likelihood of the observed starts of the next searches, without the cycles that processed
-    every node. If `nodes` is None, `ahead` is the probability that a search does not start at the computed node, the
-    same for all searches."""
+    every node. If `nodes` is None, every search has the same probability `ahead` of a start at another node than the
+    computed node."""
     right = [(each.is_start_right, moved(each.refused, ahead, nodes)) for each in cycles if each.refused is not None]
     return sum(log(1.0 - part if is_right else part) for is_right, part in right) / max(1, len(right))
 
@@ -181,7 +181,7 @@ def table(cycles: Sequence[ObservedCycle]) -> Iterator[str]:
     yield _row("every node processed", [each for each in cycles if each.refused is None])
     for low, high in pairwise(_BOUNDS):
         mine = [each for each in cycles if each.refused is not None and low <= each.refused < high]
-        yield _row(f"refused by {low:.0%} to {min(high, 1.0):.0%} of the nodes", mine)
+        yield _row(f"pod refused by {low:.0%} to {min(high, 1.0):.0%} of the nodes", mine)
     yield _row("all", cycles)
 
 

@@ -54,7 +54,7 @@ KINDS: Mapping[str, ClusterKind] = {
     ),
     "large": ClusterKind(title="1,000 nodes", sizes=(1000,), shape={"fill": 0.3}),
     "processors": ClusterKind(
-        title="Many processors, imitated by GOMAXPROCS=1 and a Filter plugin that yields at each node",
+        title="Parallel workers, imitated with GOMAXPROCS=1 and a Filter plugin that yields at each node",
         scheduler={"profiles": [{"schedulerName": "default-scheduler", "plugins": _YIELDING}]},
         processors=1,
     ),

@@ -112,7 +112,8 @@ def record(folder: Path, kind: str, seed: int, clusters: int, drains: int) -> No
 
 
 def judged(folder: Path, kinds: Sequence[str], *, anew: bool) -> list[Pair]:
-    """Computes missing scores in parallel, or all scores with `anew`. Returns the scores of all recorded drains."""
+    """Computes missing scores in parallel. If `anew` is set, computes all scores again. Returns the scores of all
+    recorded drains."""
     chosen = [path for path in paths(folder) if path.parent.name.split("-")[0] in kinds]
     with ProcessPoolExecutor() as processes:
         list(processes.map(judge, [path for path in chosen if anew or not _score_of(path).exists()]))

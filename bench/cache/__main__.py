@@ -126,7 +126,7 @@ def _row(cache: ClusterCache, events: int, speed: float | None, asked: float) ->
 
 
 def _asked(cache: ClusterCache) -> float:
-    """Takes a snapshot and schedules one pod on it. Returns the processor time of both, in seconds."""
+    """Takes a snapshot and schedules one pod on it. Returns the processor time of these two steps, in seconds."""
     pod = pod_from_manifest(cluster.pods_to_place(200, 1)[0])
     began = time.process_time()
     Scheduler().schedule(cache.snapshot(), pod)

@@ -62,7 +62,7 @@ def main() -> None:
         dest="sources",
         action="append",
         choices=["files", "server"],
-        help="from where the forecast reads the cluster; repeatable; by default both; `server` needs Go to build it",
+        help="source of the cluster: dump files or an API server, which needs Go to build; repeatable; by default both",
     )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)

@@ -156,7 +156,7 @@ def _rows(result: Result) -> list[str]:
         ("agent crashes", str(result.crashes)),
     ]
     return [f"{name:<44} {value}" for name, value in table] + [
-        "(three figures with slashes are the least, the median and the greatest)"
+        "(three figures with slashes: the least, the median and the greatest)"
     ]
 
 

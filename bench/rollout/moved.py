@@ -3,8 +3,8 @@ bench-moved`.
 
 Each roll-out has its own control plane. careen's roll-outs run two at a time: one seed with the taint, and the same
 seed without it. kured's roll-outs run five at a time, because kured waits for a minute after each boot. The results are
-kept in bench/rollout/moved.json, a row for each roll-out; `--draw` writes the page's tables and plot again from this
-file.
+kept in bench/rollout/moved.json, a row for each roll-out; `--draw` writes the tables and the plot of docs/less-moved.md
+again from this file.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _options() -> argparse.Namespace:
         help="file in which the bench replaces the rows of the measured agents and seeds",
     )
     parser.add_argument(
-        "--draw", action="store_true", help="measure nothing; write the page's table and plot from the results"
+        "--draw", action="store_true", help="measure nothing; write the tables and the plot of docs/less-moved.md"
     )
     return parser.parse_args()
 

@@ -130,9 +130,8 @@ def load(sizes: Mapping[str, WorkloadSize]) -> float:
 
 
 def _drawn(chance: random.Random) -> dict[str, WorkloadSize]:
-    """Returns random numbers of replicas and cpu requests for the controllers. Both differ from the reference by up to
-    a third, and requests are multiples of 50m, as people write them.
-    """
+    """Returns random numbers of replicas and cpu requests for the controllers. They differ from those of the reference
+    cluster (seed 0) by up to a third. Requests are multiples of 50m, as people write them."""
     return {
         name: WorkloadSize(
             replicas=min(_around(chance, size.replicas, 1), _APART.get(name, size.replicas * 2)),

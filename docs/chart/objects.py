@@ -126,7 +126,8 @@ def _with_places(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _placed(value: Any, *, own: str, names: set[str], key: str) -> Any:
-    """Replaces `own` and the other names in `names` by placeholders, from which Helm makes the names of the release."""
+    """Replaces the name `own` and the names in `names` by placeholders. Helm replaces the placeholders by the names of
+    the release."""
     if isinstance(value, dict):
         is_account = value.get("kind") == "ServiceAccount"
         placed = {
@@ -152,7 +153,7 @@ def _placed(value: Any, *, own: str, names: set[str], key: str) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts with several lines as YAML blocks. Writes an equal value again in full, without YAML anchors."""
+    """Writes texts with several lines as YAML blocks, and repeated values in full instead of as YAML aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
         return True

@@ -51,8 +51,8 @@ def place(name: str) -> str:
 def empty_is_a_value(name: str) -> bool:
     """Whether an empty text in values.yaml is a value of this setting, rather than "not given".
 
-    kured's chart reads "" as "not given". The taint is an exception, because kured sets no taint if its key is empty.
-    careen's own settings use `null` for "not given".
+    kured's chart reads "" as "not given". The setting of the taint is an exception: if it is empty, kured sets no
+    taint. careen's own settings use `null` for "not given".
     """
     setting = SETTINGS[name]
     if setting.kind.many or (setting.is_kureds and name != "prefer_no_schedule_taint"):
