@@ -42,7 +42,7 @@ def table(outcomes: Mapping[Mutant, Outcome], seconds: float) -> str:
             "|---|---|---|",
             *rows,
             "",
-            *(["Those that survive, and why:", "", *reasons, ""] if reasons else []),
+            *(["The mutants that survive, and why:", "", *reasons, ""] if reasons else []),
         ]
     )
 

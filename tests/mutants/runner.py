@@ -50,9 +50,9 @@ class Outcome:
 class Limits:
     """Limits for the tests of one mutant.
 
-    `most_seconds` limits the processor time of all tests, which run the fastest first. A test that never ends is
-    stopped after ten times its usual processor time, but not before `least_seconds`. A mutant that only waits uses no
-    processor time, so it is stopped when it has made no progress for `idle_seconds` of real time.
+    `most_seconds` limits the processor time of all tests together. The fastest tests run first. A test that never ends
+    is stopped after ten times its usual processor time, but not before `least_seconds`. A mutant that only waits uses
+    no processor time, so it is stopped when it has made no progress for `idle_seconds` of real time.
     """
 
     processes: int = 2

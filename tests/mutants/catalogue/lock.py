@@ -234,7 +234,7 @@ MUTANTS = (
         "replace(content, entries=(), is_paused=False,",
     ),
     Mutant(
-        "When a node leaves the line, the number of names that may start together stays the same",
+        "When a node leaves the line, the number of named nodes that may start together stays the same",
         "core/lock/line.py:Line.without",
         "self.abreast - 1 if self.abreast and is_abreast else self.abreast",
         "self.abreast",
@@ -319,7 +319,7 @@ MUTANTS = (
         "if entry.overdue is None:",
     ),
     Mutant(
-        "A recent mark of a missing Node replaces the longer time for which the agent itself found no Node",
+        "A later mark of a missing Node shortens the time for which the Node has been missing",
         _GHOSTS + "watch_on",
         "min(at, before.get(key, at))",
         "at",
@@ -404,7 +404,7 @@ MUTANTS = (
         "candidates",
     ),
     Mutant(
-        "In a later zone, the number of all pods matters more than the number of pods that must stay in it",
+        "In a later zone, the number of all pods matters more than the number of pods that must stay in the zone",
         _ORDER + "in_later_zone",
         "return hour, in_zone, pods, since, name",
         "return hour, pods, in_zone, since, name",

@@ -120,7 +120,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "The agent removes a leftover cordon that another client set too",
+        "The agent removes a leftover cordon that careen and another client both set",
         _RECOVERING + "_lone_cordon",
         "not is_cordon_proven(node)",
         "not node.unschedulable",
@@ -406,7 +406,7 @@ MUTANTS = (
         "_is_cordoned(node)",
     ),
     Mutant(
-        "After failed turns the agent removes a cordon that another client set too",
+        "After failed turns the agent removes a cordon that careen and another client both set",
         _RESCUE + "_is_cordon_ours",
         "managers == {keys.FIELD_MANAGER}",
         "keys.FIELD_MANAGER in managers",
