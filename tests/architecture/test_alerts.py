@@ -190,7 +190,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {5 * HOUR: []},
     ),
-    "a pod that blocks a node for longer than its entry in blocking-pods allows, and one without a limit": (
+    "a pod that blocks a node for longer than its entry in blocking-pods allows, and a pod without such a limit": (
         "CareenPodsBlockTooLong",
         [
             *series(

@@ -192,7 +192,7 @@ def compiled(folder: Path, *options: str, module: str = "site-packages/sample.py
     return imported
 
 
-def test_bytecode_in_the_image_has_assertions_and_line_numbers_without_docstrings(tmp_path: Path) -> None:
+def test_bytecode_in_the_image_has_assertions_and_line_numbers_but_no_docstrings(tmp_path: Path) -> None:
     module = compiled(tmp_path)
     assert (module.__doc__, module.Empty.__doc__, module.checked.__doc__) == (None, None, None)
     assert module.checked(1) == "text"

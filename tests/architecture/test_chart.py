@@ -264,7 +264,7 @@ SAID_BY_THE_AGENT = {
 
 
 def is_taken(name: str, text: str) -> bool:
-    """Return whether the agent can parse the text as this setting. Does not compare it with other settings."""
+    """Return whether the agent can parse the text as this setting. Does not compare the setting with other settings."""
     kind = SETTINGS[name].kind
     try:
         values = [kind.parse(part) for part in kind.split(text)] if kind.many else [kind.parse(text)]

@@ -125,7 +125,7 @@ def test_the_forecast_works_without_the_modules_that_the_image_removes(slim: Pat
     assert (done.stdout, done.stderr) == ("50\n", "")
 
 
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other Pythons have other files")
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other versions of Python have other files")
 @pytest.mark.parametrize("pattern", sorted(set(removals()) - OF_THE_TOOLS))
 def test_every_path_that_the_image_removes_exists(pattern: str) -> None:
     """If a library renamed such a folder, the Dockerfile would no longer remove it, and nobody would notice."""

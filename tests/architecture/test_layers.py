@@ -145,7 +145,7 @@ def test_each_import_contract_rejects_a_violation(copy: Path, contract: str, fil
         (
             "urllib3",
             {"careen.cluster.wire.client", "careen.cluster.wire.network_errors", "careen.services.prometheus"},
-            "two clients use urllib3 and switch its retries off; network_errors translates its errors",
+            "two clients use urllib3 without its retries; network_errors translates urllib3's errors",
         ),
         ("prometheus_api_client", {"careen.services.prometheus"}, "only one module sends requests to Prometheus"),
         (

@@ -428,7 +428,7 @@ def test_the_patch_in_the_readme_removes_every_field_unknown_to_older_api_server
     assert sorted(mounts[0]) == sorted(mounts[1])
     privileged = str(with_component(tmp_path / "privileged", "privileged"))
     assert not [name for name in NEW_FIELDS if name in privileged], (
-        "the README says that the component privileged has none of the new fields"
+        "the README says that older API servers know every field of the component privileged"
     )
 
 
@@ -669,7 +669,7 @@ def test_the_shadow_has_no_privileges_and_only_rights_to_read() -> None:
     assert the("ServiceAccount", "shadow/shadow.yaml")["metadata"]["name"] == account["name"]
 
 
-def test_the_shadow_runs_with_existing_options_and_its_pod_is_no_agent() -> None:
+def test_the_shadow_has_existing_options_and_is_not_selected_as_an_agent() -> None:
     deployment = the("Deployment", "shadow/shadow.yaml")
     template = deployment["spec"]["template"]
     assert not AGENT["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()

@@ -36,13 +36,13 @@ def test_every_file_that_a_recipe_lists_exists(recipe: str) -> None:
     assert {path for path in plain if not (ROOT / path).exists()} == set()
 
 
-def test_the_recipe_for_a_gate_lists_every_file_of_the_gate_minimum_interval() -> None:
+def test_the_recipe_for_a_gate_lists_the_files_of_an_existing_gate() -> None:
     known = naming(r"\bminimum_interval\.\w|GATE = Gate\(\s*name=\"minimum-interval\"")
     assert known <= files_of("add a gate", "minimum_interval")
     assert known == {"operator/careen/core/gates/__init__.py", "operator/careen/core/gates/minimum_interval.py"}
 
 
-def test_the_recipe_for_a_setting_lists_every_file_of_count_cordoned() -> None:
+def test_the_recipe_for_a_setting_lists_the_files_of_an_existing_setting() -> None:
     recipe = files_of("add a setting that decisions obey")
     known = {
         path
@@ -87,11 +87,11 @@ def test_the_recipe_for_a_phase_lists_every_file_that_has_one_line_for_each_phas
     assert len(tables) >= 3
 
 
-def test_the_recipe_for_a_command_lists_every_file_of_careen_retry() -> None:
+def test_the_recipe_for_a_command_lists_the_files_of_an_existing_command() -> None:
     assert naming(r"careen\.cli\.retry\b") <= files_of("add a command", "retry")
 
 
-def test_the_recipe_for_a_plugin_lists_every_file_of_the_plugin_node_name() -> None:
+def test_the_recipe_for_a_plugin_lists_the_files_of_an_existing_plugin() -> None:
     known = naming(r"\bplugins(?:\.| import .*)node_name\b|\"NodeName\"")
     assert known <= files_of("add a scheduler plugin", "node_name")
     assert len(known) >= 3

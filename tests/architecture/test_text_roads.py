@@ -39,7 +39,7 @@ ROADS: dict[str, dict[str, str]] = {
         "careen.report.page.rows": "uses that module",
     },
     r"self\.wfile\.write": {
-        "careen.agent.telemetry.http_server": "serves metrics and two sentences, after cleaning them"
+        "careen.agent.telemetry.http_server": "serves metrics, health and readiness, after cleaning the text"
     },
     r"\w+\.write_text": {
         "careen.cli.plan": "writes the page of report/page",

@@ -113,7 +113,7 @@ def panel(title: str) -> ET.Element:
     )
 
 
-def test_the_plot_has_a_point_for_each_run_and_draws_fewer_moves_lower() -> None:
+def test_the_plot_has_a_point_for_each_run_and_lower_points_mean_fewer_moves() -> None:
     heights = [float(point.get("cy", "")) for point in panel("repeat moves: 12 nodes reboot").iter(f"{SVG}circle")]
     assert len(heights) == len(RUNS)
     of_seed_1 = heights[:2]

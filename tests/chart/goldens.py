@@ -1,8 +1,8 @@
 """Compares and writes the golden files of the chart. A golden file lists the fields in which a values file changes the
 default rendering, one field on each line.
 
-The golden files leave out the objects of the components, because a test compares these with kustomize's output. So a
-change of manifests/ changes no golden file. `make chart-goldens` writes the files again.
+The golden files leave out the objects of the components, because another test compares those objects with kustomize's
+output. So a change of manifests/ changes no golden file. `make chart-goldens` writes the files again.
 """
 
 from __future__ import annotations

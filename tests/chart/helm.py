@@ -56,7 +56,7 @@ def rendered(home: Path, *words: str, **how: Any) -> Objects:
 def by_name(text: str) -> Objects:
     found = [each for each in yaml.safe_load_all(text) if each]
     named = {(each["kind"], each["metadata"]["name"]): each for each in found}
-    assert len(named) == len(found), "two objects of one kind and name"
+    assert len(named) == len(found), "two objects have the same kind and name"
     return named
 
 

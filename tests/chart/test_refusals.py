@@ -57,8 +57,7 @@ SENTENCES = [
     case(
         "kured's image",
         "image: {repository: ghcr.io/kubereboot/kured}",
-        "is kured's own image",
-        "give the one that you built",
+        "is kured's own image, which is not careen; give the one that you built and pushed",
     ),
     case(
         "a PodSecurityPolicy",
@@ -67,7 +66,12 @@ SENTENCES = [
         "label the namespace",
     ),
     case("kured's autolock", "autolock: {enabled: true}", "no CronJob", "configuration.rebootDays"),
-    case("the old name of a value", "configuration: {annotationTtl: 5m}", "renamed it to lockTtl", "remove it"),
+    case(
+        "the old name of a value",
+        "configuration: {annotationTtl: 5m}",
+        "configuration.annotationTtl: kured itself renamed it to lockTtl",
+        "remove it",
+    ),
     case(
         "the lock annotation as a value",
         'dsAnnotations: {weave.works/kured-node-lock: \'{"nodeID":"manual"}\'}',
@@ -75,7 +79,7 @@ SENTENCES = [
         "careen lock pause",
     ),
     case(
-        "a configured lock annotation as a value",
+        "the lock annotation as a value, under a configured key",
         "{configuration: {lockAnnotation: a.b/c}, dsAnnotations: {a.b/c: x}}",
         "dsAnnotations.a.b/c: this annotation is the lock",
     ),
@@ -87,12 +91,12 @@ SENTENCES = [
     case(
         "another value for the label in the DaemonSet's selector",
         "podLabels: {name: other}",
-        "selects its pods by this label",
+        "podLabels.name: the DaemonSet selects its pods by this label",
     ),
     case(
         "a sentinel file on a volume of the container",
         "{configuration: {useRebootSentinelHostPath: false, rebootSentinel: /a/x}, volumeMounts: [{mountPath: /a}]}",
-        "careen looks on the host",
+        "kured looks for rebootSentinel in its container, and careen looks on the host",
         "configuration.hostRoot",
     ),
     case(
@@ -111,7 +115,7 @@ SENTENCES = [
         "CAREEN_DRAIN_TIMEOUT and extraArgs.drain-timeout are both given",
     ),
     case(
-        "a value equal to the default, and a variable",
+        "a variable in addition to a value that equals the default",
         "{configuration: {drainTimeout: 0}, extraEnvVars: [{name: KURED_DRAIN_TIMEOUT, value: 6m}]}",
         "KURED_DRAIN_TIMEOUT and configuration.drainTimeout are both given",
     ),
@@ -126,11 +130,15 @@ SENTENCES = [
         "CAREEN_PERIOD and KURED_PERIOD are both given",
     ),
     case("an unknown variable", "extraEnvVars: [{name: KURED_DRAIN_TIMEOUTS, value: 6m}]", "is no setting"),
-    case("the node id as a variable", "extraEnvVars: [{name: KURED_NODE_ID, value: x}]", "the chart itself sets"),
+    case(
+        "the node id as a variable",
+        "extraEnvVars: [{name: KURED_NODE_ID, value: x}]",
+        "the chart itself sets KURED_NODE_ID",
+    ),
     case(
         "the name of the DaemonSet as a flag",
         "extraArgs: {ds-name: other}",
-        "the chart itself sets",
+        "extraArgs.ds-name: the chart itself sets this flag",
         "fullnameOverride",
     ),
     case(
@@ -139,18 +147,22 @@ SENTENCES = [
     case(
         "a message URL in addition to an existing Secret",
         "{existingSecret: mine, configuration: {notifyUrl: 'discord://a@1'}}",
-        "put it into your Secret",
+        "notifyUrl or slackHookUrl is given as well; put it into your Secret",
     ),
-    case("the settings as text of the ConfigMap", "configMapData: {config.yaml: x}", "give them under configuration"),
+    case(
+        "the settings as text of the ConfigMap",
+        "configMapData: {config.yaml: x}",
+        "this key contains the settings; give them under configuration",
+    ),
     case(
         "alertFilterMatchOnly without an expression",
         "configuration: {alertFilterMatchOnly: true}",
-        "without alertFilterRegexp no alert",
+        "without alertFilterRegexp no alert could ever forbid a reboot",
     ),
     case(
         "a setting for alerts without a server that reports alerts",
         "configuration: {alertFiringOnly: true}",
-        "without prometheusUrl or alertmanagerUrl no alert",
+        "without prometheusUrl or alertmanagerUrl no alert is looked at",
     ),
     case(
         "forceRebootPastBudgets without forceReboot",
@@ -183,7 +195,7 @@ SENTENCES = [
         "another sentinel path with the component signal",
         "{components: {signal: true}, configuration: {rebootSentinel: /x}}",
         "the component sets --reboot-sentinel itself",
-        "let the host's two units follow it",
+        "another sentinel: let the host's two units follow it",
     ),
     case(
         "too few capabilities",
@@ -198,13 +210,22 @@ SENTENCES = [
     ),
     case("a pod user that is not root", "podSecurityContext: {runAsNonRoot: true}", "belongs to root"),
     case("no tolerations", "tolerateAllTaints: false", "no control plane"),
-    case("too little memory", "resources: {limits: {memory: 128Mi}}", "less than the 672Mi", "leave resources out"),
+    case(
+        "too little memory",
+        "resources: {limits: {memory: 128Mi}}",
+        "128Mi is less than the 672Mi that the agent and its forecast",
+        "leave resources out",
+    ),
     case(
         "too little memory for the forecast",
         "{resources: {limits: {memory: 1Gi}}, configuration: {forecastMemory: 1Gi}}",
-        "less than the 1184Mi",
+        "1Gi is less than the 1184Mi that the agent and its forecast",
     ),
-    case("too little memory, with an exponent", "resources: {limits: {memory: '6e8'}}", "6e8 is less than the 672Mi"),
+    case(
+        "too little memory, with an exponent",
+        "resources: {limits: {memory: '6e8'}}",
+        "6e8 is less than the 672Mi that the agent and its forecast",
+    ),
     case(
         "too little memory, as a number with the suffix m",
         "resources: {limits: {memory: 1073741824m}}",

@@ -96,7 +96,7 @@ def test_careen_cleanup_during_a_roll_out_removes_everything_that_careen_wrote_t
     assert "No mark was removed." in again.stdout, again
 
 
-def test_careen_cleanup_needs_the_option_even_with_agents_while_agents_may_run(story: Story) -> None:
+def test_careen_cleanup_needs_an_extra_flag_while_agents_may_run(story: Story) -> None:
     (host,) = story.nodes(1)
     before = nodes(story)
     story.workloads(deployment("slow", 1, stop_seconds=120, **on_node(host.name)))

@@ -52,7 +52,7 @@ def test_deleting_and_restoring_the_config_map_does_not_open_a_closed_window(sto
     }
     story.admin.create(PATH, again)
     story.stays(
-        "no node starts after the ConfigMap has returned",
+        "no node starts after the ConfigMap was created again",
         lambda: not story.holders() and not any(host.reboots for host in hosts),
         5,
     )

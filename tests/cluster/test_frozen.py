@@ -46,8 +46,8 @@ class Freezer:
 
 
 def claims(host: Host) -> Callable[[Call], bool]:
-    """Return a function that says whether a call writes the claim id on the Node. The agent has read the lock some time
-    before this call."""
+    """Return a function that says whether a call writes the phase Claiming on the Node. The agent has read the lock
+    some time before this call."""
     return lambda call: call.is_patch_of_node(host.name) and call.annotations.get("careen.dev/phase") == "Claiming"
 
 
@@ -57,7 +57,8 @@ def evicts(host: Host) -> Callable[[Call], bool]:
 
 def confirms(host: Host) -> Callable[[Call], bool]:
     """Return a function that says whether a call is the agent's last read of the lock before the reboot. Before this
-    call, the agent has recorded on the Node that a reboot follows. After this call, it sends the reboot command."""
+    call, the agent has recorded on the Node that a reboot follows. After this call, the agent sends the reboot command.
+    """
     is_announced = False
 
     def moment(call: Call) -> bool:

@@ -166,7 +166,7 @@ def test_helm_adopts_a_kustomize_installation_and_keeps_the_lock(story: Story, t
 
 
 def test_a_forced_helm_upgrade_removes_the_lock(story: Story, tmp_path: Path) -> None:
-    """`--force` acts like `kubectl replace`. test_gitops.py shows how agents restore the lock after it."""
+    """`--force` acts like `kubectl replace`. test_gitops.py shows how agents restore the lock afterwards."""
     with installed(story, tmp_path, "three-way") as release:
         release.claim()
         uid = release.daemonset["metadata"]["uid"]

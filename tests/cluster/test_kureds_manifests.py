@@ -154,7 +154,7 @@ def test_a_roll_out_with_kureds_roles_and_arguments_finishes(kureds: InKuredsPla
     ],
     ids=["arguments only", "program and flags"],
 )
-def test_the_agent_starts_with_kureds_arguments_whether_or_not_a_command_is_given(
+def test_the_agent_starts_with_kureds_arguments_with_and_without_a_command(
     kureds: InKuredsPlace, change: dict[str, list[str]]
 ) -> None:
     (host,) = kureds.install(1, **change)

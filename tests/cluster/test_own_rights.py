@@ -135,7 +135,7 @@ def test_the_policies_accept_a_lock_of_the_largest_size(scene: Guarded) -> None:
     story.write_lock(None)
 
 
-def test_the_policies_accept_a_pause_with_a_thousand_entries_for_kured(scene: Guarded) -> None:
+def test_the_policies_accept_a_paused_lock_with_a_thousand_entries(scene: Guarded) -> None:
     rows = [{"nodeID": "manual", "metadata": {"unschedulable": False}, "TTL": 0}] * 1_000
     scene.story.write_lock(json.dumps({"nodeID": "manual", "locks": rows}))
     mine = {"nodeID": "manual", "locks": [{"nodeID": scene.own}, *rows[1:]]}

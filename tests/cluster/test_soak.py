@@ -21,7 +21,7 @@ from tests.cluster.harness.workloads import deployment
 SECONDS = float(os.environ.get("SOAK_SECONDS", "30"))
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 ROUND_SECONDS = 240.0
-"""Longer than any round (each host reboots once) took, and far shorter than a hang."""
+"""The time limit of a round, in which each host reboots once. It is longer than any measured round."""
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(SECONDS + 3600)]
 

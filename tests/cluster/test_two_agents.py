@@ -68,7 +68,7 @@ def test_if_two_agents_record_a_reboot_at_the_same_time_only_one_agent_reboots_t
         f"the host was asked more than once; simultaneous announcements: {together.met}"
     )
     assert sorted(together.met) == [200, 409], (
-        "the two announcements must be simultaneous for this story to prove anything"
+        "the two announcements were not simultaneous, so this test proves nothing"
     )
     story.finishes([host])
     story.judge()

@@ -27,7 +27,8 @@ BASE = "localhost/careen-base:debian"
 
 @dataclass(frozen=True)
 class Container:
-    """A container that keeps its files from one program to the next."""
+    """A container in which a test runs several programs one after another. Each program finds the files of the earlier
+    programs."""
 
     name: str
     config: dict[str, Any]  # OCI's: Entrypoint, Cmd, User, Env, Labels

@@ -26,7 +26,7 @@ def test_measure_the_time_of_a_reboot_and_the_cost_of_an_idle_agent(
     begun = time.time()
     story.install()
     ready = time.time() - begun
-    rows = [f"applied, until every agent is Ready: {ready:.0f} s"]
+    rows = [f"{ready:.0f} s from the apply of the manifests until every agent is Ready"]
     rows += [
         f"{machine.name}: {seconds_from_need_to_release(story, machine):.1f} s from need to release of the claim"
         for machine in story.machines

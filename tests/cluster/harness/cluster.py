@@ -19,7 +19,7 @@ from tests.cluster.harness.workloads import SHOP, path_of
 
 LOCK_ANNOTATION = "weave.works/kured-node-lock"
 AT_ONCE: Object = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
-"""The options of a deletion that waits for no kubelet."""
+"""The DeleteOptions of a deletion that does not wait for a kubelet."""
 T = TypeVar("T")
 
 

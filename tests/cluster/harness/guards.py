@@ -107,7 +107,7 @@ def _path(policy: dict[str, Any]) -> str:
 def guarded(story: Story) -> Iterator[Guarded]:
     """Install the policies, and yield two nodes with clients."""
     own, other = story.nodes_without_agents(2)
-    story.wait_for("the DaemonSet has a pod on both nodes", lambda: _pod_of(story, own) and _pod_of(story, other))
+    story.wait_for("the DaemonSet has a pod on each node", lambda: _pod_of(story, own) and _pod_of(story, other))
     with policies_on(story):
         unbound = story.plane.service_account_token(CAREEN.namespace, CAREEN.account)
         clients = agent_of(story, own), story.plane.client(unbound)

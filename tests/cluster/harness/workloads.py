@@ -100,7 +100,7 @@ def apart_from_its_like(app: str) -> dict[str, Any]:
 
 
 def on_node(node: str) -> dict[str, Any]:
-    """Return a node selector for this node. Unlike `nodeName`, it lets the scheduler place the pods."""
+    """Return a node selector for this node. Unlike `nodeName`, a node selector lets the scheduler place the pods."""
     return {"nodeSelector": {"kubernetes.io/hostname": node}}
 
 

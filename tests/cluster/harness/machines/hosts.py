@@ -335,9 +335,8 @@ class Fleet:
         return host
 
     def start_another_agent(self, host: Host, *, api_server: str = "") -> Program:
-        """Start a second agent for the host, as if its pod was deleted by force but still runs. The second agent ends
-        when the machine goes down.
-        """
+        """Start a second agent for the host while the first agent runs, as after a forced deletion of the first agent's
+        pod. The second agent ends when the machine goes down."""
         other = copy.copy(host)
         other.alias, other.api_server = "-second", api_server or host.api_server
         program = self._launch(other, host.folder / "second-agent.log")
@@ -358,9 +357,8 @@ class Fleet:
             host.agent.kill()
 
     def freeze_agent(self, host: Host) -> None:
-        """Suspend the agent with SIGSTOP. The agent does not notice the pause, as on an overloaded host or in a frozen
-        cgroup.
-        """
+        """Suspend the agent with SIGSTOP. The agent does not notice the interruption, as on an overloaded host or in a
+        frozen cgroup."""
         assert host.agent is not None, f"no agent runs on {host.name}"
         host.agent.signal(signal.SIGSTOP)
 

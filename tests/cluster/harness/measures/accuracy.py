@@ -142,8 +142,8 @@ def _stranger(drain: Drain) -> str:
 
 
 def _early(drain: Drain) -> str:
-    """Return a sentence about the first Job's pod that was replaced sooner than a forecast assumes, or an empty text.
-    Does not check the order of several Jobs."""
+    """Return a sentence about the first replacement of a Job's pod that appears sooner than a forecast assumes, or an
+    empty text. Does not check the order of several Jobs."""
     away: list[PodEvent] = []  # evicted from this node and not replaced yet, Jobs' pods aside
     came = ""
     for event in drain.events:
@@ -171,8 +171,8 @@ def _refused(drain: Drain) -> set[str]:
 
 
 def _unbound_between(events: Sequence[PodEvent], before: PodEvent, after: PodEvent) -> str:
-    """Return the name of the pod that replaces the pod evicted in `before`, if the scheduler bound it only after the
-    eviction `after`. Otherwise return an empty text."""
+    """`before` and `after` are two evictions. Return the name of the pod that replaces the first evicted pod, if the
+    scheduler bound this replacement only after the second eviction. Otherwise return an empty text."""
     if not before.owner.startswith("ReplicaSet"):
         return ""
     made = next(

@@ -144,7 +144,7 @@ def owner_title(pod: Object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happened:
-    """A finished drain without a forecast: the cluster before the drain, and the events of pods during it."""
+    """A finished drain without a forecast: the cluster before the drain, and the events of pods during the drain."""
 
     node: str
     pages: list[bytes]
