@@ -4,7 +4,7 @@ node: `make bench-accuracy-any-start`.
 kube-scheduler checks only some nodes for each pod, and its search may start at any node. In a large cluster, a forecast
 simulates only a few of these searches completely. In addition, it counts the nodes that a single pod can get from any
 start of its search (`scheduler_core.simulation.scenario_parts.any_start`). The bench simulates the same drain
-alternately without and with this count, so that other work on the machine slows both equally.
+alternately without and with this count, so that other work on the machine slows the two simulations equally.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The folders contain records of `python -m bench.accuracy.sampled --record FOLDER`. The scheduler's log says where each
 search began and how many nodes it processed, so the bench can compute each cycle of a drain again and compare. It fits
-the two parameters of `scheduler_core.simulation.scenario_parts.deviations` to every second cluster, and tests them on
-these clusters and on the other ones.
+the two parameters of `scheduler_core.simulation.scenario_parts.deviations` to every second cluster, and tests the
+parameters on these clusters and on the remaining clusters.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def _observed(result: CycleResult, processed: int, node: str) -> ObservedCycle:
 
 
 def report(fitted: Sequence[ObservedCycle], tested: Sequence[ObservedCycle]) -> Iterator[str]:
-    """Yields the lines of the report: the two parameters that fit the first half best, how well these parameters and
-    the parameters that scheduler_core uses now describe both halves, and a table for each half."""
+    """Yields the lines of the report: the two parameters that fit the first half best, how well they and the present
+    parameters of scheduler_core describe each half, and a table for each half."""
     ahead, nodes = fit(fitted)
     yield f"Best fit of the first half: in {ahead:.0%} of the cycles one worker is {nodes} nodes ahead of another one."
     share_in_use, nodes_in_use = deviations.AHEAD, deviations.NODES_AHEAD

@@ -5,7 +5,7 @@ one trick switched off at a time.
 
 For each case, the bench starts several processes that only do the agent's imports. It reports their median private
 memory and their least processor time. The savings of single tricks do not add up: if two tricks leave out the same
-module, it is loaded only when both are off.
+module, the module is loaded only when the two tricks are off.
 """
 
 from __future__ import annotations

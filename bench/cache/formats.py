@@ -6,8 +6,8 @@ pods.
 
 The pods are those of the scheduler's bench, in both formats as an API server writes them. msgspec reads JSON. Google's
 package (upb, in C) reads protobuf, with messages that have only the fields that scheduling reads. The bench copies the
-parsed messages into the same structures as the JSON, and checks that both are equal. The figures are processor time of
-one thread, the best of five rounds.
+parsed messages into the same structures as the JSON, and checks that JSON and protobuf give equal structures. The
+figures are processor time of one thread, the best of five rounds.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Measures by how much forecasts increase the memory of the agent: `python -m bench.forecast.resident NODE --dump FILE
 | --kubeconfig FILE`.
 
-It imports the modules that a resident agent imports for forecasts, and computes two forecasts, each in a child process
-limited to 1 GiB. It prints as JSON its resident memory before and after each forecast, and the largest memory of a
-child.
+The bench imports the modules that a resident agent imports for forecasts, and computes two forecasts, each in a child
+process limited to 1 GiB. It prints as JSON its own resident memory before and after each forecast, and the largest
+memory of a child.
 """
 
 from __future__ import annotations

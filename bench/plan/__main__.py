@@ -7,7 +7,7 @@ The first command plans 200 nodes in every order and 5,000 nodes in the default 
 cluster is that of the scheduler's bench (30 pods a node), but without cordoned nodes, with few namespaces, and with ten
 old ReplicaSets for each application, as Deployments leave them. The bench reads it from a dump, as `careen plan --from`
 does, and keeps the dump in a folder for the next run. CPU is the processor time of the process, user and system. Other
-work on the machine increases it, because it shares the processor's caches.
+work on the machine increases this time, because all processes share the processor's caches.
 """
 
 from __future__ import annotations

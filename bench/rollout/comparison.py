@@ -114,8 +114,8 @@ def _compared(runs: Sequence[Run], one: str, other: str, agents: Mapping[str, st
 
 
 def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
-    """Returns, for each seed that both agents have run, the repeat moves (a pod is moved a second time) of the agent
-    `one` minus those of the agent `other`."""
+    """Returns a number for each seed that both agents have run: the repeat moves of the agent `one` minus the repeat
+    moves of the agent `other`. In a repeat move, a pod is moved a second time."""
     repeat = {(run.agent, run.seed): run.repeat for run in runs}
     seeds = sorted({run.seed for run in runs})
     return [

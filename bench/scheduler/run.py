@@ -1,8 +1,8 @@
 """Measures the real scheduler's code and scheduler_core side by side: `make bench-scheduler`.
 
-Both read the same pages and place the same pods, each on one core; every node is filtered and every feasible node is
-scored. The results are compared node by node. This command prints every published figure, and writes its output to
-bench/scheduler/results.md and growth.svg.
+The two programs read the same pages and place the same pods, each program on one core; every node is filtered and every
+feasible node is scored. The results are compared node by node. This command prints every published figure, and writes
+its output to bench/scheduler/results.md and growth.svg.
 """
 
 from __future__ import annotations

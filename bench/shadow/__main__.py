@@ -2,10 +2,10 @@
 
     python -m bench.shadow [--nodes 100 1000 5000] [--seconds 60] [--pods 5]
 
-The cluster is that of the scheduler's bench, 30 pods a node; this process serves it as list pages and watches. The
-shadow is a separate process, and only its figures count. While it follows the cluster, `--pods` pods a second are
-created, bound to random nodes, and started. So nearly every binding is a disagreement, which costs more than an
-agreement. Processor time is that of all the shadow's threads. "lists" is everything up to the first event, including
+The cluster is that of the scheduler's bench, 30 pods a node; the bench's process serves the cluster as list pages and
+watches. The shadow is a separate process, and only its figures count. While it follows the cluster, `--pods` pods a
+second are created, bound to random nodes, and started. So nearly every binding is a disagreement, which costs more than
+an agreement. Processor time is that of all the shadow's threads. "lists" is everything up to the first event, including
 the start of Python.
 """
 

@@ -4,7 +4,8 @@ It runs inside the image and needs only Python: `make sbom`, or
 
     docker run --rm --interactive --entrypoint python IMAGE - < mk/image/sbom.py > careen.spdx.json
 
-If SOURCE_DATE_EPOCH is set, it is the time of creation, and so the same image always gives the same document.
+If SOURCE_DATE_EPOCH is set, the document uses it as its time of creation, so the same image always gives the same
+document.
 """
 
 from __future__ import annotations

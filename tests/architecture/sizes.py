@@ -1,6 +1,7 @@
 """Measures the source code: the parameters of functions, the fields of classes, the lines of packages.
 
-`python -m tests.architecture.sizes` prints the largest measurements. `test_sizes.py` fails if one exceeds its limit.
+`python -m tests.architecture.sizes` prints the largest measurements. `test_sizes.py` fails if a measurement exceeds its
+limit.
 """
 
 from __future__ import annotations

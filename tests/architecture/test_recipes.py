@@ -57,7 +57,7 @@ def test_the_recipe_for_a_setting_lists_the_files_of_an_existing_setting() -> No
 
 
 def test_the_recipes_for_settings_list_the_chart_files_that_people_edit() -> None:
-    """The recipes need not list generated files, although these also contain the setting `countCordoned`."""
+    """Generated files also contain the setting `countCordoned`, but the recipes need not list generated files."""
     chart = {"manifests/chart/values.yaml", "tests/chart/test_rendering.py"}
     places = [*(ROOT / "manifests").rglob("*.yaml"), *(ROOT / "tests" / "chart").glob("*.py")]
     by_hand = {

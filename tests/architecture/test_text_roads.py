@@ -75,9 +75,8 @@ def test_an_unneeded_entry_in_the_list_of_exceptions_is_reported(pattern: str, n
 
 
 def test_no_module_configures_its_own_logger() -> None:
-    """Only the handler of careen's one logger makes lines safe to display, so all other loggers must be its
-    children.
-    """
+    """Only the handler of careen's one logger makes lines safe to display, so every other logger must be a child of
+    that logger."""
     found = [
         call
         for module in modules("careen")

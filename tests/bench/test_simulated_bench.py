@@ -1,5 +1,5 @@
 """Tests the simulated roll-outs of `make bench-moved`, which start from the same cluster with and without careen's
-taint on waiting nodes. Also tests the means and confidence intervals in its table."""
+taint on waiting nodes. Also tests the means and confidence intervals in the table of the results."""
 
 from __future__ import annotations
 

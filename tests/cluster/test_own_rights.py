@@ -120,7 +120,7 @@ def test_an_agents_token_can_take_and_release_its_claim(scene: Guarded, before: 
 
 
 def test_the_policies_accept_a_lock_of_the_largest_size(scene: Guarded) -> None:
-    """If an expression of a policy costs too much, the API server stops it and refuses the request."""
+    """If an expression of a policy costs too much, the API server stops its evaluation and refuses the request."""
     story = scene.story
     claims = [{"nodeID": f"node-{number:04}.example.org", "id": "x" * 140, "TTL": 0} for number in range(1_000)]
     story.write_lock(json.dumps({"nodeID": claims[0]["nodeID"], "locks": claims}))

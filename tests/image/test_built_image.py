@@ -144,7 +144,7 @@ print(count)
 
 
 def test_the_image_can_send_messages_to_every_service_of_apprise(container: Container) -> None:
-    """Some modules are removed from the image. No notify URL of a user may need one of them."""
+    """Some modules are removed from the image. Every kind of notify URL must work without these modules."""
     program = "import apprise; print(*sorted(apprise.plugins.N_MGR.schemas()))"
     inside = set(container.ok("python", "-c", program).split())
     here = run([sys.executable, "-W", "ignore", "-c", program])

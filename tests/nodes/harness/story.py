@@ -284,8 +284,7 @@ class Story:
 
     def _complete_reboots(self, machine: Machine) -> None:
         """Add to each recorded reboot the earlier boot id, and the time at which the node was Ready in the new boot.
-        Only the API server knows both.
-        """
+        Only the API server knows these two facts."""
         history = self.observer.node_history(machine.name)
         for number, reboot in enumerate(machine.reboots):
             before = [one.boot_id for one in history if one.at <= reboot.asked_at]

@@ -93,7 +93,7 @@ def down_spans(history: Sequence[NodeSeen], end: float) -> list[Span]:
 
 
 def most_at_once(spans: Iterable[Span]) -> int:
-    """Return how many spans overlap at most. A span that ends when another span starts does not overlap it."""
+    """Return how many spans overlap at most. Two spans do not overlap if one span ends when the other span starts."""
     edges = sorted(
         (edge for span in spans for edge in ((span.start, 1), (span.end, -1))), key=lambda edge: (edge[0], edge[1])
     )
