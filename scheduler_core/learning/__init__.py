@@ -1,2 +1,2 @@
-"""Estimates at which position of its node list kube-scheduler starts its next search, from the nodes to which it bound
-earlier pods."""
+"""Estimates where in its node list kube-scheduler will start its next search. The estimate uses the nodes to which the
+scheduler bound earlier pods."""

@@ -1,5 +1,5 @@
-"""Estimates at which position of its node list kube-scheduler starts its next search, from the nodes to which it bound
-earlier pods.
+"""Estimates where in its node list kube-scheduler will start its next search. The estimate uses the nodes to which the
+scheduler bound earlier pods.
 
 If the scheduler checks only a part of the nodes, the start of its search decides which node a pod gets. Every cycle
 moves the start by a number of nodes that can be computed. So each binding shows which of the possible starts predicted
@@ -115,7 +115,7 @@ class SearchEstimate(Value, kw_only=True):
 
     def after_unknown_binding(self, snapshot: Snapshot) -> SearchEstimate:
         """Returns the estimate after a binding of an unknown pod. Assumes that this binding moved the start of the
-        scheduler's search as far as one of the last observed cycles did, or, less likely, by any number of nodes."""
+        scheduler's search by as many nodes as one of the last observed cycles, or, less likely, by another number."""
         nodes, found = len(snapshot.nodes), dict[_Kind, _Weights]()
         if not self.followed or not nodes:
             return self
@@ -134,8 +134,8 @@ class SearchEstimate(Value, kw_only=True):
         return tuple(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def searches(self, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...]:
-        """Returns `most` searches with equal weights, from which a forecast can simulate a drain. The more likely a
-        search is, the more often it appears. Returns no searches if the scheduler checks every node."""
+        """Returns searches with equal weights, with which a forecast can simulate a drain; `most` is their number. The
+        more likely a search is, the more often it appears. Returns no searches if the scheduler checks every node."""
         spread = possible_searches(snapshot, scheduler, most)
         if not spread:
             return ()

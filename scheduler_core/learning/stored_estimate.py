@@ -77,8 +77,8 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchEstimate | None:
 
 
 def learnt_searches(written: Any, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...] | None:
-    """Returns `most` searches that the scheduler may run next, for a forecast from a dump of the cluster. A more likely
-    search appears more often. Returns None if the dump has no readable estimate."""
+    """Returns searches that the scheduler may run next, for a forecast from a dump; `most` is their number. A more
+    likely search appears more often. Returns None if the dump has no readable estimate."""
     estimate = None if written is None else from_mapping(written, snapshot)
     return None if estimate is None else estimate.searches(snapshot, scheduler, most)
 

@@ -149,7 +149,7 @@ def run_drain(
     scores and all nodes that may take it. (Finding these changes costs more time than the drain itself.) `with_pending`
     also places the snapshot's pending pods. If more than `most_scenarios` scenarios are possible, `draw` chooses which
     scenarios are simulated. Set `counts_any_start` if nothing is known of the scheduler's search: the forecast of a pod
-    then also names nodes that no simulated search chooses, but that a search with another start could choose.
+    then also lists the nodes that only searches with other starts, which are not simulated, could choose.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_scenario(
@@ -291,8 +291,8 @@ class _Report(Value):
         return self._landing(self.landings[pod.key])
 
     def _kept_by_the_drain(self, refusal: EvictionRefusal) -> str:
-        """Returns a sentence if the budget cannot allow the eviction before the drained node is back, because pods that
-        this drain evicted earlier can run only there. Empty if the drain can wait for the budget."""
+        """Returns a sentence if the budget must refuse the eviction until the drained node is back, because evicted
+        pods of this budget can run only on that node. Empty if the drain can wait for the budget."""
         numbers, scenario = refusal.budget, self.scenarios[0]
         budget = next(
             (
@@ -451,7 +451,7 @@ def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
 
 def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 6) -> str:
     """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". Of more than `most` nodes, the
-    sentence names only the most likely ones, and says how many other nodes there are."""
+    sentence lists only the most likely ones, and says how many other nodes there are."""
     if len(nodes) > most and shares[0] < 2 * shares[-1]:
         return f"lands on one of {len(nodes)} nodes, each about equally likely"
     parts = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]

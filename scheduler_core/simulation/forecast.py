@@ -136,7 +136,7 @@ class Forecast(Value, kw_only=True):
 
     @property
     def never(self) -> tuple[PodForecast, ...]:
-        """The pods whose eviction is refused, however long the drain waits, until someone changes the cluster."""
+        """The pods whose eviction stays refused until someone changes the cluster; waiting does not help."""
         return tuple(pod for pod in self.pods if pod.outcome is Outcome.BLOCKED and pod.is_never)
 
     def to_mapping(self) -> dict[str, Any]:

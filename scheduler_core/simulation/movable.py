@@ -1,5 +1,5 @@
-"""Counts the pods that a drain of each node would evict, and how many of these pods must be spread over the zones. The
-first count reads all pods; later counts read only the pods that changed."""
+"""Counts the pods that a drain of each node would evict, and how many of these pods must be spread over the zones.
+First, all pods are read; after a change, only the changed pods are read."""
 
 from __future__ import annotations
 

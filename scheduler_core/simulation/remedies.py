@@ -42,8 +42,8 @@ def remedies(
 
 
 def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: frozenset[str]) -> tuple[str, ...]:
-    """Returns the text "one more empty, uncordoned node like …" if the pod would fit on a drained node without its pods
-    and its cordon. Called if no change of an existing node is enough."""
+    """Returns the text "one more empty, uncordoned node like …" if the pod would fit on a copy of a drained node that
+    has no pods and no cordon. Called if no change of an existing node is enough."""
     for name in sorted(drained):
         node, fresh = world.node(name), world
         for other in world.pods_on(name):

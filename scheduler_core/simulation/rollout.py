@@ -5,7 +5,7 @@ A node drains and reboots only while it holds a claim on the reboot lock; the lo
 decide when each node may take a claim and when it may reboot, as the checks (gates) do for the agents. Every node that
 must reboot has a taint with effect PreferNoSchedule (the soft taint) from the beginning. A node is cordoned when its
 drain begins, and comes back from its reboot without the taint. Displaced pods run on the node that the scheduler chose.
-Pods without room are tried again whenever a node comes back.
+Whenever a node comes back, the scheduler tries again to place the pods that found no room.
 
 The parts are in `rollout_parts/`: the agenda (clock), the cluster, the permission to take a claim, the pods without a
 node, and the record of events.
@@ -147,8 +147,8 @@ class _Rollout:
 
     def _begin_those_who_may(self) -> list[tuple[str, Obstacle]]:
         """Gives claims on the reboot lock to waiting nodes until the concurrency (the number of claims at once) is used
-        up or no other node may take a claim. If some concurrency remains unused, returns pairs of a node that may not
-        take a claim and the reason."""
+        up or no other node may take a claim. If some concurrency remains unused, returns the nodes that may not take a
+        claim, each with the reason."""
         asked: set[str] = set()
         in_the_way: list[tuple[str, Obstacle]] = []
         tried_in_vain = 0

@@ -248,7 +248,7 @@ class Scenario:
 
     def _any_start(self, each: Displaced, result: CycleResult | None) -> Shares:
         """Returns the probability of each node if the scheduler's search may start at any position of the node list.
-        Empty in all scenarios except the main scenario, or if `counts_any_start` is False."""
+        The result is empty if this is not the main scenario, or if `counts_any_start` is False."""
         if not (self.is_main and self.counts_any_start and result and result.sample):
             return ()
         every = self.scheduler.schedule(self.world, each.replacement)
@@ -256,8 +256,8 @@ class Scenario:
         return shares_of_any_start(every, result.sample.looked_at, is_order_known=not is_shuffled)
 
     def _follow(self, each: Displaced, way: Way) -> None:
-        """Continues with `way`, which contains all possible searches of the scheduler that choose the same node for the
-        pod. Places the pod on that node, or on no node if these searches find none."""
+        """Continues the scenario with the searches in `way`. All of them have the same result for the pod: one node, on
+        which this method places the pod, or no node."""
         self.searches = way.searches
         self.displaced[each.pod.key] = each = replace_value(each, result=way.result, shares=way.shares)
         if way.node:

@@ -113,8 +113,8 @@ def possible_searches(
 
 def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: int = 0) -> tuple[Likely, ...]:
     """Returns at most `most` searches with evenly spaced starts, for several numbers of workers and each known order of
-    nodes. Leaves out random orders. `turn` moves every start by this number of nodes. Returns none if the scheduler
-    checks every node."""
+    nodes. Leaves out random orders. `turn` is the number of nodes by which every start is moved. Returns none if the
+    scheduler checks every node."""
     nodes = len(snapshot.nodes)
     if not possible_searches(snapshot, scheduler, 1):
         return ()
@@ -160,8 +160,9 @@ def drawn_search(
 
 
 def after_others(searches: tuple[Likely, ...], pod: str, seconds: float) -> tuple[Likely, ...]:
-    """Returns the searches that are possible `seconds` later, because in this time the scheduler may have bound pods
-    outside of the drain, which moves the start of its search. `pod` is the key of the pod that is scheduled next."""
+    """Returns the searches that are possible `seconds` later. In this time, the scheduler may have bound pods outside
+    of the drain, and each such binding has moved the start of its search. `pod` is the key of the pod that is scheduled
+    next."""
     if not any(each.others for each in searches):
         return searches
     return tuple(_after_others(each, pod, each.others * seconds) for each in searches)
@@ -261,8 +262,9 @@ def _is_ahead(likely: Likely, pod: str) -> bool:
 
 
 def _step(chance: float, moves: float) -> int:
-    """Returns by how many nodes the start of a learned search differs from the computed start. With the probability
-    `moves` the number is one of `STEPS`, otherwise 0. `chance` is a random number between 0 and 1."""
+    """Returns by how many nodes the start of a learned search differs from the computed start. `moves` is the
+    probability that this number is one of `STEPS`; otherwise the number is 0. `chance` is a random number between 0 and
+    1."""
     for step, share in STEPS.items():
         chance -= share * moves
         if chance < 0:

@@ -51,7 +51,8 @@ class Visit(Value, kw_only=True):
 
 
 class Move(Value, kw_only=True):
-    """One move of a pod to another node. `pod` is the pod's original name, `choices` the number of equally good nodes.
+    """One move of a pod to another node. `pod` is the pod's original name, and `choices` is the number of equally good
+    nodes.
 
     With `is_open`, the pod may also get a node other than `target`, because the scheduler checks only a part of the
     nodes that fit.

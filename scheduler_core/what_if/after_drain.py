@@ -41,8 +41,8 @@ def after_drain(
 
 
 def answer(after: AfterDrain, scheduler: Scheduler, template: NodeTemplate, count: int) -> NodesAnswer:
-    """Returns how many of the pods without a node after the drain would get a node if the cluster had `count` more
-    nodes like the template, and how many new nodes would be enough for all of them."""
+    """Returns how many of the pods that have no node after the drain would get one if the cluster had `count` more
+    nodes like the template. Also returns how many new nodes would be enough for all these pods."""
     pods = [pod for _, pod in after.homeless]
     found = with_more_nodes(scheduler, after.world, pods, template, count)
     needed = nodes_needed(scheduler, after.world, pods, template)

@@ -84,9 +84,9 @@ def nodes_needed(
     """Finds the smallest number of new nodes like the template that places every pod. If no number places every pod,
     finds the smallest number that places the most pods.
 
-    Tries every number from 0 upwards, because with more nodes fewer pods may find a node: a spread over hosts counts
-    empty hosts. The pods never need more nodes than there are pods. The search ends early if an empty new node refuses
-    every remaining pod for a reason that more nodes do not change.
+    Tries every number from 0 upwards, because with more nodes fewer pods may find a node: topology spread over hosts
+    also considers empty hosts. The pods never need more nodes than there are pods. The search ends early if an empty
+    new node refuses every remaining pod for a reason that more nodes do not change.
     """
     without = best = found = with_more_nodes(scheduler, snapshot, pods, template, 0)
     while found.refused and found.count < min(most, len(pods)) and not _is_in_vain(found):
@@ -102,7 +102,7 @@ def nodes_needed(
 
 
 def _with_reasons_of(best: MoreNodes, last: MoreNodes) -> MoreNodes:
-    """Returns `best`, the result without new nodes, with other reasons: each refused pod gets its reason from `last`, a
+    """Returns the result `best`, which has no new nodes, with better reasons for the refused pods: those of `last`, a
     result with new nodes that did not help."""
     refused = {key: last.refused.get(key, verdict) for key, verdict in best.refused.items()}
     return MoreNodes(count=0, placed=best.placed, refused=refused)

@@ -64,15 +64,15 @@ class BudgetLedger:
         return _spent(budget)
 
     def spend(self, pod: Pod) -> None:
-        """Counts an accepted eviction: the pod's budget then allows one eviction fewer. Does not count the eviction of
+        """Counts an accepted eviction: the pod's budget then allows one fewer eviction. Does not count the eviction of
         an unhealthy pod if the budget's unhealthyPodEvictionPolicy permits this eviction in any case."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] -= 1
 
     def refill(self, pod: Pod) -> None:
-        """Counts a healthy replacement of the evicted pod: the budget that counted the eviction then allows one
-        eviction more."""
+        """Counts a healthy replacement of the evicted pod: the budget that counted the eviction then allows one more
+        eviction."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] += 1

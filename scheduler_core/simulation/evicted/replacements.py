@@ -1,5 +1,5 @@
-"""Which pod a controller creates in place of an evicted pod, when the controller creates it, and which pods a drain
-leaves on their node."""
+"""Says which pod a controller creates in place of an evicted pod, when the controller creates it, and which pods a
+drain leaves on their node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class Recreation(Enum):
-    """When a controller creates the replacement of an evicted pod. STAYS means that a drain does not evict the pod."""
+    """Says when a controller creates the replacement of an evicted pod. STAYS means that a drain does not evict the
+    pod."""
 
     STAYS = auto()  # the drain does not evict the pod: DaemonSet or static pod
     AT_ONCE = (
@@ -62,8 +63,8 @@ BOUND = "returns to this node after each eviction: its owner's template names th
 
 
 def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
-    """Whether the pod template of the pod's owner names the pod's node (spec.nodeName). If so, each replacement runs on
-    this node again, without a scheduler."""
+    """Whether the pod's node is the spec.nodeName in the pod template of the pod's owner. If so, each replacement runs
+    on this node again, without a scheduler."""
     owner = pod.owner
     return (
         owner is not None
@@ -73,8 +74,8 @@ def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
 
 
 def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecause:
-    """Returns the given rule with one addition: a pod also stays on its node if its owner's pod template names this
-    node (spec.nodeName)."""
+    """Returns the given rule with one addition: a pod also stays on its node if this node is the spec.nodeName in the
+    pod template of the pod's owner."""
     if not objects.bound:
         return rule
     return lambda pod: rule(pod) or (BOUND if is_bound(objects, pod) else "")

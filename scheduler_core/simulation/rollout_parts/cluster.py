@@ -20,8 +20,8 @@ from scheduler_core.values import replace_value
 
 @dataclass(slots=True)
 class SimulatedCluster:
-    """The cluster after the drains and reboots so far. `returning` has, by name, each node that must reboot, in the
-    form that it will have after the reboot."""
+    """The cluster after the drains and reboots so far. `returning` maps the name of each node that must reboot to the
+    node as it will be after the reboot."""
 
     world: Snapshot
     returning: dict[str, Node]
@@ -82,8 +82,8 @@ class SimulatedCluster:
         return equals[self.draw.among(len(equals), f"{pod.key} {now}")]
 
     def run_on(self, pod: Pod, replacement: Pod, node: str) -> None:
-        """Runs the replacement of the evicted `pod` on the node. Counts the replacement as a healthy pod, so that the
-        disruption budgets which counted the eviction allow one eviction more."""
+        """Runs the replacement of the evicted `pod` on the node. Counts the replacement as a healthy pod, so that every
+        disruption budget that counted the eviction allows one more eviction."""
         self.world = self.world.with_pod_placed(_as_running(pod, replacement), node)
         ledger = BudgetLedger(self.world.objects.budgets)
         ledger.refill(pod)
@@ -93,7 +93,8 @@ class SimulatedCluster:
 
 def tainted(snapshot: Snapshot, names: Sequence[str], key: str | None) -> tuple[Snapshot, dict[str, Node]]:
     """Adds the soft taint (effect PreferNoSchedule) with this key to these nodes, or no taint if `key` is None. Returns
-    the new snapshot, and a mapping from each name to the node without the taint, as it will be after its reboot."""
+    the new snapshot, and a mapping from each node's name to the node as it will be after its reboot, without the
+    taint."""
     nodes = {name: snapshot.node(name) for name in names}
     if key is None:
         return snapshot, nodes

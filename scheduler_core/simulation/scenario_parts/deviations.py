@@ -52,8 +52,8 @@ def taken_in_order(result: CycleResult, node: str) -> float:
 
 
 def taken_ahead(result: CycleResult, node: str) -> float:
-    """Returns the probability that in this cycle one parallel worker is ahead of another and, of several equally good
-    nodes, the pod gets this one."""
+    """Returns the probability that one parallel worker is ahead of another in this cycle and that the pod gets this
+    node."""
     equals = equals_of(result)
     return AHEAD * (1.0 - goes_elsewhere(result)) / len(equals) if node in equals else 0.0
 

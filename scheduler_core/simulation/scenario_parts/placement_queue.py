@@ -62,8 +62,8 @@ class PlacementQueue:
             self.line = (*self.line, self.add(victim))
 
     def begin_round(self, gone: Iterable[Pod]) -> None:
-        """Begins a round, after the evicted pods `gone` have ended: their replacements appear, and the scheduler tries
-        again to place the pods without a node."""
+        """Begins a round, after the evicted pods `gone` have ended. Their replacements appear. The scheduler tries
+        again to place the pods that have no node yet."""
         retried = [each.pod.key for each in self.waiting]  # includes the postponed pods
         self.postponed = ()
         self.pool = (*retried, *(self.add(pod) for pod in gone))
