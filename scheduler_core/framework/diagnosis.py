@@ -20,8 +20,8 @@ from scheduler_core.values import Value
 
 
 class Round(Value, eq=False):
-    """The refusals of one plugin. `refusals` has a code for every node that the search checked. `refused` has the
-    positions, in the list of checked nodes, of the nodes that this plugin was the first to refuse."""
+    """The refusals of one plugin. `refusals` has a code for every node that the search checked. `refused` has the nodes
+    that this plugin refused and that no earlier plugin refused, as positions in the list of checked nodes."""
 
     plugin: str
     refused: NDArray[np.intp]

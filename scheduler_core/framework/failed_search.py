@@ -27,17 +27,17 @@ class Retrial(Protocol):
         ...
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that `other` was added to the node."""
+        """Tells the plugins that the pod `other` was added to the node."""
         ...
 
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that `other` was removed from the node."""
+        """Tells the plugins that the pod `other` was removed from the node."""
         ...
 
 
 class FailedSearch(Value, kw_only=True):
-    """What a PostFilter plugin gets: all nodes, their refusals, a runner that can filter a node again, and for each
-    node name the pods nominated to that node."""
+    """What a PostFilter plugin gets: all nodes, their refusals, a runner that can filter a node again, and a mapping
+    from each node's name to the pods nominated to the node."""
 
     nodes: NodeList
     diagnosis: Diagnosis

@@ -269,8 +269,8 @@ class Runner:
         return self.filter_node(trial, pod, node_info)
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that count pods that `other` was added to the node; the plugins write their new counts to
-        `state`. `node_info` already contains `other`."""
+        """Tells each plugin that counts pods: the pod `other` was added to the node. The plugins write their new counts
+        to `state`. `node_info` already contains `other`."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.add_pod(state, pod, other, node_info)
@@ -279,8 +279,8 @@ class Runner:
         return SUCCESS
 
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that count pods that `other` was removed from the node; the plugins write their new counts
-        to `state`. `node_info` no longer contains `other`."""
+        """Tells each plugin that counts pods: the pod `other` was removed from the node. The plugins write their new
+        counts to `state`. `node_info` no longer contains `other`."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.remove_pod(state, pod, other, node_info)

@@ -159,7 +159,7 @@ def _why_ineligible(pod: Pod, search: FailedSearch) -> str:
 
 def _sentence(refusals: Sequence[Verdict], node_count: int) -> str:
     """Returns the message of a preemption that found no node: `0/3 nodes are available: 1 Insufficient cpu, 2
-    Preemption is not helpful for scheduling.` The last reason counts the nodes on which no eviction was tried."""
+    Preemption is not helpful for scheduling.` The last number is the number of nodes on which no eviction was tried."""
     reasons = Counter(reason for verdict in refusals for reason in verdict.reasons)
     if len(refusals) < node_count:
         reasons[_NOT_HELPFUL] += node_count - len(refusals)

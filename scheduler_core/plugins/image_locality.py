@@ -44,8 +44,8 @@ class ImageLocality(Value):
 
 @kept_with_spec
 def images_of(spec: PodSpec, *, with_volumes: bool) -> tuple[str, ...]:
-    """Returns the images that a pod runs or mounts, with explicit tags. An image that the pod names twice is listed
-    twice."""
+    """Returns the images that a pod runs or mounts, with explicit tags. An image that occurs twice in the pod's spec is
+    listed twice."""
     named = [c.image for c in (*spec.init_containers, *spec.containers)]
     mounted = [v.image for v in spec.volumes if v.kind == "image"] if with_volumes else []
     return tuple(_with_tag(name) for name in named + mounted)

@@ -37,8 +37,8 @@ _UNWANTED: Final = unschedulable("node(s) didn't satisfy existing pods anti-affi
 
 
 class InterPodAffinity(Value):
-    """Applies affinity and anti-affinity between pods, required and preferred. The terms of the incoming pod and the
-    terms of the existing pods both count."""
+    """Applies affinity and anti-affinity between pods, required and preferred. Uses the terms of the incoming pod and
+    the terms of the existing pods."""
 
     args: InterPodAffinityArgs
     kube_version: KubeVersion
@@ -121,7 +121,8 @@ class InterPodAffinity(Value):
 
 
 class _Pulls(Value, eq=False):
-    """The terms of placed pods that select the incoming pod, from PreFilter for PreScore."""
+    """Those affinity terms of placed pods that select the incoming pod. PreFilter writes them, and PreScore reads
+    them."""
 
     by_key: PullsByKey
 

@@ -1,4 +1,4 @@
-"""Refuses all nodes except the node that the pod names in spec.nodeName. Refuses none if the pod names no node."""
+"""Refuses all nodes except the node in the pod's spec.nodeName. Refuses no node if this field is empty."""
 
 from __future__ import annotations
 

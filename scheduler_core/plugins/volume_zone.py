@@ -1,4 +1,4 @@
-"""Refuses nodes outside the zone or region that the labels of the pod's bound volumes name.
+"""Refuses nodes outside the zone or region that is in the labels of the pod's bound volumes.
 
 Source: pkg/scheduler/framework/plugins/volumezone, v1.36. Newer volumes have a node affinity instead, which
 VolumeBinding checks.

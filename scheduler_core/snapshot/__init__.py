@@ -1,2 +1,1 @@
-"""A snapshot of a cluster that never changes: the nodes with their pods, and the other objects that scheduling
-reads."""
+"""The frozen state of a cluster: its nodes with their pods, and the other objects that scheduling reads."""

@@ -30,8 +30,8 @@ class ClusterObjects(Value, kw_only=True):
     is "namespace/name", or the name of an object that has no namespace.
 
     `namespaces` maps a namespace to its labels. `owners` maps a namespace to its services and controllers, in the order
-    in which they were passed. `bound` maps a controller, as (kind, namespace, name), to the one node that its pod
-    template names.
+    in which they were passed. `bound` maps a controller, as (kind, namespace, name), to the spec.nodeName of its pod
+    template.
     """
 
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

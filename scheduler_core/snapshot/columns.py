@@ -246,7 +246,7 @@ class Columns:
 
     @cached_property
     def everywhere(self) -> tuple[bool, ...]:
-        """For each row of `allocatable`, whether all nodes have this resource."""
+        """For each resource (row of `allocatable`), whether all nodes have the resource."""
         return tuple(bool(least > 0) for least in self.allocatable.min(axis=1, initial=MOST_COUNTED))
 
     @cached_property

@@ -41,8 +41,8 @@ class Topology(Value, eq=False):
         return len(self.values)
 
     def with_added(self, values: Sequence[str | None]) -> Topology:
-        """Returns the topology with further nodes at the end. `values` has the value of the key on each added node, or
-        None."""
+        """Returns the topology with further nodes at the end. `values` has the value of the label key on each added
+        node, or None."""
         code_of = dict(self.code_of)
         for value in values:
             if value is not None:

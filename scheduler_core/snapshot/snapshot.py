@@ -1,5 +1,5 @@
-"""A snapshot of a cluster, which never changes. A change, such as a cordon or a placed pod, returns another snapshot,
-which shares all parts that have not changed.
+"""A snapshot is the frozen state of a cluster. Each change, such as a cordon or a placed pod, returns another snapshot.
+The two snapshots share all parts that are equal.
 
 loading.py builds snapshots from API objects; tallies.py has the counts of pods that plugins need.
 """
@@ -193,8 +193,8 @@ class Snapshot:
         return self.placements.all_pods()
 
     def tally(self, tally: Tally[Value]) -> Value:
-        """Returns a count of the placed pods. The pods are counted once; snapshots that derive from this snapshot only
-        update the count."""
+        """Returns a count of the placed pods. The pods are counted once; snapshots that derive from this snapshot
+        update this count and do not count again."""
         return self.placements.tally(tally, self.columns)
 
     def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
@@ -251,8 +251,8 @@ class Snapshot:
         return self._moved(moves)
 
     def with_pods_moved(self, leaving: Iterable[Pod], coming: Iterable[Pod]) -> Snapshot:
-        """Returns the snapshot without the `leaving` pods and with the `coming` pods, each on the node that the pod
-        names. Raises UnknownNodeError if the node of an added pod does not exist."""
+        """Returns the snapshot without the `leaving` pods and with the `coming` pods, each on the node of its
+        `node_name`. Raises UnknownNodeError if the node of an added pod does not exist."""
         return self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming)])
 
     def with_ghosts(self, ghosts: tuple[Pod, ...]) -> Snapshot:
@@ -262,8 +262,8 @@ class Snapshot:
     def with_others(
         self, *, pending: tuple[Pod, ...], ghosts: tuple[Pod, ...], problems: tuple[ManifestError, ...]
     ) -> Snapshot:
-        """Returns the snapshot with these pending pods, pods on unknown nodes and unreadable objects instead of its
-        present lists. Snapshots that derive from the result do not share a log of changes with this snapshot."""
+        """Returns the snapshot with other lists: of pending pods, of pods on unknown nodes, and of unreadable objects.
+        Snapshots that derive from the result do not share a log of changes with this snapshot."""
         return self._changed(pending=pending, ghosts=ghosts, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:

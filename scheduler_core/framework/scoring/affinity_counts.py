@@ -51,13 +51,13 @@ class Reach(Value):
         return _query(tuple((self.namespaces(term), term) for term in terms))
 
     def incoming(self, pod: Pod) -> IncomingPod:
-        """Returns the properties of the incoming pod that the terms of existing pods read."""
+        """Returns the properties of the incoming pod that decide which affinity terms of existing pods select it."""
         return self.snapshot.remember(
             ("incoming", pod.namespace, tuple(pod.labels.items())), lambda: self._incoming(pod)
         )
 
     def pulls_on(self, pod: Pod) -> PullsByKey:
-        """Returns the counts of the affinity terms of placed pods that select the incoming pod."""
+        """Returns how many affinity terms of placed pods select the incoming pod, as `PullTally` counts them."""
         incoming = self.incoming(pod)
         if not self.snapshot.placements.table.affinities.pulls_on(incoming):
             return {}
@@ -118,8 +118,9 @@ class AffinityCounts(Value, eq=False):
     is_first_of_its_kind: bool
 
     def near_enough(self, labels: Labels) -> bool:
-        """Whether, for every required term, the node's domain contains a matching pod. If no pod matches yet and the
-        pod matches its own terms, every node with all the terms' keys is accepted."""
+        """Whether the domains of a node with these labels contain a matching pod for every required term. If no
+        existing pod matches a term and the incoming pod matches all its own terms, a node with the keys of all terms is
+        accepted."""
         if any(count.topology.key not in labels for count in self.near):
             return False
         return all(count.at(labels) > 0 for count in self.near) or self._may_be_first

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 class ResourceShare(Value):
-    """One resource that counts in a score: its weight, and the amount that the pod requests (`requested`)."""
+    """One resource on which a score depends: its weight, and the amount that the pod requests (`requested`)."""
 
     name: str
     weight: int
@@ -48,7 +48,7 @@ class Strategy(Value):
 
 
 def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
-    """Returns the scoring strategy that the plugin's arguments name."""
+    """Returns the scoring strategy that is set in the plugin's arguments."""
     if args.strategy == "MostAllocated":
         return Strategy(_most_allocated)
     if args.strategy == "RequestedToCapacityRatio":

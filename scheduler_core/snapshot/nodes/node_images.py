@@ -85,8 +85,8 @@ class NodeImages:
         return found
 
     def shares(self, names: tuple[str, ...], least: int, most: int) -> NDArray[np.int64]:
-        """Returns for each node the position of its sum `at_hand` between `least` and `most`: a whole number from 0
-        (`least`) to 100 (`most`), rounded down. The caller must not change the array."""
+        """Rates each node by its sum of image sizes (`at_hand`), as `share_between` does. The caller must not change
+        the array."""
         key = (names, least, most)
         known = self._shares.get(key)
         if known is None:
@@ -95,8 +95,8 @@ class NodeImages:
 
 
 def share_between(size: NDArray[np.int64] | int, least: int, most: int) -> NDArray[np.int64]:
-    """Returns the position of each size between `least` and `most`: a whole number from 0 (`least` or smaller) to 100
-    (`most` or larger), rounded down."""
+    """Rates each size by a whole number from 0 (`least` or smaller) to 100 (`most` or larger). Between these sizes, the
+    number grows linearly and is rounded down."""
     within = np.clip(size, least, max(most, least)) - least
     share: NDArray[np.int64] = 100 * within // (most - least)
     return share

@@ -2,7 +2,7 @@
 
 Terms of existing pods affect incoming pods: required anti-affinity refuses nodes, and the other terms add to scores.
 Pods with equal terms form a group, so each distinct term is matched only once for equal incoming pods. An
-`AffinityGroups` object never removes a group; `only` returns another object without the unused groups.
+`AffinityGroups` object never removes a group; its method `only` returns another object without the unused groups.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _MOST_INCOMING: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class IncomingPod:
-    """The properties of an incoming pod that the affinity terms of existing pods read: its namespace, the labels of its
-    namespace, and its own labels. Both label lists are sorted."""
+    """The properties of an incoming pod that decide which affinity terms of existing pods select it: its namespace, the
+    labels of its namespace, and its own labels. Both label lists are sorted."""
 
     namespace: str
     namespace_labels: tuple[tuple[str, str], ...]
@@ -99,8 +99,8 @@ class AffinityGroups:
 
     def pulls_on(self, incoming: IncomingPod) -> Pulls:
         """Maps the number of a group to those of its terms that select the incoming pod, each as (kind, topology key,
-        weight). Required terms have the weight 1, because the scheduler's configuration (hardPodAffinityWeight) says
-        how much they count. Preferred anti-affinity has a negative weight."""
+        weight). Required terms have the weight 1, because their real weight is set in the scheduler's configuration
+        (hardPodAffinityWeight). Preferred anti-affinity has a negative weight."""
         matched = self._matched.get(incoming)
         if matched is None:
             matched = self._matched[incoming] = _Matched()

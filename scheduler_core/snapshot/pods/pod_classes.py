@@ -2,7 +2,7 @@
 
 Most pods are replicas with equal labels, so selectors are matched against classes instead of pods. A `PodClasses`
 object can get new classes, but never loses a class. Derived snapshots share the object, because it does not depend on
-where pods are. `only` returns another object without the unused classes.
+where pods are. The method `only` returns another object without the unused classes.
 """
 
 from __future__ import annotations

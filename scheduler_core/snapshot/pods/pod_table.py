@@ -83,7 +83,7 @@ class PodTable:
         return stayed + [change.pod for change in come]
 
     def _sorted(self, changes: Iterable[PodChange]) -> tuple[list[int], list[PodChange]]:
-        """Returns the positions in the table whose pods the changes remove, and the changes that add a pod."""
+        """Returns two lists: the positions in the table from which pods are removed, and the changes that add a pod."""
         gone: set[int] = set()
         come: dict[str, PodChange] = {}
         for change in changes:

@@ -131,7 +131,7 @@ class QueryTally(Value):
 
 
 class HostPortTally(Value):
-    """Counts, for each host port in use, the pods on each node that use it."""
+    """Counts, on each node, the pods that use a host port. The result has a count for each host port in use."""
 
     def count(self, columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:
         ports: dict[HostPort, Ints] = {}
@@ -167,8 +167,8 @@ HOST_PORTS: Final = HostPortTally()
 
 
 class Pull(Value, eq=False):
-    """The affinity terms of placed pods that select an incoming pod, for one topology key. `weights` has the sum of the
-    weights in each domain, and `terms` the number of the terms. The last element of both is for nodes without the
+    """Those affinity terms of placed pods that select an incoming pod, for one topology key. `weights` has the sum of
+    the weights in each domain, and `terms` the number of the terms. The last element of both is for nodes without the
     key."""
 
     weights: Ints
@@ -178,8 +178,8 @@ class Pull(Value, eq=False):
         return Pull(self.weights.copy(), self.terms.copy())
 
     def add(self, at: int | slice, weight: int, terms: int | Ints) -> None:
-        """Adds `terms` matching terms of this weight to the domains `at`. Changes the object in place, so call it only
-        before the object is shared."""
+        """Adds matching terms of this weight to the domains `at`; `terms` is their number in each domain. Changes the
+        object in place, so call it only before the object is shared."""
         self.weights[at] += weight * terms
         self.terms[at] += terms
 
@@ -188,7 +188,7 @@ PullsByKey = Mapping[tuple[Kind, str], Pull]
 
 
 class PullTally(Value):
-    """Counts the affinity terms of placed pods that select an incoming pod, by the kind of the term and its topology
+    """Counts those affinity terms of placed pods that select an incoming pod, by the kind of the term and its topology
     key. The weights are the weights of `AffinityGroups.pulls_on`."""
 
     incoming: IncomingPod

@@ -16,10 +16,10 @@ from scheduler_core.values import Value
 
 
 class VolumeUsers(Value, eq=False):
-    """The pods that use claims or legacy disks. `by_row` maps the row of a node to these pods on the node. `uses` says
-    for each claim ("namespace/name") how often pods use it.
+    """The pods that use claims or legacy disks. `by_row` maps the row of a node to those of these pods that are on the
+    node. `uses` says for each claim ("namespace/name") how often pods use it.
 
-    `uses` leaves out claims made for one pod (ephemeral volumes), because no other pod can name them.
+    `uses` leaves out claims made for one pod (ephemeral volumes), because no other pod can refer to them.
     """
 
     by_row: Mapping[int, tuple[Pod, ...]] = field(default_factory=dict)
