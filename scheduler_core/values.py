@@ -14,8 +14,8 @@ import msgspec
 
 
 class _Fields:
-    """A descriptor for the attribute that `replace`, `asdict` and `fields` of `dataclasses` read from a class. It makes
-    the fields, which have only names, when the attribute is first read."""
+    """A descriptor for the attribute that `replace`, `asdict` and `fields` of `dataclasses` read from a class. When the
+    attribute is first read, it creates the fields, which contain only their names."""
 
     def __init__(self) -> None:
         self._made: dict[type[msgspec.Struct], dict[str, Field[Any]]] = {}

@@ -43,7 +43,7 @@ def _find(snapshot: Snapshot, key: str) -> Pod | str:
 
 
 def _without(snapshot: Snapshot, pods: list[Pod]) -> Snapshot:
-    """Returns the cluster without the pods to judge, even if such a pod is already on a node."""
+    """Returns the cluster without the pods to judge, whether they are on a node or not."""
     for pod in pods:
         snapshot = snapshot.without(pod.key)
     return snapshot

@@ -19,8 +19,8 @@ class FailureRule(Value, kw_only=True):
 
 
 class Job(Value, kw_only=True):
-    """A Job. `rules` is None if the Job has no podFailurePolicy. `bound_to` is the node that the Job's pod template
-    names."""
+    """A Job. `rules` is None if the Job has no podFailurePolicy. `bound_to` is the spec.nodeName of the Job's pod
+    template."""
 
     namespace: str
     name: str

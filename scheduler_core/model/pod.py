@@ -91,7 +91,8 @@ class TopologySpreadConstraint(Value, kw_only=True):
 
 
 class LegacyDisk(Value, kw_only=True):
-    """An in-tree disk that a pod names directly. `kind` is the API's field name, such as gcePersistentDisk or rbd.
+    """An in-tree disk that a pod uses without a claim. `kind` is the API's field name, such as gcePersistentDisk or
+    rbd.
 
     `identity` is the disk's name (pdName, volumeID, iqn, image, diskName). Only rbd uses `monitors` and `pool`.
     """

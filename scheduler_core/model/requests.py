@@ -32,8 +32,8 @@ _BOTH_DEFAULTS: Final = {CPU: DEFAULT_CPU_MILLIS * NANOS_PER_MILLI, MEMORY: DEFA
 
 
 class RequestRules(Value, kw_only=True):
-    """Which requests of a pod a Kubernetes release counts, according to its feature gates. The default values are those
-    of release 1.36."""
+    """Says which requests of a pod are counted in a Kubernetes release, according to the feature gates of that release.
+    The default values are those of release 1.36."""
 
     status_resources: bool = True
     pod_level: bool = True

@@ -10,8 +10,8 @@ class SelectingOwner(Value, kw_only=True):
     """A Service, ReplicationController, ReplicaSet or StatefulSet. `selects_by_labels` is the label map that selects
     the pods of a Service or ReplicationController, and None for the other kinds.
 
-    `replicas` is the number in the spec, or None for a kind without replicas. `bound_to` is the node that the pod
-    template names.
+    `replicas` is the number in the spec, or None for a kind without replicas. `bound_to` is the spec.nodeName of the
+    pod template.
     """
 
     kind: str

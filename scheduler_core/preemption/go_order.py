@@ -106,8 +106,8 @@ class _Sort(Generic[Item]):
     # ---- partitions ----
 
     def _partition(self, start: int, end: int, pivot: int) -> tuple[int, bool]:
-        """Moves the items that are smaller than the pivot before it, and all other items after it. Returns the pivot's
-        position, and whether each item was already on its side."""
+        """Moves the items that are smaller than the pivot to positions before the pivot, and all other items to
+        positions after the pivot. Returns the pivot's position, and whether each item was already on its side."""
         self._swap(start, pivot)
         low, high = self._close_in(start, start + 1, end - 1)
         already = low > high

@@ -48,7 +48,7 @@ class ActiveRoom:
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """The uids of the pods in flight, the pod that was popped first at the front."""
+        """The uids of the pods in flight, in the order in which the pods were popped."""
         return tuple(self._in_flight)
 
     def get(self, key: str) -> QueuedPod | None:

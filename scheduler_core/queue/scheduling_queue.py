@@ -43,7 +43,7 @@ class Gatekeeper(Protocol):
     name: str
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """Returns SUCCESS to accept the pod. With any other verdict, the pod waits until an event that this plugin has
+        """Returns SUCCESS to accept the pod. With any other verdict, the pod waits for an event for which this plugin
         registered."""
 
 
@@ -226,15 +226,15 @@ class SchedulingQueue:
             )
 
     def assigned_pod_added(self, pod: Pod, now: float) -> None:
-        """Handles the binding of a pod. The binding can help only waiting pods that a topology spread or pod affinity
-        refused."""
+        """Handles the binding of a pod. The binding may help only waiting pods that topology spread refused, or whose
+        required affinity selects the pod."""
         self._move(self._counting_others(pod), ASSIGNED_POD_ADDED, None, pod, now)
 
     def assigned_pod_updated(
         self, old: Pod, new: Pod, event: ClusterEvent, now: float, *, frees_resources: bool
     ) -> None:
-        """Handles the change of a bound pod. If the change frees resources, it may help any waiting pod; otherwise only
-        pods that a topology spread or pod affinity refused."""
+        """Handles the change of a bound pod. If the change frees resources, it may help any waiting pod. Otherwise it
+        may help only pods that topology spread refused, or whose required affinity selects the pod."""
         if frees_resources:
             self.move_all(event, old, new, now)
         else:

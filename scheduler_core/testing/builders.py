@@ -1,5 +1,5 @@
-"""Builds API objects with defaults (a_pod(), a_node(), a_budget()), so that a test names only what matters for its
-outcome.
+"""Builds API objects with defaults (a_pod(), a_node(), a_budget()), so that a test sets only the fields that matter for
+its outcome.
 
 Each step returns a new builder. `.manifest` is the API object, `.build()` returns the parsed value.
 """

@@ -148,6 +148,6 @@ API_NAME: Final = {
 
 
 def template_node(template: wire.WireTemplate | None) -> str:
-    """Returns the name of the node that a pod template names, usually empty. If a template names a node, its pods run
-    there without a scheduler."""
+    """Returns the spec.nodeName of a pod template, which is usually empty. Pods of a template with a nodeName run on
+    that node without a scheduler."""
     return template.spec.node_name if template is not None and template.spec is not None else ""

@@ -485,8 +485,8 @@ def _resize_is_infeasible(status: wire.WirePodStatus) -> bool:
 
 
 def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
-    """Whether the resources in the status are those of the spec, in the same notation, for each container whose
-    resources the status reports. False if the status reports pod-level resources or an infeasible resize."""
+    """Whether each container with resources in the status has the same resources in the spec, in the same notation.
+    False if the status reports pod-level resources or an infeasible resize."""
     if status.resources is not None:
         return False
     several = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))

@@ -54,7 +54,8 @@ def _failure_rule(written: wire.WireFailureRule) -> FailureRule:
 
 
 def _indexes(text: str) -> int:
-    """Returns the number of indexes in a text such as "1,3-5,7". A part that is not a number counts as one index."""
+    """Returns the number of indexes in a text such as "1,3-5,7". A part that is not a number is counted as one
+    index."""
     total = 0
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")

@@ -298,7 +298,7 @@ class WireNode(Wire, frozen=True):
 
 
 class WireTemplateSpec(Wire, frozen=True):
-    """The spec of a pod template, with only the field that names a node."""
+    """The spec of a pod template, reduced to the field nodeName."""
 
     node_name: str = ""
 

@@ -59,8 +59,8 @@ def driver_of_provisioner(provisioner: str) -> str | None:
 
 
 def migrated_disk(disk: LegacyDisk) -> Handle | None:
-    """Returns the CSI driver and the volume handle of a disk that a pod names directly. Returns None if no CSI driver
-    is known for this kind of disk, or if the disk's name is missing or invalid."""
+    """Returns the CSI driver and the volume handle of a disk that a pod uses without a claim. Returns None if no CSI
+    driver is known for this kind of disk, or if the disk's name is missing or invalid."""
     return _handle(disk.kind, disk.identity, "UNSPECIFIED")
 
 
