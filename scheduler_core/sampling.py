@@ -69,7 +69,7 @@ def run_search(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search,
 
 
 class Windows:
-    """Runs searches with different starts over the filter results of one pod."""
+    """Runs several searches over one pod's filter results. Each search may start at another node."""
 
     def __init__(self, diagnosis: Diagnosis, wanted: int, parallelism: int) -> None:
         columns = diagnosis.nodes.snapshot.columns

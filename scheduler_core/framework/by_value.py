@@ -26,8 +26,8 @@ Distinct = tuple[Sequence[T], NDArray[np.intp]]
 def refusals_by_value(
     nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], Verdict], question: Hashable
 ) -> Refusals:
-    """Returns the refusals of a filter whose `rule` reads one field of the node. `distinct` has the field's values.
-    `question` is the key of the cached result, and contains all other data that `rule` reads."""
+    """Returns the refusals of a filter whose `rule` reads one field of the node. `distinct` has the different values of
+    the field. `question` is the key of the cached result, and contains all other data that `rule` reads."""
     known: tuple[NDArray[Any], Mapping[int, Verdict]] | None = nodes.snapshot.columns.by_value.get(question)
     if known is None:
         values, places = distinct
@@ -37,8 +37,8 @@ def refusals_by_value(
 
 
 def scores_by_value(nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], int], question: Hashable) -> Scores:
-    """Returns the scores of a plugin whose `rule` reads one field of the node. `distinct` has the field's values.
-    `question` is the key of the cached result, and contains all other data that `rule` reads."""
+    """Returns the scores of a plugin whose `rule` reads one field of the node. `distinct` has the different values of
+    the field. `question` is the key of the cached result, and contains all other data that `rule` reads."""
     known: Scores | None = nodes.snapshot.columns.by_value.get(question)
     if known is None:
         values, places = distinct

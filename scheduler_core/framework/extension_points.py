@@ -144,7 +144,7 @@ class NodeRulePlugin(Protocol):
     @property
     def name(self) -> str: ...
     def node_key(self, pod: Pod) -> Hashable:
-        """Returns a key that is equal for two pods if they get the same results."""
+        """Returns a key. Pods with equal keys get the same results."""
         ...
 
 
@@ -161,7 +161,7 @@ class UsageRulePlugin(Protocol):
     @property
     def name(self) -> str: ...
     def usage_key(self, state: CycleState) -> Hashable:
-        """Returns a key that is equal for two pods if they get the same scores. Runs after PreScore, and reads what
+        """Returns a key. Pods with equal keys get the same scores. The method is called after PreScore, and reads what
         PreScore wrote to `state`."""
         ...
 

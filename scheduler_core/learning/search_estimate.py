@@ -58,8 +58,8 @@ class SearchEstimate(Value, kw_only=True):
 
     `followed` has these searches with their probabilities (weights). `doubt` is the probability that none of them is
     right; all these probabilities add up to 1. `bindings` is the number of observed bindings. `strides` says by how
-    many nodes each of the last observed cycles moved the start. `others` is the number of pods per second that are
-    bound outside of drains (0 if nobody counts these pods).
+    many nodes each of the last observed cycles moved the start. `others` is how many pods per second are bound outside
+    of drains (0 if this number is unknown).
     """
 
     followed: tuple[Likely, ...] = ()

@@ -345,8 +345,8 @@ class SchedulingQueue:
         return next((answer for answer in (Requeue.AT_ONCE, Requeue.AFTER_BACKOFF) if answer in answers), Requeue.STAY)
 
     def _counting_others(self, pod: Pod) -> list[QueuedPod]:
-        """Returns the waiting pods that the binding of this pod may help: pods of its namespace that topology spread
-        refused, and pods with a required affinity term that selects this pod."""
+        """Returns the waiting pods that the binding of this pod may help: those of its namespace that topology spread
+        refused, and those whose required affinity selects this pod."""
         labels = self._namespace_labels(pod.namespace)
         return [
             queued

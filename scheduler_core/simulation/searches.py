@@ -60,8 +60,8 @@ class Likely(Value):
     may find nodes with equal scores in another order, or may follow a cycle that nobody observed. `number` is the seed
     of these differences. `lost` is the search to simulate after an unobserved cycle.
 
-    `others` is the number of pods per second that are bound and that no drain evicted. The cycle of such a pod moves
-    the start of the next search by one of the numbers of nodes in `strides`.
+    `others` is how many pods per second are bound outside of drains. The cycle of such a pod moves the start of the
+    next search by one of the numbers of nodes in `strides`.
     """
 
     search: Search

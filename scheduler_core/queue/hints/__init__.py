@@ -59,7 +59,7 @@ def registered_hints(
     has_extenders: bool = False,
 ) -> RegisteredHints:
     """Returns the hints of each plugin of a profile: those that its method `events` returns, or else those of
-    `default_hints`. A plugin with neither, and every extender, gets a hint that every event helps."""
+    `default_hints`. A plugin with neither, and every extender, gets a hint which says that every event helps."""
     table = default_hints(profile, kube_version, rules)
     found: dict[str, tuple[EventHint, ...]] = {EXTENDER_NAME: EVERY_EVENT} if has_extenders else {}
     for plugin in plugins:

@@ -2,8 +2,8 @@
 equal speed.
 
 In some cycles one worker is ahead of another when the search ends. The search then finds the nodes in another order, so
-the scheduler may choose another of several equal nodes. In a few such cycles, the search misses the best node or finds
-a better node.
+the scheduler may choose another of several equal nodes. In a few such cycles, the search misses the best node of the
+simulated search or finds a better node.
 
 The real search finds as many fitting nodes as the simulated search. But it may have checked more or fewer refused
 nodes; the next search then starts at another position. If all nodes fit, or if the search checks every node, the next
