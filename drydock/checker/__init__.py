@@ -102,7 +102,7 @@ class BrokenRule:
 
 
 def judge(evidence: RolloutTrace) -> list[BrokenRule]:
-    """Returns the broken rules in the order of the table, or an empty list if no rule was broken."""
+    """Returns the broken rules in the order of `RULES`, or an empty list if no rule was broken."""
     found = [
         BrokenRule(rule=rule, breaches=tuple(sorted(rule.breaches(evidence), key=lambda b: b.at))) for rule in RULES
     ]

@@ -105,7 +105,7 @@ def taints_of(node: Mapping[str, Any]) -> set[tuple[str, str, str]]:
 
 
 def claim_on(node: Mapping[str, Any]) -> str:
-    """Returns the id of the claim that the Node's annotation names, or an empty text if it names no claim."""
+    """Returns the id of the claim that is written in the Node's annotation, or an empty text if there is none."""
     try:
         record = json.loads(((node.get("metadata") or {}).get("annotations") or {}).get("careen.dev/progress", "{}"))
     except (ValueError, RecursionError):

@@ -54,7 +54,7 @@ def one_reboot_for_each_need(evidence: RolloutTrace) -> Iterator[Breach]:
             if reboots[event.host] > needs[event.host]:
                 yield Breach(
                     at=event.at,
-                    sentence=f"{event.host} was asked to reboot {reboots[event.host]} times, but needed a reboot only "
+                    sentence=f"{event.host} was asked {reboots[event.host]} times to reboot, but needed a reboot only "
                     f"{needs[event.host]} times",
                 )
 

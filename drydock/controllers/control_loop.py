@@ -25,9 +25,10 @@ Reconcile = Callable[[Verbs], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """A controller. `name` is its name in the audit, `watches` has the plurals of the kinds whose changes start it.
+    """A controller. `name` is its name in the audit. `watches` lists the kinds, by plural, whose changes start the
+    controller.
 
-    `reconcile` returns the seconds until its next run if nothing changes, or None if it need not run again.
+    `reconcile` returns after how many seconds it must run again even if nothing changes, or None.
     """
 
     name: str

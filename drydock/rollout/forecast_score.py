@@ -18,8 +18,8 @@ from drydock.checker.evidence import Write, agent_node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastScore:
-    """`total` is the number of evicted pods whose forecast names all possible nodes. `hits` is the number of these pods
-    whose replacement was placed on one of the named nodes.
+    """`total` is the number of evicted pods whose forecast lists all possible nodes. `hits` is the number of these pods
+    whose replacement was placed on one of the listed nodes.
     """
 
     hits: int

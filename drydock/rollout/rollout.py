@@ -219,9 +219,7 @@ class Rollout:
             while not task.done():
                 self.cluster.raise_if_broken_down()
                 if patience.is_over():
-                    raise GaveUp(
-                        f"for {patience.waited}, no agent had an opportunity to break the rule {self.plan.broken_rule}"
-                    )
+                    raise GaveUp(f"no agent could break the rule {self.plan.broken_rule} within {patience.waited}")
                 await asyncio.wait([task], timeout=_LOOK_SECONDS)
             task.result()
         finally:
@@ -236,9 +234,9 @@ class Rollout:
 
     def _taint_seconds(self) -> float:
         """Returns within how many seconds an agent must taint its node. The limit grows with the highest load measured
-        so far, so that the checker reports no agent that only lacked processor time.
+        so far, so that the checker does not report agents that were late because of the load.
 
-        Each call also measures the load. Call this during the roll-out: later load does not excuse a late taint.
+        Each call also measures the load. Call this method during the roll-out: later load does not excuse a late taint.
         """
         self._crowding = max(self._crowding, crowding(ours=self.plan.nodes))
         return self.plan.taint_seconds * self._crowding

@@ -45,13 +45,14 @@ def _state_words(node: NodeLine) -> str:
 
 
 def live_table(console: Console) -> tuple[Live, Callable[[RolloutProgress], None]]:
-    """Returns a rich display and the function that redraws it. The caller enters and leaves the display."""
+    """Returns a live table of the library rich, and a function that redraws it. The caller uses the table as a context
+    manager."""
     live = Live(console=console, refresh_per_second=4)
     return live, lambda progress: live.update(table_of(progress))
 
 
 def table_of(progress: RolloutProgress) -> Table:
-    """Returns the roll-out as a rich table."""
+    """Returns the roll-out as a table of the library rich."""
     title = (
         f"{progress.rebooted} of {len(progress.nodes)} nodes rebooted after {progress.seconds:.0f} s, "
         f"{progress.moved} pods moved, {progress.moved_twice} of them twice"

@@ -310,8 +310,8 @@ class ApiServer:
         return self._bytes(head[:-1] + b',"items":[' + b",".join(items) + b"]}")
 
     def _version_before(self, info: RequestInfo, seconds: float) -> int | None:
-        """Returns the resourceVersion that was the newest `seconds` ago, which a late cache would serve. Returns None
-        if the history is too short."""
+        """Returns the newest resourceVersion that is at least `seconds` old, as a cache that lags behind would serve
+        it. Returns None if the history is too short."""
         horizon = self.store.clock() - seconds
         older = [
             c.version

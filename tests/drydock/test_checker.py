@@ -145,8 +145,8 @@ class ModelAgent:
 
 
 async def test_the_checker_reports_no_broken_rule_in_a_correct_roll_out(tmp_path: Path) -> None:
-    """`set_up` and `run` also simulate a person and another client: the person cordons a node and puts a node on hold,
-    and the client sets a taint, a label and an annotation."""
+    """The functions `set_up` and `run` also simulate a person and another client: the person cordons a node and puts a
+    node on hold, and the client sets a taint, a label and an annotation."""
     async with running_rollout(
         plan(patience_seconds=LONG_SECONDS, taint_seconds=LONG_SECONDS, concurrency=2), tmp_path
     ) as rollout:
@@ -233,7 +233,7 @@ def test_the_checker_accepts_a_claim_in_kureds_single_owner_format() -> None:
     assert broken(a_write(1, "daemonsets", "careen", {}, lock), log=log) == []
 
 
-def test_a_claim_released_while_the_node_reports_its_old_boot_breaks_a_rule() -> None:
+def test_the_release_of_a_claim_breaks_a_rule_if_the_node_still_reports_its_old_boot() -> None:
     log = (
         a_host_event(0, "need"),
         a_host_event(2, "asked"),
@@ -259,7 +259,7 @@ def test_a_claim_may_be_released_after_the_drain_is_undone() -> None:
     assert broken(*writes) == []
 
 
-def test_a_claim_released_while_the_node_is_cordoned_breaks_a_rule() -> None:
+def test_the_release_of_a_cordoned_nodes_claim_breaks_a_rule() -> None:
     writes = (
         a_write(1, "daemonsets", "careen", {}, a_lock(ROW)),
         a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),

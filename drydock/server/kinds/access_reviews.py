@@ -47,7 +47,7 @@ def refuse_unless_allowed(authorizer: Authorizer, user: str, info: RequestInfo) 
 
 
 def answer_review(kind: str, body: Mapping[str, Any], user: str, authorizer: Authorizer) -> dict[str, Any]:
-    """Returns the review with its status filled in. Raises 422 if the review names no access to check."""
+    """Returns the review with its status filled in. Raises 422 if the review does not say which access to check."""
     if kind == "SelfSubjectReview":
         return {**body, "status": {"userInfo": {"username": user, "groups": ["system:authenticated"]}}}
     spec = body.get("spec") or {}

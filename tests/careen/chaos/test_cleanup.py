@@ -66,7 +66,7 @@ def world(request: pytest.FixtureRequest) -> World:
     return run_virtually(interrupted_after(request.param))
 
 
-def test_cleanup_restores_the_state_before_the_roll_out(world: World, tmp_path: Path) -> None:
+def test_careen_cleanup_restores_the_state_before_the_roll_out(world: World, tmp_path: Path) -> None:
     with server_in_thread() as server:
         daemonset = world.server.get("daemonsets", "careen", "careen") or {}
         # No agent runs any more, and the flag says that careen wrote kured's annotations.
@@ -81,14 +81,14 @@ def test_cleanup_restores_the_state_before_the_roll_out(world: World, tmp_path: 
         assert desk.ok("cleanup").splitlines()[-1] == "There are no marks of careen to remove."
 
 
-def test_cleanup_knows_every_key_that_the_agents_write(world: World) -> None:
+def test_careen_cleanup_knows_every_key_that_the_agents_write(world: World) -> None:
     configured = {"pool"}
     assert keys_written(world) - configured <= KNOWN
 
 
 def test_the_interrupted_roll_outs_write_nearly_all_labels_annotations_and_taints() -> None:
-    """If these roll-outs wrote few keys, test_cleanup_knows_every_key_that_the_agents_write would check little. Only
-    people, forecasts, spread pods or failures make agents write the keys listed here."""
+    """If these roll-outs wrote few keys, test_careen_cleanup_knows_every_key_that_the_agents_write would check little.
+    Agents write the keys listed in this test only because of people, forecasts, pods spread over zones, or failures."""
     long = run_virtually(interrupted_after(400.0))
     assert KNOWN - keys_written(long) <= {
         *WORDS,

@@ -24,9 +24,9 @@ from tests.careen.chaos.fleet.stories import STORIES, Story, played
 from tests.careen.chaos.fleet.world import World
 
 EVERY = int(os.environ.get("CHAOS_EVERY", "997"))
-"""A run tries one of this many crash points: one of 997 in `make test`, one of 20 in `make crash-points`."""
+"""A run tries one in this many crash points: one in 997 in `make test`, one in 20 in `make crash-points`."""
 WHOLE_SHARE = 100
-"""A run that tries at least one of 100 crash points covers each call site with each fault."""
+"""A run that tries at least one in 100 crash points covers each call site with each fault."""
 PARTS = max(1, 400 // EVERY)
 """The number of parallel tests into which each story (a simulated roll-out) is divided. The smallest story has some two
 thousand crash points."""
@@ -86,9 +86,9 @@ def crash_points(name: str, fault: Fault) -> list[Asked]:
 
 
 def tried(name: str, fault: Fault, every: int) -> list[Asked]:
-    """Return the requests of this simulated roll-out that tests hit with the fault. Of the requests that the fault can
-    hit, one in `every` is chosen, and at least one if `_story_of` returns this roll-out. If `every` is at most
-    WHOLE_SHARE, one request from each call site that no earlier roll-out reaches is added."""
+    """Return the requests of this simulated roll-out that tests hit with the fault: about one in `every`. The samples
+    of all roll-outs together contain each fault. If `every` is at most WHOLE_SHARE, they also contain each call site
+    with each fault that can hit it."""
     points = crash_points(name, fault)
     begin = zlib.crc32(f"{fault} {name}".encode())
     wanted = {each.number for each in points[begin % every :: every]}

@@ -54,8 +54,8 @@ def test_a_claim_written_late_for_an_idle_node_is_removed(late_seconds: float, d
 
 
 async def late_claim_then_the_need_again(late_seconds: float) -> World:
-    """Play a roll-out in which the server carries out the write of a claim late, and the agent that sent it dies.
-    Afterwards the host needs a reboot again."""
+    """Play a roll-out in which the server carries out the write of a claim late, and the agent that sent this write
+    dies. Afterwards the host needs a reboot again."""
     world = await late_claim(late_seconds, dies=True, goes_on=True)
     world.fleet.hosts["n1"].needs_reboot()
     await world.until_home(300.0)

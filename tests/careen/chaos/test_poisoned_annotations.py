@@ -78,7 +78,9 @@ def test_an_unreadable_record_annotation_of_one_node_does_not_stop_other_nodes(r
 
 @pytest.mark.parametrize("label", [None, "required", "ready"])
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
-def test_a_node_with_an_unreadable_record_and_no_in_progress_label_counts_as_up(record: str, label: str | None) -> None:
+def test_a_node_whose_record_is_unreadable_counts_as_up_unless_its_label_says_in_progress(
+    record: str, label: str | None
+) -> None:
     """Only one node may be down at once. If the node with the unreadable annotation counted as down, no other node
     could reboot."""
     world = run_virtually(beside_a_poisoned_node(record, label, Shape(nodes=3)))

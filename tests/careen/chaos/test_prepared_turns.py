@@ -64,7 +64,7 @@ class Seen:
 
 
 def memory_of(world: World, name: str) -> Memory:
-    """Return the memory (the facts that an agent keeps between its decisions) of the node's newest agent process."""
+    """Return the facts that the node's newest agent process keeps between its decisions."""
     process = [each for each in world.agents.processes if each.node == name][-1]
     assert process.loop is not None
     return process.loop._mind.memory

@@ -82,8 +82,8 @@ def play_of(acts: object) -> Tally:
 
 
 def test_a_storm_that_breaks_a_rule_shrinks_to_few_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test plants a defect: the agents ignore the limit of nodes that may be down at once. Of the dozens of events
-    in the storm, only a few hosts that need a reboot and at most one other event remain."""
+    """The test plants a defect: the agents ignore the limit of nodes that may be down at once. Of the storm's dozens of
+    events, only these remain: a few hosts begin to need a reboot, and at most one other event happens."""
     monkeypatch.setattr(content, "limit", lambda _content, _concurrency: 9)
     first = play(story_of(0))
     assert (first.laws, first.story.concurrency) == ({"claims"}, 2)

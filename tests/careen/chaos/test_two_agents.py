@@ -28,7 +28,7 @@ def asked_twice(world: World) -> Iterator[str]:
     simulations, so no new process has a reason to repeat the request."""
     asked = Counter((event.host, event.boot_id) for event in world.fleet.log if event.what == "asked")
     return (
-        f"{host} was asked to reboot {count} times during the boot {boot}"
+        f"{host} was asked {count} times to reboot during the boot {boot}"
         for (host, boot), count in asked.items()
         if count > 1
     )

@@ -141,8 +141,9 @@ def test_a_node_whose_drain_failed_releases_its_claim_without_the_release_delay(
 
 
 async def taints_during_the_release_delay() -> set[bool]:
-    """Watch a rebooted node from its uncordon until it releases its claim. Return whether the node had careen's soft
-    taint (PreferNoSchedule): {True} if always, {False} if never, {True, False} if at some times."""
+    """Watch a rebooted node from its uncordon until it releases its claim. Return the set {True} if the node always had
+    careen's soft taint (PreferNoSchedule), {False} if it never had the taint, and {True, False} if it had the taint for
+    a part of this time."""
     world = World(Shape(nodes=1))
     settings(world, lock_release_delay_seconds=120.0)
     await world.all_need_a_reboot()

@@ -149,7 +149,7 @@ async def test_simultaneous_checks_of_the_sentinel_share_one_file_access(
 async def test_a_hanging_check_of_the_sentinel_blocks_no_other_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check has its own thread, because queries of Prometheus use the event loop's threads, of which a small host
+    """The check has its own thread, because queries to Prometheus use the event loop's threads, of which a small host
     has few.
     """
     files = Hanging(monkeypatch)

@@ -36,7 +36,7 @@ def test_only_plugins_whose_scores_differ_have_a_column() -> None:
     assert header == ["NODE", "TOTAL", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "VERDICT"]
 
 
-def test_explain_reports_a_random_choice_among_equal_nodes() -> None:
+def test_careen_explain_reports_a_random_choice_among_equal_nodes() -> None:
     assert explain_text(record(a_node("n1"), a_node("n2"), a_pod())).splitlines()[0] == (
         "The pod shop/p is not on a node and requests 1000m cpu and 1024Mi memory. The pod would go to n1, chosen at "
         "random among the equal nodes n1, n2; 2 of 2 nodes can hold the pod."
@@ -70,7 +70,7 @@ def fleet() -> Record:
     return record(*nodes, a_pod("2"))
 
 
-def test_explain_fits_a_large_cluster_on_one_screen() -> None:
+def test_careen_explain_fits_a_large_cluster_on_one_screen() -> None:
     lines = explain_text(fleet()).splitlines()
     assert len(lines) < 40
     assert lines[-2:] == [
@@ -85,15 +85,15 @@ def test_explain_fits_a_large_cluster_on_one_screen() -> None:
     assert more.endswith("; --all shows each node.")
 
 
-def test_explain_lists_every_node_if_the_user_asks_for_all_nodes() -> None:
+def test_careen_explain_lists_every_node_if_the_user_asks_for_all_nodes() -> None:
     assert len(explain_text(fleet(), every_node=True).splitlines()) == 1523 + 3
 
 
-def test_explain_lists_the_best_nodes_first() -> None:
+def test_careen_explain_lists_the_best_nodes_first() -> None:
     lines = explain_text(record(a_node("n1", "4"), a_node("n2", "8"), a_pod())).splitlines()
     assert [line.split()[0] for line in lines[3:]] == ["n2", "n1"]
 
 
-def test_explain_has_no_table_if_the_pod_fits_on_no_node() -> None:
+def test_careen_explain_has_no_table_if_the_pod_fits_on_no_node() -> None:
     lines = explain_text(record(a_node("n1"), a_pod("5"))).splitlines()
     assert lines[1:] == ["", "1 node cannot hold the pod: NodeResourcesFit: Insufficient cpu (n1)"]

@@ -24,7 +24,7 @@ def a_node(name: str, phase: str = "", reason: str = "", label: str = "") -> Nod
     )
 
 
-def test_status_lists_failed_nodes_first_then_rebooting_then_waiting_nodes() -> None:
+def test_careen_status_lists_failed_nodes_first_then_rebooting_then_waiting_nodes() -> None:
     nodes = [
         a_node("f"),
         a_node("e", "Waiting"),
@@ -45,21 +45,21 @@ def test_status_lists_failed_nodes_first_then_rebooting_then_waiting_nodes() -> 
     ]
 
 
-def test_status_sorts_a_node_in_an_unknown_phase_with_the_failed_nodes() -> None:
+def test_careen_status_sorts_a_node_in_an_unknown_phase_with_the_failed_nodes() -> None:
     assert [node.name for node in in_order([a_node("a", "Failed"), a_node("z", "Careening")], LockContent())] == [
         "a",
         "z",
     ]
 
 
-def test_the_line_column_shows_the_nodes_reboot_label_if_the_lock_is_empty() -> None:
+def test_if_the_lock_is_empty_the_column_named_line_contains_the_label_of_the_node() -> None:
     assert [
         place_of(a_node("a", "Waiting", label=label), LockContent())
         for label in ("ready", "required", "in-progress", "")
     ] == ["ready", "required", "", ""]
 
 
-def test_status_wraps_long_reasons_to_the_width_of_the_terminal() -> None:
+def test_careen_status_wraps_long_reasons_to_the_width_of_the_terminal() -> None:
     text = fleet_text(
         [a_node("n1", "Waiting", "one two three four five six seven eight nine ten eleven twelve")],
         LockContent(),
@@ -77,7 +77,7 @@ def test_status_wraps_long_reasons_to_the_width_of_the_terminal() -> None:
     ]
 
 
-def test_status_shows_who_cordoned_a_node() -> None:
+def test_careen_status_shows_who_cordoned_a_node() -> None:
     record = to_annotation(Progress(phase="Draining", claim="c", boot_left="b", is_cordoned_by_us=True))
     ours = a_node("n1", "Draining", "drains")
     nodes = [
@@ -94,11 +94,11 @@ def test_status_shows_who_cordoned_a_node() -> None:
     assert [node_json(node, LockContent())["cordon"] for node in nodes] == ["careen", "somebody", None]
 
 
-def test_status_of_a_cluster_without_nodes_has_no_table() -> None:
+def test_careen_status_prints_no_table_for_a_cluster_without_nodes() -> None:
     assert fleet_text([], LockContent(), NOW) == "Lock: no node holds a claim.\n\n0 nodes."
 
 
-def test_status_shows_the_same_warning_of_several_nodes_once() -> None:
+def test_careen_status_shows_the_same_warning_of_several_nodes_once() -> None:
     nodes = [
         replace(
             a_node(name, "Waiting", "waits"),

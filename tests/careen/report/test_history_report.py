@@ -26,7 +26,7 @@ def under_way(name: str, phase: Phase, started: str, seconds: int | None = None)
     return a_marked_node(a_progress(phase, drain_started_at=started), name=name, annotations=annotations)
 
 
-def test_history_lists_the_reboots_of_all_nodes_newest_first() -> None:
+def test_careen_history_lists_the_reboots_of_all_nodes_newest_first() -> None:
     nodes = [rebooted("n1", *EARLIER), rebooted("n2", {"at": "2026-03-04T11:00:00Z"}), a_node("n3")]
     assert history_text(nodes, NOW) == (
         "NODE   BACK AT                   AGE      TOOK   MOVES   WHY\n"
@@ -37,7 +37,7 @@ def test_history_lists_the_reboots_of_all_nodes_newest_first() -> None:
     assert [each["node"] for each in history_json(nodes)["reboots"]] == ["n2", "n1"]
 
 
-def test_history_without_reboots_prints_a_message() -> None:
+def test_careen_history_without_reboots_prints_a_message() -> None:
     assert history_text([a_node()], NOW) == "No Node has a record of a reboot by careen."
 
 
@@ -56,7 +56,7 @@ def test_a_first_reboot_is_expected_to_take_the_median_time_of_other_nodes() -> 
     assert (found["n1"].seconds, found["n1"].basis) == (300, "the last reboots of 3 nodes")
 
 
-def test_history_marks_a_reboot_that_is_late() -> None:
+def test_careen_history_marks_a_reboot_that_is_late() -> None:
     (found,) = expected_text([under_way("n1", Phase.REBOOTING, "2026-03-04T11:00:00Z", 300)], NOW)
     assert "n1 began 1h ago; the node should have been back at 2026-03-04 11:05:00 UTC" in found
 
@@ -78,7 +78,7 @@ def test_history_marks_a_reboot_that_is_late() -> None:
         "an unreadable record",
     ],
 )
-def test_no_end_is_expected_for_a_reboot_with_an_unknown_start_or_duration(node: NodeView) -> None:
+def test_a_reboot_with_an_unknown_start_or_duration_has_no_expected_end(node: NodeView) -> None:
     assert expected_ends([node]) == {}
 
 

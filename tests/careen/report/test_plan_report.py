@@ -184,7 +184,7 @@ def test_the_json_output_of_a_plan_is_complete() -> None:
     )
 
 
-def test_the_report_of_a_plan_counts_moves_that_may_go_to_another_node() -> None:
+def test_the_report_of_a_plan_says_how_many_pods_may_go_to_another_node() -> None:
     moves = (
         Move(pod="shop/a", source="n1", target="n2", at=at(0), is_open=True),
         Move(pod="shop/b", source="n1", target="n2", at=at(0)),
@@ -240,7 +240,7 @@ def some_ranges(**changes: Any) -> Ranges:
         ({"seeds": 1}, "Another seed may give another plan: --seeds=5 shows the differences."),
     ],
 )
-def test_the_plan_shows_in_one_sentence_how_the_random_seeds_differ(changes: dict[str, Any], sentence: str) -> None:
+def test_one_sentence_says_how_the_plans_of_several_seeds_differ(changes: dict[str, Any], sentence: str) -> None:
     assert sentence in plan_text(a_plan(ranges=some_ranges(**changes), is_open=True)).splitlines()
 
 

@@ -66,7 +66,7 @@ def test_json_refuses_values_of_unknown_types() -> None:
         as_json({"a": timedelta(1)})
 
 
-def test_counts_use_singular_or_plural_and_long_lists_are_cut() -> None:
+def test_a_count_has_a_singular_or_plural_noun_and_a_long_list_is_cut() -> None:
     assert (count_of(1, "node"), count_of(3, "node"), count_of(0, "entry", "entries")) == (
         "1 node",
         "3 nodes",

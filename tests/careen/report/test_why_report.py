@@ -34,11 +34,11 @@ def story(phase: Phase, lock: LockContent | Garbage | Unknown | None = None) -> 
 
 
 @pytest.mark.parametrize("phase", list(Phase), ids=str)
-def test_why_gives_a_verdict_for_every_gate_in_every_phase(phase: Phase) -> None:
+def test_careen_why_gives_a_verdict_for_every_gate_in_every_phase(phase: Phase) -> None:
     assert [each.gate for each in gate_answers(story(phase))] == [gate.name for gate in GATES]
 
 
-def test_why_says_which_gates_are_asked_only_when_the_node_holds_a_claim() -> None:
+def test_careen_why_marks_the_gates_that_only_the_agent_of_a_node_with_a_claim_asks() -> None:
     later = {gate.name for gate in GATES if When.READY not in gate.when}
     assert later
     assert {
@@ -48,7 +48,7 @@ def test_why_says_which_gates_are_asked_only_when_the_node_holds_a_claim() -> No
     } == later
 
 
-def test_why_shows_an_unreadable_lock_before_the_agent_reports_it() -> None:
+def test_careen_why_shows_an_unreadable_lock_before_the_agent_reports_it() -> None:
     first = gate_answers(story(Phase.WAITING, Garbage("the text of the lock is not JSON")))[0]
     assert (first.answer, first.code, first.sentence) == (
         Answer.WILL_REFUSE,
@@ -57,7 +57,7 @@ def test_why_shows_an_unreadable_lock_before_the_agent_reports_it() -> None:
     )
 
 
-def test_why_shows_another_nodes_failure_before_the_agent_reports_it() -> None:
+def test_careen_why_shows_another_nodes_failure_before_the_agent_reports_it() -> None:
     def halted_by(name: str) -> list[Answer]:
         lock = LockContent(entries=(Entry(node=name, failed="never-ready"),))
         return [
@@ -69,7 +69,7 @@ def test_why_shows_another_nodes_failure_before_the_agent_reports_it() -> None:
     assert (halted_by("n2"), halted_by("n1")) == ([Answer.WILL_REFUSE], [])
 
 
-def test_why_prints_no_remark_about_the_agent_if_the_pods_could_not_be_listed() -> None:
+def test_careen_why_prints_no_remark_about_the_agent_if_the_pods_could_not_be_listed() -> None:
     assert agent_remark(story(Phase.IDLE)) == ""
 
 
@@ -104,7 +104,7 @@ def test_the_remedy_for_a_reason_contains_the_name_of_the_node(code: Code) -> No
         ),
     ],
 )
-def test_why_shows_who_cordoned_the_node(by: tuple[str, ...], record: Progress | None, words: str) -> None:
+def test_careen_why_shows_who_cordoned_the_node(by: tuple[str, ...], record: Progress | None, words: str) -> None:
     annotations = {keys.PROGRESS: to_annotation(record), keys.PHASE: record.phase} if record else {}
     node = NodeView(
         name="n1", uid="u", resource_version="1", unschedulable=True, cordoned_by=by, annotations=annotations
@@ -118,19 +118,19 @@ def test_why_shows_who_cordoned_the_node(by: tuple[str, ...], record: Progress |
 @pytest.mark.parametrize(
     "record", ["garbage", '{"version":2}', '{"version":1,"phase":"Elsewhere"}', '{"version":1,"phase":"Draining"}']
 )
-def test_why_shows_how_to_remove_an_annotation_with_an_unreadable_record(record: str) -> None:
+def test_careen_why_shows_how_to_remove_an_annotation_with_an_unreadable_record(record: str) -> None:
     node = NodeView(name="n1", uid="u", resource_version="1", annotations={keys.PROGRESS: record})
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=(), now=NOW))
     assert "the Node n1 shows the phase Idle, but the annotation careen.dev/progress" in text
     assert "`kubectl annotate node n1 careen.dev/progress-`" in text
 
 
-def test_why_says_nothing_about_the_cordon_of_an_uncordoned_node() -> None:
+def test_careen_why_says_nothing_about_the_cordon_of_an_uncordoned_node() -> None:
     assert cordon_sentence(story(Phase.WAITING)) == ""
     assert why_json(story(Phase.WAITING))["cordon"] is None
 
 
-def test_why_shows_the_nodes_warning_above_the_gates() -> None:
+def test_careen_why_shows_the_nodes_warning_above_the_gates() -> None:
     annotations = {
         keys.PHASE: "Waiting",
         keys.REASON: "waits",
@@ -141,7 +141,7 @@ def test_why_shows_the_nodes_warning_above_the_gates() -> None:
     assert "Warning: the kubelet would miss the shutdown." in text[: text.index("GATE")]
 
 
-def test_why_shows_above_the_gates_whether_the_node_used_its_prepared_forecast() -> None:
+def test_careen_why_shows_above_the_gates_whether_the_node_used_its_prepared_forecast() -> None:
     prepared = "the forecast and the dry runs were thrown away: the Node n7 is new"
     annotations = {keys.PHASE: "Waiting", keys.REASON: "waits", keys.PREPARED: prepared}
     node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
@@ -151,7 +151,7 @@ def test_why_shows_above_the_gates_whether_the_node_used_its_prepared_forecast()
     assert why_json(told)["prepared"] == prepared
 
 
-def test_why_marks_a_node_that_an_autoscaler_removes() -> None:
+def test_careen_why_marks_a_node_that_an_autoscaler_removes() -> None:
     node = NodeView(
         name="n1",
         uid="u",
@@ -171,7 +171,7 @@ def test_why_marks_a_node_that_an_autoscaler_removes() -> None:
         ("later", 7200, ""),
     ],
 )
-def test_why_marks_a_refusal_that_has_lasted_longer_than_configured(
+def test_careen_why_marks_a_refusal_that_has_lasted_longer_than_configured(
     since: str, longest: float | None, words: str
 ) -> None:
     refusal = {"gate": "blocking-pods", "code": "blocking-pod", "sentence": "shop/db-0 matches app=db", "since": since}

@@ -35,7 +35,7 @@ def after_a_drain(world: Snapshot, times: int = 1, at: float = 100.0) -> OtherPo
 @pytest.mark.parametrize(
     ("owner", "is_cordoned", "counted"), [(WEB, True, 0), (WEB, False, 1), (OTHER, True, 1), ((), True, 1)]
 )
-def test_the_replacement_of_a_drained_pod_does_not_count_towards_the_rate(
+def test_the_replacement_of_a_drained_pod_does_not_count_towards_the_rate_of_bindings(
     owner: tuple[str, ...], is_cordoned: bool, counted: int
 ) -> None:
     others = after_a_drain(cluster(is_cordoned=is_cordoned))
@@ -82,7 +82,7 @@ def test_an_owner_whose_drained_pods_get_no_replacement_is_forgotten() -> None:
     assert [owner.name for _, owner in others._left if owner] == ["other"]
 
 
-def test_a_binding_counts_towards_the_rate_for_ten_minutes() -> None:
+def test_the_rate_of_bindings_is_measured_over_the_last_ten_minutes() -> None:
     others = OtherPods(0.0)
     assert others.per_second(0.0) == 0.0
     new_pod = a_new_pod()

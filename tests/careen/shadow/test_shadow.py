@@ -142,7 +142,7 @@ def test_the_shadow_compares_a_pending_pod_again_when_it_is_bound() -> None:
     assert town.said() == {"default-scheduler both-pending": 1, "default-scheduler first": 1}
 
 
-def test_a_pod_that_the_shadow_first_sees_as_bound_is_not_compared() -> None:
+def test_the_shadow_does_not_compare_a_pod_that_it_never_saw_unbound() -> None:
     town = Town()
     town.comes("web", on="n1")
     assert town.said() == {"default-scheduler first-seen-bound": 1}
@@ -165,7 +165,7 @@ def test_later_events_of_a_bound_pod_are_not_treated_as_bindings() -> None:
     assert town.said() == {"default-scheduler first": 1}
 
 
-def test_a_duplicate_binding_counts_once() -> None:
+def test_the_shadow_counts_a_duplicate_binding_once() -> None:
     town = Town()
     town.comes("web")
     town.bound("web", "n2")
@@ -226,7 +226,9 @@ def test_the_shadow_compares_no_pods_if_the_scheduler_has_an_extender() -> None:
     assert town.said() == {"default-scheduler extenders": 1}
 
 
-def test_bindings_beyond_the_limit_are_counted_but_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_too_many_bindings_wait_the_shadow_counts_some_without_comparing_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "MOST_WAITING", 2)
     town = Town()
     for name in "abcde":
@@ -261,7 +263,7 @@ def test_a_binding_is_compared_if_every_possible_order_of_the_pods_gives_the_sam
     assert town.said() == {"default-scheduler other-node": 1, "default-scheduler first": 1}
 
 
-def test_the_shadow_assumes_that_a_much_later_binding_was_also_decided_later() -> None:
+def test_the_shadow_assumes_that_a_pod_bound_much_later_was_also_scheduled_later() -> None:
     town = Town()
     town.comes("big", cpu="6")
     town.comes("web")
@@ -299,7 +301,7 @@ def test_the_shadow_assumes_that_the_scheduler_saw_changes_older_than_the_pod() 
     assert town.said() == {"default-scheduler other-node": 1}
 
 
-def test_the_shadow_assumes_that_the_scheduler_saw_a_change_five_seconds_old() -> None:
+def test_the_shadow_assumes_that_the_scheduler_saw_a_change_after_five_seconds() -> None:
     town = Town({"n1": "8", "n2": "4"})
     town.comes("web")
     town.event("MODIFIED", node("n2", "64"))
@@ -330,7 +332,7 @@ def test_the_comparison_is_undecided_if_another_pod_was_deleted_after_the_pods_c
 # ---- learning ----
 
 
-def test_bindings_show_at_which_node_the_scheduler_starts_its_search() -> None:
+def test_the_shadow_learns_from_bindings_at_which_node_the_scheduler_starts_its_search() -> None:
     town = Town({f"n{number:03}": "8" for number in range(150)})
     assert town.shadow.estimate is None
     for number in range(6):
@@ -340,7 +342,9 @@ def test_bindings_show_at_which_node_the_scheduler_starts_its_search() -> None:
     assert town.shadow.estimate is not None
     assert town.shadow.estimate.bindings == 6
     town.lists({f"n{number:03}": {"cpu": "8"} for number in range(150)})
-    assert town.shadow.estimate is None, "after a gap of the watch, the shadow must drop its estimate"
+    assert town.shadow.estimate is None, (
+        "after a gap of the watch, the shadow must forget the estimated search position"
+    )
 
 
 def test_the_shadow_counts_disagreements_and_returns_each_disagreement_once() -> None:
@@ -384,7 +388,7 @@ TWO_PROFILES = {
 
 
 @pytest.mark.parametrize(("scheduler", "is_moved"), [("second", True), ("foreign", False)])
-def test_a_binding_by_another_profile_changes_where_the_next_search_starts(scheduler: str, is_moved: bool) -> None:
+def test_a_binding_by_another_profile_changes_where_the_next_search_begins(scheduler: str, is_moved: bool) -> None:
     """A scheduler starts each search of the node list at the position where its last search ended. All profiles of a
     scheduler share this position. Another scheduler (`foreign`) has a position of its own."""
     town = learned_town(TWO_PROFILES)
@@ -394,7 +398,7 @@ def test_a_binding_by_another_profile_changes_where_the_next_search_starts(sched
     assert (town.shadow.estimate != before) is is_moved
 
 
-def test_a_pod_that_the_shadow_first_sees_as_bound_changes_where_the_next_search_starts() -> None:
+def test_a_pod_that_the_shadow_never_saw_unbound_changes_where_the_next_search_begins() -> None:
     town = learned_town()
     before = town.shadow.estimate
     town.event("ADDED", pod("web", on="n001"))
@@ -416,8 +420,8 @@ def of_a_set(manifest: Json, **metadata: Any) -> Json:
 
 @pytest.mark.parametrize(("is_cordoned", "others"), [(True, 1), (False, 2)])
 def test_the_shadow_does_not_count_the_replacement_of_a_drained_pod(is_cordoned: bool, others: int) -> None:
-    """The pod `first` is always counted. The replacement of db-0 is also counted if the node was not cordoned, because
-    then no drain displaced db-0."""
+    """The shadow always counts the pod `first`. If the node was not cordoned, no drain displaced db-0, so the shadow
+    also counts the replacement of db-0."""
     town = learned_town()
     town.event("ADDED", of_a_set(pod("db-0", on="n001")))
     drained = node("n001")
@@ -442,7 +446,7 @@ def test_no_replacement_is_expected_for_a_pod_that_finished_on_a_cordoned_node()
     assert town.shadow.learnt.others == pytest.approx(2 / 60, abs=1e-3)
 
 
-def test_the_shadow_learns_from_bindings_in_the_order_of_pod_creation() -> None:
+def test_the_shadow_processes_bindings_in_the_order_in_which_their_pods_were_created() -> None:
     sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}
 
     def learned(*bound: str) -> Town:
@@ -482,7 +486,7 @@ def test_a_binding_is_compared_only_after_the_binding_of_an_older_pod() -> None:
     assert not town.shadow.compare()
 
 
-def test_bindings_compared_together_or_one_by_one_give_the_same_estimate() -> None:
+def test_the_estimated_search_position_is_the_same_if_bindings_are_compared_together_or_one_by_one() -> None:
     def learned(*, waits: bool) -> Town:
         town = learned_town(TWO_PROFILES)
         town.comes("web")
@@ -499,11 +503,11 @@ def test_bindings_compared_together_or_one_by_one_give_the_same_estimate() -> No
     assert waiting.shadow.estimate == compared.shadow.estimate
 
 
-def test_a_thousand_incomparable_bindings_update_the_estimate_fewer_than_a_hundred_times(
+def test_a_thousand_incomparable_bindings_update_the_estimated_search_position_fewer_than_a_hundred_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After a few dozen bindings that cannot be compared, every position of the node list is possible as the beginning
-    of the scheduler's next search. Further updates would only cost time."""
+    """The estimated search position says where in the node list the scheduler's next search may begin. After a few
+    dozen bindings that cannot be compared, every position is possible, and further updates would only cost time."""
     updates: list[SearchEstimate] = []
     after_unknown = SearchEstimate.after_unknown_binding
 
@@ -525,7 +529,7 @@ def test_a_thousand_incomparable_bindings_update_the_estimate_fewer_than_a_hundr
     assert max(weight for _, weight in after_unknown(last, town.cache.snapshot()).starts()) < 1.2 / nodes
 
 
-def test_the_shadow_learns_from_the_first_list_of_pods_in_the_order_of_bindings() -> None:
+def test_the_shadow_processes_the_first_list_of_pods_in_the_order_of_their_bindings() -> None:
     """The first list of pods does not say in which order the pods were created. `careen shadow` therefore assumes that
     the scheduler handled them in the order of their bindings."""
     sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}

@@ -194,7 +194,7 @@ async def test_terminating_pods_of_an_unavailable_host_end_after_its_boot(tmp_pa
         assert went_after_boot(cluster, victim, "node-02")
 
 
-async def test_a_pod_that_terminates_when_its_host_goes_down_ends_after_the_boot(tmp_path: Path) -> None:
+async def test_a_pod_that_is_terminating_when_its_host_goes_down_ends_after_the_boot(tmp_path: Path) -> None:
     async with running_cluster(
         tmp_path,
         nodes=3,

@@ -115,7 +115,7 @@ def test_a_replacement_on_a_forecast_node_counts_as_a_hit(
     assert score_forecasts([cordon(1, said), *TWO, *binds, back(9)]) == ForecastScore(hits=hits, total=2)
 
 
-def test_a_forecast_with_an_incomplete_list_of_nodes_is_not_counted() -> None:
+def test_the_score_leaves_out_a_forecast_with_an_incomplete_list_of_nodes() -> None:
     writes = [
         cordon(1, {"shop/web-a": ["n2", "…"], "shop/web-b": ["n3"]}),
         *TWO,

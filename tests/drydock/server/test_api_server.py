@@ -411,7 +411,9 @@ def running_pod(name: str, node: str = "n1", **labels: str) -> dict[str, Any]:
     }
 
 
-def test_an_evicted_pod_is_removed_when_its_kubelet_confirms(core: client.CoreV1Api, server: RunningServer) -> None:
+def test_an_evicted_pod_is_removed_when_its_kubelet_confirms_its_end(
+    core: client.CoreV1Api, server: RunningServer
+) -> None:
     server.seed(running_pod("p1"))
     evict(core, "p1")
     wait_until(lambda: server.get("pods", "p1") is None)
@@ -572,7 +574,7 @@ def test_a_watch_resumes_after_the_given_resource_version(core: client.CoreV1Api
     assert watched(core, 2, resource_version=version) == [("ADDED", "n2"), ("DELETED", "n1")]
 
 
-def test_a_watch_reports_an_object_that_no_longer_matches_as_deleted(core: client.CoreV1Api) -> None:
+def test_a_watch_reports_a_deletion_if_an_object_no_longer_matches_the_selector(core: client.CoreV1Api) -> None:
     version = core.list_node().metadata.resource_version
     core.create_node(a_node("n1", zone="a"))
     core.create_node(a_node("n2", zone="a"))

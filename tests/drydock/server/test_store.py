@@ -73,7 +73,7 @@ def test_a_history_that_grows_too_long_drops_its_older_half() -> None:
         store.changes_after(NODES, versions[0])
 
 
-def test_a_listener_gets_the_changes_of_its_kinds_of_objects_until_it_stops() -> None:
+def test_a_listener_is_called_after_each_change_of_its_kinds_until_it_is_removed() -> None:
     store, heard = a_store(), []
     stop = store.listen([NODES], lambda: heard.append(store.version))
     version = put(store, "n1")

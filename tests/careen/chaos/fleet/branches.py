@@ -85,8 +85,8 @@ def _read_to_the_end(reader: int, child: int) -> str:
 
 
 def _end_with(writer: int, text: str) -> None:
-    """Send the text of the judge to the parent process and end the child process. Skip the exit handlers of Python and
-    of the test runner, because they belong to the parent process."""
+    """Send the result of the branch to the parent process and end the child process. Skip the exit handlers of Python
+    and of the test runner, because they belong to the parent process."""
     with os.fdopen(writer, "w") as stream:
         stream.write(text)
     os._exit(0)

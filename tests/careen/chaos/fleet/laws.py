@@ -162,7 +162,7 @@ def _asked_twice(world: World) -> Iterator[str]:
             continue
         last = before.get(event.host)
         if last is not None and last.boot_id == event.boot_id and event.at - last.at < _ANNOUNCED_SECONDS:
-            yield f"asked: {event.at:.2f}: {event.host} was asked to reboot twice within {event.at - last.at:.2f} s"
+            yield f"asked: {event.at:.2f}: {event.host} was asked twice to reboot within {event.at - last.at:.2f} s"
         before[event.host] = event
 
 
@@ -215,7 +215,8 @@ def _unreported(world: World) -> Iterator[str]:
 
 def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
     """Check each request to reboot a host. Within the last 5.5 seconds before the request, the node must have had a
-    claim in the lock. A hold (an annotation that forbids the reboot) may be at most 5.5 seconds old."""
+    claim in the lock. If the node has a hold (an annotation that forbids the reboot), the hold must be younger than 5.5
+    seconds."""
     held: dict[str, float] = {}
     holders: set[str] = set()
     holds: dict[str, float] = {}

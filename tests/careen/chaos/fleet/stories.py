@@ -43,8 +43,8 @@ class Story:
 
 
 def played(story: Story, plan: Plan = nothing_goes_wrong) -> World:
-    """Play the simulated roll-out from the start of the agents to the end. `plan` returns the fault of each request.
-    Return the simulated cluster after the roll-out."""
+    """Play the simulated roll-out from the start of the agents to the end. The function `plan` returns the fault of
+    each request. Return the simulated cluster after the roll-out."""
     worlds: list[World] = []
     with story.surroundings(worlds):
         return run_virtually(_roll_out(story, plan, worlds))

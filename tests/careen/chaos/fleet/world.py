@@ -102,7 +102,7 @@ class World:
         self.older = set(older)
         """The nodes whose agents run an older release."""
         self.forecasts: list[Any] = []
-        """The real forecasters, one for each agent process; empty unless the shape has real forecasts."""
+        """The real forecasters, one for each agent process. Empty if the fleet has no real forecasts."""
         self.broken: list[str] = []
         """Errors besides broken rules: exceptions that no code caught, and checks of a test that failed during the
         story."""

@@ -31,7 +31,7 @@ SLOW_SECONDS = {Fault.SLOW.name: 12.0, **{each.name: seconds for each, seconds i
 
 @dataclass
 class Tally:
-    """Counts of what happened in one or more storms, such as requests and reboots. `add` adds the counts of another
+    """How often each thing happened in one or more storms, such as requests and reboots. The method `add` adds another
     tally."""
 
     storms: int = 0
@@ -89,7 +89,7 @@ def _repeatable(seed: int) -> Iterator[None]:
 
 class _Faults:
     """The faults of a storm. Each fault waits until its time, and then hits the first suitable request of the agent on
-    its node."""
+    the fault's node."""
 
     def __init__(self, story: Story) -> None:
         self.is_calm = False

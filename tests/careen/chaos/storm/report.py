@@ -53,10 +53,10 @@ def failure(first: Outcome, short: Outcome) -> str:
         [
             f"The storm of seed {first.story.seed} ({first.story.weather}) broke these rules:",
             *(f"  {each}" for each in first.broken),
-            f"{len(short.story.events)} of its {len(first.story.events)} events suffice to break:",
+            f"{len(short.story.events)} of its {len(first.story.events)} events suffice to break these rules:",
             *(f"  {each}" for each in short.broken),
             short.story.text(),
-            "To keep this story, add this line to tests/careen/chaos/storm/kept.jsonl; was_wrong describes the defect:",
+            "Add this line to tests/careen/chaos/storm/kept.jsonl, and describe the defect in its field was_wrong:",
             to_line(short.story),
             *(line[:300] for line in short.trace[-_LAST_LINES:]),
         ]

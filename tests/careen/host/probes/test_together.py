@@ -19,7 +19,7 @@ def test_the_host_needs_a_reboot_if_any_probe_says_yes(first: NeedAnswer, second
     assert together([Need(answer=first), Need(answer=second)]).answer is expected
 
 
-def test_if_one_probe_says_yes_the_reason_also_names_probes_with_unknown_results() -> None:
+def test_if_one_probe_says_yes_the_reason_also_lists_the_probes_with_unknown_results() -> None:
     said = together(
         [
             Need(answer=YES, detail="probe a says yes"),
