@@ -31,7 +31,8 @@ def never_more_claims_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def no_claim_is_stolen(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that no agent removes another node's claim while the annotation of that node still names the claim."""
+    """Checks that no agent removes another node's claim while the annotation of that node still contains the id of the
+    claim."""
     for write, before, after in lock_writes(evidence):
         taken = [
             node

@@ -305,7 +305,7 @@ def test_the_checker_allows_an_outdated_count_of_ready_pods_after_a_late_respons
     assert [b.rule.name for b in verdict if b.rule.name == "settled"] == found
 
 
-def test_an_agent_may_remove_another_nodes_claim_only_if_that_node_shows_no_claim() -> None:
+def test_an_agent_may_remove_another_nodes_claim_only_if_that_node_has_no_claim_annotation() -> None:
     lock = (
         a_write(2, "daemonsets", "careen", {}, a_lock(ROW)),
         a_write(3, "daemonsets", "careen", a_lock(ROW), a_lock(), actor="careen-agent-n2"),

@@ -307,6 +307,6 @@ def _selector_faults(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> l
 
 
 def refuse_stale(resource: ResourceType, old: Mapping[str, Any], wanted_version: str) -> None:
-    """Raises a 409 if the write names a resourceVersion that is not the newest."""
+    """Raises a 409 if the write contains a resourceVersion that is not the newest."""
     if wanted_version and wanted_version != old["metadata"]["resourceVersion"]:
         raise conflict(resource, old["metadata"]["name"], MODIFIED_MEANWHILE)

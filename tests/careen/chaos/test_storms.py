@@ -59,8 +59,8 @@ def test_the_same_storm_runs_identically_each_time() -> None:
 
 
 def with_a_broken_law(story: Story) -> Story:
-    """Return the storm with an additional event that names an unknown node. The simulation raises an error at this
-    event, which counts as a broken rule, so the trace of the storm is kept."""
+    """Return the storm with an additional event for a node that does not exist. The simulation raises an error at this
+    event. The error is treated as a broken rule, so the trace of the storm is kept."""
     return with_events(story, [*story.events, Event(at=399.0, node="n99", what="need")])
 
 

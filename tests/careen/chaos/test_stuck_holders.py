@@ -1,5 +1,5 @@
-"""Nodes that hold a claim and are stuck. Each waiting node names the stuck node, another agent removes the claim of a
-deleted node, and a recreated node releases its own claim."""
+"""Nodes that hold a claim and are stuck. The reason on each waiting node contains the name of the stuck node, another
+agent removes the claim of a deleted node, and a recreated node releases its own claim."""
 
 from __future__ import annotations
 

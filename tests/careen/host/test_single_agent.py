@@ -1,5 +1,5 @@
-"""Tests two agent processes on one node: only the process that has locked a file on the host acts, and the other
-process waits."""
+"""Tests two agent processes on one node. Only one of them acts: the process that has locked a file on the host. The
+other process waits."""
 
 from __future__ import annotations
 

@@ -361,7 +361,7 @@ def test_a_daemonset_pod_is_recreated_on_its_node_and_deleted_with_its_node(worl
         pytest.param({"minAvailable": 9}, 0, (0, 4, 9, 4), id="minAvailable greater than the number of pods"),
     ],
 )
-def test_a_disruption_budget_counts_healthy_and_expected_pods(
+def test_the_status_of_a_disruption_budget_has_the_numbers_of_healthy_and_expected_pods(
     world: World, spec: dict[str, Any], unready: int, expected: tuple[int, int, int, int]
 ) -> None:
     world.create("deployments", "web", workload(4))

@@ -1,5 +1,5 @@
-"""Acts of people and machines that disturb a simulated roll-out. A storm (a random series of such acts) names each act
-by its function, so that the report of a failure is readable."""
+"""Acts of people and machines that disturb a simulated roll-out. In a storm (a random series of such acts), each act
+has the name of its function, so that the report of a failure is readable."""
 
 from __future__ import annotations
 

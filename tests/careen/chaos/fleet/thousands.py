@@ -141,7 +141,8 @@ def many_come_late(world: World) -> None:
 
 
 def put_a_crowd(world: World) -> None:
-    """Add 200 Nodes with the label of a waiting node: more than an agent counts. No agents run on these Nodes."""
+    """Add 200 Nodes with the label of a waiting node: more waiting nodes than an agent counts. No agents run on these
+    Nodes."""
     for number in range(CROWD):
         put_node(world, f"waits-{number}", labels={"careen.dev/reboot": "required"})
 

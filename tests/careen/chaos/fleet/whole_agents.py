@@ -1,7 +1,7 @@
-"""Runs agents that are composed as in production: they go through the whole start, check their rights and forecast.
-Test doubles replace the parts that cannot run on virtual time: the transport, the clock, the host, and the child
-process that makes a forecast. The double of this child process sends the same requests. kopf's watch of the ConfigMap
-is left out, because it does not use careen's transport."""
+"""Runs agents that are composed as in production: they go through the whole start, check their rights, and make
+forecasts. Test doubles replace the parts that cannot run on virtual time: the transport, the clock, the host, and the
+child process that makes a forecast. The double of this child process sends the same requests. kopf's watch of the
+ConfigMap is left out, because it does not use careen's transport."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ REQUESTS: Mapping[str, Callable[[Request], bool]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Weather:
-    """One kind of storm. `acts` are the events that such a storm may contain. `but` names the rules that are not
+    """One kind of storm. `acts` are the events that such a storm may contain. `but` lists the rules that are not
     checked, because these events themselves break the rules."""
 
     acts: Sequence[Act] = ()
