@@ -355,7 +355,7 @@ class World:
                 yield self.latency()
                 seen[kind] = self.observe(agent, kind, seen)
         else:
-            raise BrokenRuleError(f"{name} never stops asking for evidence: {decision.wants}")
+            raise BrokenRuleError(f"the agent of {name} never stops asking for evidence: {decision.wants}")
         agent.memory = decision.memory
         yield from self.apply(agent, decision)
         yield decision.look_again_seconds
@@ -601,7 +601,7 @@ class World:
     def check_down(self, down: set[str]) -> None:
         self.peak = max(self.peak, len(down))
         most = self.policy(self.names[0]).concurrency
-        self.require(len(down) <= most, f"rule 1: {sorted(down)} are down, the limit is {most}")
+        self.require(len(down) <= most, f"rule 1: the nodes {sorted(down)} are down, but the limit is {most}")
         zones = {self.names.index(name) % 2 for name in down}
         is_by_zone = self.policy(self.names[0]).order is Order.ZONE
         self.require(
@@ -622,23 +622,25 @@ class World:
         }
         down = long_down | self.down_because_of_us() | {name}
         most = self.policy(name).concurrency
-        self.require(len(down) <= most, f"rule 1: {name} is cordoned while {sorted(down)} are down")
+        self.require(len(down) <= most, f"rule 1: the node {name} is cordoned while the nodes {sorted(down)} are down")
         # The facts behind the cordon may be ten seconds old, and its request may take a while.
         halted = [
             entry.node
             for entry in self.content().failed
             if entry.node != name and self.now - self.halted_since.get(entry.id, self.now) > 10 + 4 + 1
         ]
-        self.require(not halted, f"rule of the halt: {name} is cordoned although {halted} failed and keep their claims")
+        self.require(
+            not halted, f"rule of the halt: {name} is cordoned although the nodes {halted} failed and keep their claims"
+        )
 
     def check_reboot(self, name: str) -> None:
-        self.require(self.now - self.last_held.get(name, -1e9) <= 5, f"rule 2: {name} reboots without a claim")
+        self.require(self.now - self.last_held.get(name, -1e9) <= 5, f"rule 2: the node {name} reboots without a claim")
         left = [pod for where, pod in self.pods.values() if where == name and pod.owner_kind != "DaemonSet"]
         node = self.nodes[name]
         is_cordoned = node is not None and node.view.unschedulable
         self.require(
             not left or not is_cordoned or self.policy(name).drain.force_reboot,
-            f"rule 2: {name} reboots although it still runs {[pod.name for pod in left]}",
+            f"rule 2: the node {name} reboots although it still runs the pods {[pod.name for pod in left]}",
         )
 
     def check_asked_once(self, name: str) -> None:
@@ -651,7 +653,7 @@ class World:
         age = self.now - host.taken[1]
         self.require(
             age > self.policy(name).reboot_deadline_seconds,
-            f"one request per reboot: {name} is asked again {age:.1f} s after it accepted a request",
+            f"one request per reboot: the host of {name} is asked again {age:.1f} s after it accepted a request",
         )
 
     def check_removal(self, by: str, entry: lock.Entry) -> None:
@@ -662,17 +664,22 @@ class World:
             if name in self.wiped and entry.boot != f"{name}-{host.boot}":
                 return  # between the removal of the record and its recovery, after the reboot: its node stays up
             self.require(
-                node is None or self.progress(name).claim != entry.id, f"rule 5: {by} removed the claim of {name}"
+                node is None or self.progress(name).claim != entry.id,
+                f"rule 5: the agent of {by} removed the claim of {name}",
             )
             return
         if entry.boot == f"{name}-{host.boot}":
             self.require(
                 node is None or node.cordoned_by != "careen",
-                f"rule 3: {name} released its claim while careen's cordon was on it",
+                f"rule 3: the node {name} released its claim while careen's cordon was on it",
             )
-            self.require(host.ends_boot != host.boot, f"rule 3: {name} released its claim while its host goes down")
+            self.require(
+                host.ends_boot != host.boot, f"rule 3: the node {name} released its claim while its host goes down"
+            )
         else:
-            self.require(node is not None and node.view.ready, f"rule 3: {name} released its claim and is not ready")
+            self.require(
+                node is not None and node.view.ready, f"rule 3: the node {name} released its claim before it was ready"
+            )
 
     def is_at_rest(self) -> bool:
         is_asked = any(host.need for host in self.hosts.values())
@@ -684,22 +691,25 @@ class World:
         for name, node in self.nodes.items():
             assert node is not None
             view = node.view
-            self.require(not self.hosts[name].need, f"liveness: {name} still needs a reboot: {view.annotations}")
-            self.require(node.cordoned_by != "careen", f"rule 4: {name} still has careen's cordon")
+            self.require(
+                not self.hosts[name].need, f"liveness: the host of {name} still needs a reboot: {view.annotations}"
+            )
+            self.require(node.cordoned_by != "careen", f"rule 4: the node {name} still has careen's cordon")
             self.require(
                 (name in self.persons_cordons) == view.unschedulable,
                 f"rule 4: the cordon of {name} is not as the person left it",
             )
             self.require(
                 view.taints == (Taint(key="theirs", effect="PreferNoSchedule"),),
-                f"rule 4: {name} has other taints than before: {view.taints}",
+                f"rule 4: the node {name} has other taints than before: {view.taints}",
             )
             self.require(
-                keys.REBOOT_LABEL not in view.labels, f"rule 4: {name} still has careen's label: {view.annotations}"
+                keys.REBOOT_LABEL not in view.labels,
+                f"rule 4: the node {name} still has careen's label: {view.annotations}",
             )
             self.require(
                 name in self.wiped or view.labels.get("pool", "") != "maintenance",
-                f"rule 4: {name} has other labels than before: {view.labels}",
+                f"rule 4: the node {name} has other labels than before: {view.labels}",
             )
         self.require(not self.content().entries, f"rule 5: the lock still has claims: {self.content().entries}")
 

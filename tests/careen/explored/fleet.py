@@ -520,27 +520,27 @@ class SmallFleet:
             )
         ]
         if len(down) > self.bounds.concurrency:
-            raise BrokenRule(f"concurrency: {', '.join(down)} are down at once")
+            raise BrokenRule(f"concurrency: the nodes {', '.join(down)} are down at once")
         return state
 
     def _check_asked(self, state: State, index: int) -> None:
         name, host, number = self.names[index], state.hosts[index], state.nodes[index]
         is_held = name in content_of(state.lock).holders
         if not is_held and state.now - state.held_at[index] > CONFIRMED_SECONDS:
-            raise BrokenRule(f"claim: {name} reboots without a claim in the lock")
+            raise BrokenRule(f"claim: the node {name} reboots without a claim in the lock")
         if content_of(state.lock).is_paused and state.now - state.paused_at > CONFIRMED_SECONDS:
-            raise BrokenRule(f"pause: {name} reboots although the lock is paused")
+            raise BrokenRule(f"pause: the node {name} reboots although the lock is paused")
         if number is not None and not self.tables.nodes[number].is_cordoned:
-            raise BrokenRule(f"cordon: {name} reboots and is not cordoned")
+            raise BrokenRule(f"cordon: the node {name} reboots and is not cordoned")
         if host.next_at != NEVER:
-            raise BrokenRule(f"once: {name} is asked again to reboot while it goes down")
+            raise BrokenRule(f"once: the host of {name} is asked to reboot while it goes down")
 
     def _check_write(self, state: State, index: int, act: WriteLock) -> None:
         before, after = content_of(state.lock), content_of(act.content)
         if len(after.holders) != len(after.entries):
-            raise BrokenRule(f"double: {self.names[index]} writes two claims of one node into the lock")
+            raise BrokenRule(f"double: the agent of {self.names[index]} writes two claims of one node into the lock")
         if before.is_paused and not after.is_paused:
-            raise BrokenRule(f"pause: {self.names[index]} ends a pause that a person set")
+            raise BrokenRule(f"pause: the agent of {self.names[index]} ends a pause that a person set")
         for entry in before.entries:
             if not after.entries_of(entry.node):
                 self._check_removal(state, index, entry)
@@ -555,17 +555,17 @@ class SmallFleet:
             is_absent = node is None and state.now - state.gone_since[owner] > self.policies[owner].absence_seconds
             if node is None and not is_absent:
                 raise BrokenRule(
-                    f"other's claim: {by} removes the claim of {entry.node} too soon after the Node was deleted"
+                    f"other's claim: the agent of {by} removes the claim of the deleted node {entry.node} too soon"
                 )
             if node is not None and node.progress.claim == entry.id:
-                raise BrokenRule(f"other's claim: {by} removes the claim of {entry.node}, which is valid")
+                raise BrokenRule(f"other's claim: the agent of {by} removes the valid claim of {entry.node}")
         elif entry.boot == boot_id(entry.node, host.boot):
             if node is not None and node.is_cordoned:
-                raise BrokenRule(f"given back: {by} releases its claim while it is cordoned")
+                raise BrokenRule(f"given back: the node {by} releases its claim while it is cordoned")
             if host.next_at != NEVER:
-                raise BrokenRule(f"given back: {by} releases its claim while it goes down")
+                raise BrokenRule(f"given back: the node {by} releases its claim while it goes down")
         elif node is not None and not node.is_ready:
-            raise BrokenRule(f"given back: {by} releases its claim before it is ready")
+            raise BrokenRule(f"given back: the node {by} releases its claim before it is ready")
 
 
 def _number(count: int, what: str) -> str:
@@ -609,8 +609,7 @@ def _locked(state: State, text: str | None) -> State:
 
 
 def _held(state: State, names: tuple[str, ...]) -> State:
-    """Return the state with new values in `held_at`: for each node, the time at which its claim left the lock. While
-    the claim is in the lock, the value is `-NEVER`, which is before every time."""
+    """Return the state in which `held_at`, the times at which claims left the lock, fits the lock's new content."""
     holders = content_of(state.lock).holders
     before = content_of(state.lock_before).holders
     held = tuple(

@@ -117,7 +117,8 @@ class State(NamedTuple):
     lock_before: str | None
     """The content of the lock before its last change. An agent with a stale reading sees this content."""
     held_at: tuple[int, ...]
-    """For each node, the time at which its claim left the lock; -NEVER if the claim is in the lock or never was."""
+    """For each node, the time at which its claim left the lock. The value is -NEVER (before every time) if the claim is
+    still in the lock or never was there."""
     late: tuple[Late, ...]
     paused_at: int
     """The time at which a person paused the lock."""
