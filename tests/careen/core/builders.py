@@ -79,8 +79,8 @@ def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
 
 
 def a_progress(phase: Phase, **changes: Any) -> Progress:
-    """Return a typical progress of a node in this phase. The progress contains a claim in every phase after Waiting,
-    and says that careen cordoned the node in the phases in which the node is cordoned."""
+    """Return a typical progress of a node in this phase. In every phase after Waiting, the progress contains a claim.
+    In the phases in which the node is cordoned, the progress says that careen set the cordon."""
     given: dict[str, Any] = {"phase": phase.value, "need_since": "2026-03-04T11:00:00Z"}
     if phase not in {Phase.IDLE, Phase.WAITING}:
         given |= {"claim": "c1", "lock": LOCK_OBJECT, "boot_left": BOOT, "claimed": ago(60)}

@@ -208,7 +208,7 @@ def test_the_taint_identifies_the_autoscaler_that_removes_the_node(taint: Taint,
 
 
 @pytest.mark.parametrize("taint", [TO_BE_DELETED, DISRUPTED, DISRUPTING])
-def test_a_node_that_an_autoscaler_removes_stays_idle_and_reports_its_reboot_need_once(taint: Taint) -> None:
+def test_if_an_autoscaler_removes_a_node_the_node_stays_idle_and_reports_its_reboot_need_once(taint: Taint) -> None:
     made = decided(node={"taints": (taint,)})
     assert (made.phase, made.reason.code, made.look_again_seconds) == (
         Phase.IDLE,
@@ -224,7 +224,7 @@ def test_a_node_that_an_autoscaler_may_remove_later_waits_like_any_other_node() 
     assert decided(node={"taints": (CANDIDATE,)}).phase is Phase.WAITING
 
 
-def test_a_waiting_node_that_an_autoscaler_removes_becomes_idle_and_leaves_the_line() -> None:
+def test_if_an_autoscaler_removes_a_waiting_node_the_node_becomes_idle_and_leaves_the_line() -> None:
     progress = a_progress(Phase.WAITING, taint_key=OURS.key)
     made = decided(progress, node={"taints": (OURS, DISRUPTED), "label": order.READY}, lock=LINE)
     assert (made.phase, made.reason.code) == (Phase.IDLE, Code.BEING_REMOVED)
@@ -234,7 +234,7 @@ def test_a_waiting_node_that_an_autoscaler_removes_becomes_idle_and_leaves_the_l
     assert the_lock(made).line.names == ()
 
 
-def test_an_idle_node_that_an_autoscaler_removes_leaves_the_line() -> None:
+def test_if_an_autoscaler_removes_an_idle_node_the_node_leaves_the_line() -> None:
     """When an autoscaler begins to remove a node, the node's agent removes the node's name from the lock's list of next
     nodes. This write may have failed, so the agent repeats it when the node is idle."""
     line = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T11:59:59Z", waiting=2))
@@ -244,7 +244,7 @@ def test_an_idle_node_that_an_autoscaler_removes_leaves_the_line() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_claim_and_drain_of_a_node_that_an_autoscaler_removes_are_undone(phase: Phase) -> None:
+def test_if_an_autoscaler_removes_a_node_its_claim_and_its_drain_are_undone(phase: Phase) -> None:
     made = decided(a_progress(phase), node={"taints": (TO_BE_DELETED,)}, pods=(a_pod(),))
     assert (made.phase, made.reason.code) == (Phase.WAITING, Code.BEING_REMOVED)
     assert made.reason.sentence.startswith(
@@ -254,7 +254,7 @@ def test_claim_and_drain_of_a_node_that_an_autoscaler_removes_are_undone(phase: 
     assert evicted(made) == []
 
 
-def test_a_rebooting_node_that_an_autoscaler_removes_still_waits_for_its_reboot() -> None:
+def test_if_an_autoscaler_removes_a_rebooting_node_the_node_still_waits_for_its_reboot() -> None:
     progress = a_progress(Phase.REBOOTING)
     made = decided(progress, node={"taints": (TO_BE_DELETED,)})
     assert made.phase is Phase.REBOOTING

@@ -61,7 +61,7 @@ from tests.careen.core.builders import (
         (a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Claiming","claim":"c"}'}), Code.PROGRESS_UNREADABLE),
     ],
 )
-def test_an_agent_whose_node_or_progress_record_is_unreadable_only_reports_the_error(node: Any, code: Code) -> None:
+def test_an_agent_reports_its_unreadable_node_or_progress_record_and_does_nothing_else(node: Any, code: Code) -> None:
     decision = decide(an_observation(node), a_policy())
     assert decision.reason.code is code
     written = [
@@ -143,7 +143,7 @@ def test_the_agent_of_a_recreated_node_remembers_only_reboot_requests_to_the_hos
 
 
 @pytest.mark.parametrize("phase", [Phase.VERIFYING, Phase.FAILED])
-def test_after_a_manual_uncordon_the_record_no_longer_names_careens_cordon(phase: Phase) -> None:
+def test_after_a_manual_uncordon_the_record_no_longer_contains_careens_cordon(phase: Phase) -> None:
     progress = a_progress(
         phase, is_cordoned_by_us=True, failed="never-ready", boot_left="boot-0", verify_started=ago(10)
     )

@@ -121,7 +121,9 @@ def test_lost_and_late_answers_and_crashes_break_no_rule_of_the_design(seed: int
 
 @pytest.mark.parametrize("order", [Order.ZONE, Order.FEWEST_MOVES])
 @pytest.mark.parametrize("seed", seeds(5))
-def test_lost_locks_and_crashes_under_other_node_orders_break_no_rule_of_the_design(seed: int, order: Order) -> None:
+def test_lost_locks_and_crashes_break_no_rule_of_the_design_with_another_order_of_reboots(
+    seed: int, order: Order
+) -> None:
     world = a_world(7000 + seed, concurrency=2 + seed % 2, fault_rate=0.03 + 0.03 * (seed % 3), order=order)
     world.at(world.random.uniform(5, 200), world.recreate_daemonset)
     world.run(600)
@@ -129,7 +131,7 @@ def test_lost_locks_and_crashes_under_other_node_orders_break_no_rule_of_the_des
 
 
 @pytest.mark.parametrize("seed", seeds(10))
-def test_holds_cordons_pauses_and_unlocks_by_people_break_no_rule_of_the_design(seed: int) -> None:
+def test_actions_of_people_such_as_holds_and_cordons_break_no_rule_of_the_design(seed: int) -> None:
     world = a_world(1000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     chance = world.random
     for _ in range(12):
@@ -220,7 +222,7 @@ def test_a_second_agent_process_on_the_same_host_breaks_no_rule_of_the_design(se
 
 
 @pytest.mark.parametrize("seed", seeds(12))
-def test_two_agents_per_host_request_each_reboot_once_and_keep_the_claim(seed: int) -> None:
+def test_two_agents_on_one_host_ask_for_each_reboot_once_and_keep_the_claim(seed: int) -> None:
     """No lock file on the host stops the second agent. Requests are lost or late, and both agents continue to run while
     the host shuts down."""
     world = a_world(11_000 + seed, concurrency=1 + seed % 2, fault_rate=0.04 * (seed % 4))

@@ -96,7 +96,7 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
         pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a foreign key that is not configured"),
     ],
 )
-def test_key_and_managed_fields_identify_careens_taint_on_a_node_without_a_progress_record(
+def test_the_key_and_the_managed_fields_identify_careens_taint_if_the_progress_record_is_missing(
     node: NodeView, policy: dict[str, Any], expected: set[str]
 ) -> None:
     assert keys_of_ours(node, Progress(), a_policy(**policy)) == expected
@@ -160,7 +160,7 @@ ELSEWHERE = {"annotations": {keys.PROGRESS: to_annotation(Progress(phase="Elsewh
 
 @pytest.mark.parametrize("node", [GARBAGE, ELSEWHERE])
 @pytest.mark.parametrize(("need", "taints"), [(NO, (THEIRS,)), (YES, None), (UNKNOWN_NEED, None)])
-def test_with_an_unreadable_progress_record_the_agent_may_only_remove_the_taint(
+def test_if_the_progress_record_is_unreadable_the_agent_removes_at_most_the_taint(
     node: dict[str, Any], need: Any, taints: Any
 ) -> None:
     decision = wiped(need=need, node={**node, "unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,)})

@@ -43,7 +43,9 @@ NONE, ONE, TWO = (f"{BOOT}{SOFT_REBOOTS}{count}" for count in range(3))
         ("a+1", "a+2", False),  # a configured file may contain any text
     ],
 )
-def test_the_comparison_of_two_boot_ids_includes_their_soft_reboot_counts(one: str, other: str, is_same: bool) -> None:
+def test_the_comparison_of_two_boot_ids_includes_their_counters_of_soft_reboots(
+    one: str, other: str, is_same: bool
+) -> None:
     assert (is_same_boot(one, other), is_same_boot(other, one)) == (is_same, is_same)
     assert boot_id_of(ONE) == BOOT
 
@@ -52,14 +54,14 @@ def rebooting(left: str, now: str, **changes: Any) -> Decision:
     return decided(a_progress(Phase.REBOOTING, boot_left=left, announced=ago(20, left)), boot_id=now, **changes)
 
 
-def test_one_more_soft_reboot_counts_as_a_new_boot() -> None:
+def test_one_more_soft_reboot_is_treated_as_a_new_boot() -> None:
     made = rebooting(NONE, ONE)
     assert (made.phase, made.reason.code) == (Phase.VERIFYING, Code.REBOOTED)
     assert the_record(made).verify_started == ago(0, ONE)
 
 
 @pytest.mark.parametrize(("left", "now"), [(NONE, NONE), (BOOT, ONE), (ONE, BOOT)])
-def test_an_equal_soft_reboot_count_or_a_changed_setting_is_no_proof_of_a_reboot(left: str, now: str) -> None:
+def test_an_unchanged_counter_of_soft_reboots_or_a_changed_setting_does_not_prove_a_reboot(left: str, now: str) -> None:
     assert rebooting(left, now).phase is Phase.REBOOTING
 
 

@@ -231,7 +231,7 @@ def test_the_node_gets_the_configured_taint_and_keeps_foreign_taints(
     assert (found, key) == (None if after is None else taints(after), ours)
 
 
-def test_a_taint_with_another_effect_never_counts_as_careens_taint() -> None:
+def test_a_taint_with_another_effect_is_never_treated_as_careens_taint() -> None:
     foreign = Taint(key=OURS.key, effect="NoSchedule")
     node = a_marked_node(a_progress(Phase.WAITING, taint_key=OURS.key), taints=(foreign, OURS))
     found, _ = with_our_taint(a_situation(node, a_policy(taint_key=None)))

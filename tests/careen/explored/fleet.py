@@ -3,8 +3,8 @@ turn, a fault, an act of a person, or the passing of time.
 
 In a turn, production's function `decide` gets all facts as they are at one instant. Each write of a turn is a separate
 step, so that steps of other agents can come between two writes. A write may be lost, take effect late, or be the last
-action of its sender. All orders of the steps at one time are explored. Time advances when no agent can act. Each agent
-begins its next turn exactly at the time that it decided, unless a fault delays it."""
+action of its sender. Steps that are due at one time are explored in every order. Time advances when no agent can act.
+Each agent begins its next turn exactly at the time that it decided, unless a fault delays it."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def reported(*reports: str) -> list[NodeView]:
     return [a_node(f"n{number}", annotations={keys.LAST_REBOOT: report}) for number, report in enumerate(reports)]
 
 
-def test_drain_and_settling_times_are_the_medians_of_the_reporting_nodes() -> None:
+def test_the_drain_time_and_the_settling_time_are_the_medians_of_the_reporting_nodes() -> None:
     nodes = [
         *reported(
             '{"drainSeconds": 10, "settleSeconds": 3}',

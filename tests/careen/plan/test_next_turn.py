@@ -70,7 +70,11 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
         a_progress(Phase.WAITING),
         {"policy": untainted(window=Window(days=frozenset())), "memory": remembering(agents=900)},
     ),
-    ("unknown whether a reboot is needed", a_progress(Phase.WAITING), {"need": UNKNOWN_NEED, "policy": untainted()}),
+    (
+        "it is unknown whether a reboot is needed",
+        a_progress(Phase.WAITING),
+        {"need": UNKNOWN_NEED, "policy": untainted()},
+    ),
     ("unreadable lock", a_progress(Phase.WAITING), {"lock": "{", "policy": untainted()}),
     (
         "many nodes wait",
@@ -81,12 +85,12 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
         },
     ),
     (
-        "the last node that the lock names as next",
+        "the node is the last of the next nodes in the lock",
         a_progress(Phase.WAITING),
         {"lock": FULL, "node": {"label": "ready"}, "policy": untainted()},
     ),
     (
-        "not among the nodes that the lock names as next",
+        "the node is not among the next nodes in the lock",
         a_progress(Phase.WAITING),
         {
             "lock": held(an_entry("n9"), line=Line(names=tuple(f"m{i}" for i in range(20)), waiting=600)),
@@ -128,7 +132,7 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
         {"policy": a_policy(lock_release_delay_seconds=600, settle_policy=SettlePolicy.CONTINUE)},
     ),
     (
-        "failed, so that the roll-out halts",
+        "the node failed, so the roll-out halts",
         a_progress(Phase.FAILED, failed="never-ready", boot_left="boot-0", verify_started=ago(1)),
         {},
     ),

@@ -183,7 +183,7 @@ def test_in_a_plan_a_requested_reboot_does_not_wait_for_the_minimum_interval() -
     assert (second.node, (second.start - first.end).total_seconds()) == ("n2", DURATIONS.handover)
 
 
-def test_with_order_zone_a_plan_takes_down_one_zone_at_a_time() -> None:
+def test_if_the_order_is_zone_a_plan_takes_down_one_zone_at_a_time() -> None:
     nodes = [in_zone(f"{zone}{number}", zone) for zone in "ab" for number in range(3)]
     timeline = plan(nodes, replace(POLICY, concurrency=2, order=Order.ZONE))
     assert order(timeline) == ["a0", "a1", "a2", "b0", "b1", "b2"]
@@ -196,7 +196,7 @@ def test_with_order_zone_a_plan_takes_down_one_zone_at_a_time() -> None:
     )
 
 
-def test_with_order_fewest_moves_a_plan_counts_the_pods_that_would_move_now() -> None:
+def test_a_plan_counts_the_pods_that_would_move_now_if_the_order_is_fewest_moves() -> None:
     movable = {"n1": 3, "n2": 1, "n3": 2, "cp": 0}
     nodes = [a_node("n1"), a_node("n2"), a_node("n3"), a_node("cp", labels={keys.CONTROL_PLANE: ""})]
     assert list(
@@ -204,7 +204,7 @@ def test_with_order_fewest_moves_a_plan_counts_the_pods_that_would_move_now() ->
     ) == ["n2", "n3", "n1", "cp"]
 
 
-def test_a_plan_counts_the_pods_of_a_node_without_a_pod_count_annotation() -> None:
+def test_a_plan_counts_the_pods_of_a_node_that_lacks_the_annotation_with_their_number() -> None:
     """The plan takes the number of a node's pods from the Node's annotation, or else counts the pods once. This number
     stays the same during the plan, even if simulated pods move."""
     nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]

@@ -92,7 +92,7 @@ def test_a_second_cleanup_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "entry", "extent", "is_lifted"),
     [
-        ("the record names careen's cordon", {"record": True}, None, NOTHING, True),
+        ("the record says that careen cordoned the node", {"record": True}, None, NOTHING, True),
         ("record and managed fields name careen", {"record": True, "by": AGENT}, None, NOTHING, True),
         ("a person cordoned the node again", {"record": True, "by": ("kubectl",)}, None, NOTHING, False),
         ("a person applies the same cordon", {"record": True, "by": (*AGENT, "kubectl")}, None, NOTHING, False),
@@ -132,13 +132,13 @@ def test_a_cleanup_removes_a_cordon_only_if_careen_set_the_cordon(
         ("careen's taints have no value", (VALUED,), {}, NOTHING, (VALUED,)),
         ("careen did not set this taint", (HARD,), {}, NOTHING, (HARD,)),
         (
-            "the settings name the taint's key, but nothing proves that careen set it",
+            "the settings contain the taint's key, but nothing proves that careen set it",
             (KUREDS_TAINT,),
             {},
             KUREDS_KEY,
             (KUREDS_TAINT,),
         ),
-        ("the record names the key", (KUREDS_TAINT,), {"record": KUREDS_TAINT.key}, NOTHING, ()),
+        ("the record contains the key", (KUREDS_TAINT,), {"record": KUREDS_TAINT.key}, NOTHING, ()),
         ("managed fields name careen", (FOREIGN, KUREDS_TAINT), {"by": TAINTER}, KUREDS_KEY, (FOREIGN,)),
         ("managed fields name careen, and one taint exists", (KUREDS_TAINT,), {"by": TAINTER}, NOTHING, ()),
         (
@@ -299,7 +299,7 @@ def test_a_cleanup_removes_unknown_keys_of_careens_domain_only_on_request(part: 
 
 
 @pytest.mark.parametrize("key", WORDS)
-def test_while_agents_run_a_cleanup_keeps_the_annotations_that_people_wrote(key: str) -> None:
+def test_a_cleanup_keeps_the_annotations_of_people_if_agents_still_run(key: str) -> None:
     node = a_node(annotations={key: "x"})
     assert cleaned(node, Extent(agents=3)) == node
     assert cleaned(node).annotations == {}
@@ -314,9 +314,15 @@ ASKED = Announcement(boot=BOOT, uptime=UPTIME)
         ("announced", Phase.REBOOTING, {"announced": ASKED}, {}, True),
         ("the kubelet never reported a boot id", Phase.REBOOTING, {"announced": ASKED}, {"boot_id": ""}, True),
         ("the host runs a new boot", Phase.REBOOTING, {"announced": ASKED}, {"boot_id": "boot-2"}, False),
-        ("failed after the announced reboot", Phase.FAILED, {"announced": ASKED}, {}, True),
-        ("failed, and the drain was undone", Phase.FAILED, {"announced": ASKED, "is_giving_back": True}, {}, False),
-        ("failed before a reboot was announced", Phase.FAILED, {"announced": None}, {}, False),
+        ("the node failed after the announced reboot", Phase.FAILED, {"announced": ASKED}, {}, True),
+        (
+            "the node failed, and its drain was undone",
+            Phase.FAILED,
+            {"announced": ASKED, "is_giving_back": True},
+            {},
+            False,
+        ),
+        ("the node failed before a reboot was announced", Phase.FAILED, {"announced": None}, {}, False),
         ("draining", Phase.DRAINING, {}, {}, False),
         ("verifying", Phase.VERIFYING, {}, {"boot_id": "boot-2"}, False),
     ],
@@ -333,7 +339,7 @@ def test_the_progress_record_shows_whether_a_node_is_rebooting(
     [(BOOT, True), ("boot-0", False), ("", True)],
     ids=["the host runs the same boot", "the host runs a new boot", "the claim has no boot id"],
 )
-def test_phase_and_claim_show_whether_a_node_without_a_progress_record_is_rebooting(
+def test_the_phase_and_the_claim_show_whether_a_node_without_a_progress_record_is_rebooting(
     boot: str, is_rebooting: bool
 ) -> None:
     node = a_node(annotations={keys.PHASE: Phase.REBOOTING.value}, unschedulable=True)

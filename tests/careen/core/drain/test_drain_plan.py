@@ -255,7 +255,7 @@ def test_pods_bound_to_the_node_stay_only_if_the_setting_allows_it(
     assert drain_plan.to_evict((pod,), DrainPolicy(bound_pods=bound_pods)) == (() if stays else (pod,))
 
 
-def test_after_an_eviction_only_new_pods_of_the_same_owner_wait_for_the_back_off() -> None:
+def test_the_back_off_after_an_eviction_applies_only_to_new_pods_of_the_same_owner() -> None:
     memory = after_evicting_new_pods(Memory(), ["rs-web"], uptime=UPTIME, jitter=0.5)
     found = plan_since(new_pod("new"), new_pod("old", after=-30), new_pod("other", owner_uid="rs-other"), memory=memory)
     assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["old", "other"], ["new"])
@@ -342,7 +342,9 @@ def test_a_forced_reboot_requires_three_evictions_with_a_conclusive_result(
     found = plan(a_pod("a"), memory=memory)
     assert drain_plan.is_force_earned(found, policy, memory) is is_earned
     assert drain_plan.is_hopeless(found, policy, memory) is is_hopeless
-    assert memory.drain.evictions["uid-a"].attempts == len(answers), "the back-off counts every attempt"
+    assert memory.drain.evictions["uid-a"].attempts == len(answers), (
+        "the memory must contain the number of all attempts"
+    )
 
 
 FORCE = {"force_reboot": True}

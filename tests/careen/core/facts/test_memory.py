@@ -153,7 +153,7 @@ def test_a_phase_keeps_the_memory_fields_that_it_uses(phase: Phase) -> None:
         assert getattr(kept, name) == getattr(expected, name)
 
 
-def test_every_group_of_memory_fields_declares_the_phases_that_keep_it() -> None:
+def test_every_group_of_memory_fields_declares_in_which_phases_the_group_is_kept() -> None:
     assert LIVES.keys() <= set(Memory.__struct_fields__)
     outlive = {"node_uid", "is_reconciled", "lock_due", "agents", "moves_counted_at", "reboot", "held"}
     assert set(Memory.__struct_fields__) - LIVES.keys() == outlive | {"holder_check", "crowd", "patience", "reported"}

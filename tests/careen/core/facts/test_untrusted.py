@@ -354,7 +354,7 @@ def test_the_agent_decides_whatever_the_progress_record_of_its_node_contains(pha
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), st.lists(values, max_size=3))
 def test_the_agent_decides_whatever_the_lock_entries_of_other_nodes_contain(phase: Phase, rows: list[Any]) -> None:
-    """Unreadable entries count as claims. The claim of the agent's own node stays confirmed."""
+    """Unreadable entries are treated as claims. The claim of the agent's own node stays confirmed."""
     own, entries = own_node(phase)
     record = json.loads(lock.render(held(*entries)) or '{"locks":[]}')
     text = json.dumps({**record, "locks": [*record["locks"], *rows], "maxOwners": 9})

@@ -97,7 +97,7 @@ def test_a_refusal_states_its_scope_and_its_time_limit(rule: BlockingPods, of_cl
 
 
 @pytest.mark.parametrize("blockers", [NOT_ASKED, Unknown("503")])
-def test_an_unknown_list_of_blocking_pods_refuses_if_a_setting_needs_it(blockers: Any) -> None:
+def test_an_unknown_list_of_blocking_pods_refuses_the_reboot_if_a_setting_needs_the_list(blockers: Any) -> None:
     found = refused(BACKUP, blockers=blockers)
     assert found is not None
     assert (found.code, found.is_of_cluster) == (Code.PODS_UNKNOWN, True)

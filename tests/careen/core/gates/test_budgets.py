@@ -85,17 +85,19 @@ def answer(
         ),
     ],
 )
-def test_nodes_that_are_unready_cordoned_or_in_a_reboot_count_as_down(other: NodeView, expected: Code | None) -> None:
+def test_a_node_that_is_unready_or_cordoned_or_in_a_reboot_is_treated_as_down(
+    other: NodeView, expected: Code | None
+) -> None:
     assert answer(other) is expected
 
 
-def test_the_agents_own_node_never_counts_as_down() -> None:
+def test_the_agents_own_node_is_never_treated_as_down() -> None:
     assert answer(own=a_node("n1", ready=False, unschedulable=True)) is None
     assert answer(content=held(an_entry("n1"))) is None
 
 
 @pytest.mark.parametrize(("concurrency", "expected"), [(1, Code.LIMIT_REACHED), (2, Code.NODES_DOWN), (3, None)])
-def test_a_node_that_holds_a_claim_and_is_unready_counts_as_down_once(concurrency: int, expected: Code | None) -> None:
+def test_an_unready_node_that_holds_a_claim_uses_a_budget_only_once(concurrency: int, expected: Code | None) -> None:
     others = (a_node("n2", ready=False), a_node("n3", unschedulable=True))
     content = held(an_entry("n2", limit=concurrency))
     assert answer(*others, policy=a_policy(concurrency=concurrency), content=content) is expected
@@ -108,7 +110,7 @@ def test_a_smaller_limit_in_an_existing_claim_replaces_the_configured_limit() ->
     )
 
 
-def test_a_claim_of_a_deleted_node_counts_as_a_node_that_is_down() -> None:
+def test_a_claim_of_a_deleted_node_is_treated_as_a_node_that_is_down() -> None:
     assert answer(content=held(an_entry("gone"))) is Code.LIMIT_REACHED
 
 
@@ -134,13 +136,13 @@ def test_a_budget_limits_only_the_nodes_of_its_group(
     assert answer(a_node("n2", labels=other, ready=False), own=a_node("n1", labels=own), policy=policy) is expected
 
 
-def test_a_claim_of_a_deleted_node_counts_in_the_budget_of_the_nodes_zone() -> None:
+def test_a_deleted_nodes_claim_is_included_in_the_budget_of_the_nodes_zone() -> None:
     policy = a_policy(concurrency=5, budgets=(ZONE,))
     content = held(an_entry("gone", groups=("zone=a",), limit=5))
     assert answer(own=a_node("n1", labels={keys.ZONE: "a"}), policy=policy, content=content) is Code.BUDGET_SPENT
 
 
-def test_a_claim_with_an_unreadable_node_name_counts_in_every_budget() -> None:
+def test_a_claim_with_an_unreadable_node_name_is_included_in_every_budget() -> None:
     policy = a_policy(concurrency=5, budgets=(ZONE,))
     content = parse('{"nodeID":"","maxOwners":5,"locks":[{"nodeID":7,"limit":5}]}')
     assert isinstance(content, LockContent)
@@ -189,7 +191,7 @@ IN_A, IN_B = {keys.ZONE: "a"}, {keys.ZONE: "b"}
         pytest.param([a_node("n2", labels=IN_B, ready=False)], None, None, id="a node of another zone is not ready"),
     ],
 )
-def test_with_order_zone_no_node_reboots_while_careen_works_on_another_zone(
+def test_if_the_order_is_zone_no_node_reboots_while_careen_works_on_another_zone(
     others: list[NodeView], content: LockContent | None, expected: Code | None
 ) -> None:
     own = a_node("n1", labels=IN_A)

@@ -1,5 +1,5 @@
-"""Cordons that were not set by careen (`careen.core.cordons`). The tests show when a node with such a cordon counts as
-down, when the cordon forbids this node's reboot, and which message the agent writes."""
+"""Cordons that were not set by careen (`careen.core.cordons`). The tests show when a node with such a cordon is
+treated as down, when the cordon forbids this node's reboot, and which message the agent writes."""
 
 from __future__ import annotations
 
@@ -94,23 +94,25 @@ OURS = a_marked_node(a_progress(Phase.FAILED, claim="", boot_left="", is_cordone
             id="a cordoned node that is not ready",
         ),
         pytest.param(a_node("n2", ready=False), False, "is not ready", id="an uncordoned node that is not ready"),
-        pytest.param(OURS, False, "is still cordoned by careen", id="a cordon of careen always counts as down"),
+        pytest.param(
+            OURS, False, "is still cordoned by careen", id="a node cordoned by careen is always treated as down"
+        ),
         pytest.param(
             a_marked_node(a_progress(Phase.DRAINING), name="n2"),
             False,
             "was taken down by careen",
-            id="a draining node always counts as down",
+            id="a draining node is always treated as down",
         ),
     ],
 )
-def test_a_setting_decides_whether_a_node_with_a_foreign_cordon_counts_as_down(
+def test_a_setting_decides_whether_a_node_with_a_foreign_cordon_is_treated_as_down(
     other: NodeView, counts: bool, word: str
 ) -> None:
     down = budgets.others_down("n1", LockContent(), a_fleet(a_node("n1"), other), count_cordoned=counts)
     assert down == ({"n2": f"n2 {word}"} if word else {})
 
 
-def test_the_refusal_says_why_the_node_counts_as_down() -> None:
+def test_the_refusal_says_why_the_node_is_treated_as_down() -> None:
     fleet = a_fleet(a_node("n1"), a_node("n2", unschedulable=True), a_node("n3", ready=False))
     refused = budgets.ask(a_situation(fleet=fleet), When.READY)
     assert refused is not None
@@ -119,7 +121,7 @@ def test_the_refusal_says_why_the_node_counts_as_down() -> None:
     )
 
 
-def test_a_budget_ignores_a_cordoned_node_that_does_not_count_as_down() -> None:
+def test_a_budget_ignores_a_cordoned_node_that_is_not_treated_as_down() -> None:
     node = a_node(labels={keys.CONTROL_PLANE: ""})
     other = a_node("n2", unschedulable=True, labels={keys.CONTROL_PLANE: ""})
 

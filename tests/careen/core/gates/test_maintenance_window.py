@@ -53,7 +53,7 @@ def test_reboot_now_waives_the_window_until_the_annotation_expires(
         ({"want": "reboot", "now": True, "boot": "an earlier one"}, Code.OUTSIDE_WINDOW),
         ({"want": "maintenance", "now": True, "until": "2026-03-06T20:00:00Z"}, Code.OUTSIDE_WINDOW),
     ],
-    ids=["pending", "without the field `now`", "already met", "expired"],
+    ids=["pending", "the request lacks the field `now`", "already met", "expired"],
 )
 def test_a_pending_request_with_now_set_to_true_waives_the_maintenance_window(
     request_: dict[str, object], expected: Code | None

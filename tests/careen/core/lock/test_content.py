@@ -127,7 +127,7 @@ def test_removing_the_last_claim_removes_the_lock_annotation() -> None:
     ("zones", "is_let_in"),
     [(("a",), True), (("a", "a"), True), (("b",), False), (("a", "b"), False), ((None,), False), ((), True)],
 )
-def test_with_order_zone_a_claim_is_added_only_beside_claims_of_the_same_zone(
+def test_if_the_order_is_zone_a_claim_is_added_only_beside_claims_of_the_same_zone(
     zones: tuple[str | None, ...], is_let_in: bool
 ) -> None:
     content = held(*(an_entry(f"h{number}", zone=zone, limit=5) for number, zone in enumerate(zones)))
@@ -143,7 +143,7 @@ def test_a_claim_written_by_an_older_release_has_an_unknown_zone() -> None:
     ("node", "names", "abreast"),
     [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)],
 )
-def test_if_a_node_that_may_claim_leaves_the_line_fewer_nodes_may_claim_together(
+def test_fewer_nodes_may_claim_together_after_one_of_them_has_left_the_line(
     node: str, names: tuple[str, ...], abreast: int
 ) -> None:
     line = Line().naming(("n1", "n2", "n3"), at="t", waiting=3, abreast=2)
@@ -191,7 +191,7 @@ def test_a_new_claim_replaces_the_older_claim_of_the_same_node() -> None:
     assert [entry.id for entry in content.entries] == ["new"]
 
 
-def test_a_node_that_claims_the_lock_leaves_the_line_of_waiting_nodes() -> None:
+def test_a_node_leaves_the_line_of_waiting_nodes_when_it_takes_a_claim() -> None:
     content = lock.add(LockContent(line=Line(names=("n2", "n1", "n3"))), an_entry("n1"), 1)
     assert content is not None
     assert content.line.names == ("n2", "n3")
@@ -396,7 +396,7 @@ def test_the_lock_lists_a_node_as_passed_over_until_the_node_claims() -> None:
     assert line.showing("n3").passed == ("n2",)
 
 
-def test_two_lock_entries_of_kured_for_one_node_count_as_one_holder() -> None:
+def test_two_lock_entries_of_kured_for_one_node_are_treated_as_one_holder() -> None:
     content = understood('{"maxOwners":2,"locks":[{"nodeID":"n1","created":"a"},{"nodeID":"n1","created":"b"}]}')
     assert content.holders == ("n1",)
     assert lock.release_by_hand(content, "n1").entries == ()
@@ -444,7 +444,7 @@ def beside(row: Any) -> str:
     [*UNREADABLE.values(), *({"nodeID": "n2", **part} for part in IN_PARTS.values())],
     ids=[*UNREADABLE, *IN_PARTS],
 )
-def test_an_unreadable_lock_entry_counts_as_a_claim_and_is_kept_unchanged(row: Any) -> None:
+def test_an_unreadable_lock_entry_is_treated_as_a_claim_and_is_kept_unchanged(row: Any) -> None:
     content = understood(beside(row))
     assert content.entries[0].node == "n1"
     assert len(content.holders) == 2
@@ -465,7 +465,7 @@ def test_a_person_can_release_a_lock_entry_without_a_readable_node_name(row: Any
 
 
 @pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
-def test_the_only_lock_entry_counts_as_a_claim_even_without_a_readable_node_name(row: Any) -> None:
+def test_a_single_lock_entry_is_treated_as_a_claim_even_without_a_readable_node_name(row: Any) -> None:
     alone = lock.render(lock.remove(understood(beside(row)), "n1", "c1"))
     for _ in range(3):
         assert len(understood(alone).holders) == 1
@@ -479,7 +479,7 @@ def test_a_partly_readable_lock_entry_keeps_its_node_name(part: dict[str, Any]) 
     assert content.nodes == ("n1", "n2")
 
 
-def test_an_unreadable_failure_mark_in_a_claim_counts_as_a_failure() -> None:
+def test_an_unreadable_failure_mark_in_a_claim_is_treated_as_a_failure() -> None:
     assert [entry.node for entry in understood(beside({"nodeID": "n2", "failed": {}})).failed] == ["n2"]
 
 

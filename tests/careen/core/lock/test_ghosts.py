@@ -88,7 +88,7 @@ def test_a_claim_of_kured_or_of_a_node_recreated_from_a_copy_is_never_a_ghost(en
     assert not proven(entry, node, since=LONG_AGO, uptime=1e6)
 
 
-def test_a_claim_whose_node_was_never_read_counts_as_held() -> None:
+def test_a_claim_whose_node_was_never_read_is_treated_as_held() -> None:
     watch = ghosts.watch(held(an_entry()), Holders(), LONG_AGO, uptime=1e6, deadline_seconds=900)
     assert (watch.proven, watch.since) == ((), {})
 
@@ -101,7 +101,7 @@ def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
     return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))
 
 
-def test_an_overdue_mark_shows_when_a_node_was_deleted_only_if_the_mark_has_no_phase() -> None:
+def test_only_an_overdue_mark_without_a_phase_contains_the_time_of_the_nodes_deletion() -> None:
     since = "2026-03-04T11:30:00Z"
     assert [entry.node for entry in watched(Overdue(phase="", since=since)).proven] == ["n2"]
     assert watched(Overdue(phase="Rebooting", since=since)).proven == ()

@@ -50,7 +50,7 @@ def with_pods(waiter: NodeView, moves: int, in_zone: int = 0) -> NodeView:
     return replace(waiter, annotations={**waiter.annotations, **counted})
 
 
-def test_among_nodes_whose_need_began_in_the_same_hour_the_one_with_fewest_pods_is_first() -> None:
+def test_the_node_with_the_fewest_pods_is_first_among_nodes_whose_need_began_in_the_same_hour() -> None:
     waiters = [
         with_pods(a_waiter("n1", "09:00"), 7),
         with_pods(a_waiter("n2", "09:59"), 6),
@@ -187,8 +187,8 @@ counts = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda pair: (max(p
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), counts), min_size=1, max_size=12))
 def test_no_other_order_of_zones_and_nodes_moves_fewer_pods_twice(nodes: list[tuple[str, tuple[int, int]]]) -> None:
-    """All pods of the first node move twice. In each later zone, only the zone-bound pods of the first node move
-    twice."""
+    """The pods that move twice are all pods of the first node, and in each later zone the zone-bound pods of the
+    first node of that zone."""
     waiters = {f"n{n:02}": with_pods(a_waiter(f"n{n:02}", zone=zone), *pods) for n, (zone, pods) in enumerate(nodes)}
     names = next_names([*waiters.values()], FREE, a_policy())
     firsts: dict[str, NodeView] = {}
@@ -244,7 +244,7 @@ def test_an_invalid_pod_count_puts_the_node_last(nonsense: str) -> None:
         pytest.param(501, order.GATHER_SECONDS + 60.0, id="501 agents, which spread their taints over a minute"),
     ],
 )
-def test_the_first_claim_waits_until_other_agents_have_had_time_to_count_pods(
+def test_no_node_takes_the_first_claim_before_other_agents_have_had_time_to_count_pods(
     agents: int | None, seconds: float
 ) -> None:
     assert order.gather_seconds(agents) == seconds
@@ -277,7 +277,7 @@ def test_nodes_with_an_unreadable_start_of_their_reboot_need_come_last() -> None
     assert next_names([silent, a_waiter("n2", "11:00")], FREE, a_policy()) == ("n2", "n1")
 
 
-def test_nodes_that_the_lock_already_names_keep_their_position_in_line() -> None:
+def test_nodes_that_are_already_named_keep_their_position_in_line() -> None:
     waiters = [a_waiter("n1", "01:00"), a_waiter("n2", "02:00"), a_waiter("n3", "03:00")]
     assert next_names(waiters, LockContent(line=Line(names=("n3", "n2"))), a_policy()) == ("n3", "n2", "n1")
 
@@ -287,7 +287,7 @@ def test_nodes_that_were_passed_over_or_are_unready_come_last() -> None:
     assert next_names(waiters, LockContent(line=Line(passed=("n1",))), a_policy()) == ("n3", "n1", "n2")
 
 
-def test_the_lock_names_only_nodes_that_are_labelled_ready_and_hold_no_claim() -> None:
+def test_only_nodes_that_are_labelled_ready_and_hold_no_claim_are_named_in_the_lock() -> None:
     waiters = [a_waiter("n1", label="required"), a_waiter("n2"), a_waiter("n3"), a_waiter("n4")]
     assert next_names(waiters, held(an_entry("n3")), a_policy(), leave_out="n4") == ("n2",)
 
@@ -313,7 +313,7 @@ def test_control_plane_nodes_come_last_while_a_control_plane_node_holds_a_claim(
     )
 
 
-def test_the_lock_names_a_few_more_nodes_than_may_reboot_at_once() -> None:
+def test_the_lock_lists_a_few_more_next_nodes_than_may_reboot_at_once() -> None:
     waiters = [a_waiter(f"n{number:03}") for number in range(100)]
     assert len(next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
 
@@ -395,14 +395,14 @@ TWO_ZONES = [
         ),
     ],
 )
-def test_with_order_zone_the_lock_records_how_many_nodes_may_claim_together(
+def test_if_the_order_is_zone_the_lock_records_how_many_nodes_may_claim_together(
     content: LockContent, zone: str | None, names: tuple[str, ...], abreast: int
 ) -> None:
     line = order.name_next(content, TWO_ZONES, BY_ZONE, at="12:00", zone=zone).line
     assert (line.names, line.abreast) == (names, abreast)
 
 
-def test_with_order_zone_control_plane_nodes_come_last() -> None:
+def test_if_the_order_is_zone_control_plane_nodes_come_last() -> None:
     waiters = [a_waiter("cp-a", "01:00", "a", labels=CONTROL_PLANE), a_waiter("b1", "09:00", "b")]
     line = order.name_next(held(an_entry("a1", zone="a", limit=3)), waiters, BY_ZONE, at="12:00").line
     assert (line.names, line.abreast) == (("b1", "cp-a"), 0)
@@ -414,7 +414,7 @@ def test_nodes_without_a_zone_label_form_one_zone() -> None:
 
 
 @pytest.mark.parametrize("policy", [a_policy(), a_policy(order=Order.FEWEST_MOVES)])
-def test_orders_other_than_zone_do_not_limit_how_many_nodes_claim_together(policy: Policy) -> None:
+def test_no_order_except_zone_limits_how_many_nodes_claim_together(policy: Policy) -> None:
     assert order.name_next(FREE, TWO_ZONES, policy, at="").line.abreast is None
 
 
@@ -423,7 +423,7 @@ def a_counted(name: str, moves: str | None, since: str = "09:00", **changes: Any
     return waiter if moves is None else replace(waiter, annotations={**waiter.annotations, keys.MOVES: moves})
 
 
-def test_with_order_fewest_moves_nodes_are_sorted_by_pod_count_and_then_by_waiting_time() -> None:
+def test_nodes_are_sorted_by_pod_count_and_then_by_waiting_time_if_the_order_is_fewest_moves() -> None:
     waiters = [
         a_counted("n1", "7"),
         a_counted("n2", None),
@@ -435,12 +435,12 @@ def test_with_order_fewest_moves_nodes_are_sorted_by_pod_count_and_then_by_waiti
     assert next_names(waiters, FREE, FEWEST) == ("n4", "n1", "n3", "n2", "n5", "cp")
 
 
-def test_with_order_fewest_moves_nodes_that_the_lock_names_come_first() -> None:
+def test_named_nodes_come_first_if_the_order_is_fewest_moves() -> None:
     waiters = [a_counted("n1", "5"), a_counted("n2", "4"), a_counted("n3", "3")]
     assert next_names(waiters, LockContent(line=Line(names=("n1", "n2"))), FEWEST) == ("n2", "n1", "n3")
 
 
-def test_with_order_fewest_moves_room_in_a_budget_matters_more_than_a_low_pod_count() -> None:
+def test_room_in_a_budget_matters_more_than_a_low_pod_count_if_the_order_is_fewest_moves() -> None:
     policy = a_policy(order=Order.FEWEST_MOVES, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     waiters = [a_counted("a1", "1", zone="a"), a_counted("b1", "9", zone="b")]
     assert next_names(waiters, held(an_entry("a0", groups=("zone=a",), limit=3)), policy) == ("b1", "a1")
@@ -477,7 +477,7 @@ def test_a_named_node_that_does_not_claim_within_a_minute_is_passed_over(
     assert start(name, NAMED, waited, concurrency).is_allowed is expected
 
 
-def test_no_node_may_claim_a_full_or_paused_lock() -> None:
+def test_no_node_may_add_a_claim_to_a_full_or_paused_lock() -> None:
     assert not start("n1", held(an_entry("n9"), line=Line(names=("n1",))), 500).is_allowed
     assert not start("n1", LockContent(is_paused=True, line=Line(names=("n1",))), 500).is_allowed
     watching = start("n2", NAMED, 59).memory
@@ -545,25 +545,25 @@ def test_after_a_release_each_named_node_has_a_new_minute_to_claim() -> None:
             0,
             held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t")),
             True,
-            id="a lock that was written with another order has no limit for zones",
+            id="the lock was written with another value of the setting order, so it has no limit for zones",
         ),
     ],
 )
-def test_with_order_zone_only_nodes_of_the_zone_in_progress_may_claim(
+def test_if_the_order_is_zone_only_nodes_of_the_zone_in_progress_may_claim(
     name: str, waited: float, content: LockContent, expected: bool
 ) -> None:
     first = order.start_of(name, content, BY_ZONE, Memory(), 1000.0)
     assert order.start_of(name, content, BY_ZONE, first.memory, 1000.0 + waited).is_allowed is expected
 
 
-def test_if_the_lock_names_no_node_the_agent_lists_the_waiting_nodes() -> None:
+def test_the_agent_lists_the_waiting_nodes_if_no_node_is_named() -> None:
     assert start("n1", LockContent()).asks_waiters
 
 
-def test_a_node_that_claims_out_of_order_records_the_earlier_nodes_as_passed_over() -> None:
+def test_a_node_that_takes_a_claim_out_of_order_marks_the_earlier_nodes_as_passed_over() -> None:
     assert start("n3", NAMED, 120).passed == ("n1", "n2")
     assert start("n1", NAMED, 0).passed == ()
-    assert start("n2", NAMED, 120).passed == ("n1",), "a node behind the claiming node in line is not passed over"
+    assert start("n2", NAMED, 120).passed == ("n1",), "n3 comes after n2 in the line, so n3 is not passed over"
 
 
 LINE = LockContent(line=Line(names=tuple(f"n{number}" for number in range(1, 14)), waiting=5000))
@@ -623,7 +623,7 @@ def due(in_seconds: float) -> Entry:
         pytest.param((claimed(12),), 1.0, id="the claim is 12 seconds old"),
         pytest.param((claimed(18),), 1.5, id="the claim is 18 seconds old"),
         pytest.param((claimed(60),), 3.0, id="the claim is a minute old"),
-        pytest.param((claimed(-60),), 3.0, id="the claim seems to be from the future"),
+        pytest.param((claimed(-60),), 3.0, id="the creation time of the claim is in the future"),
         pytest.param((claimed(0, created="soon"),), 3.0, id="the time of the claim is invalid"),
         pytest.param((due(10),), 3.0, id="the release is due in ten seconds"),
         pytest.param((due(1),), 1.0, id="the release is due in a second"),
@@ -661,24 +661,29 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
 @pytest.mark.parametrize(
     ("content", "agents", "number"),
     [
-        pytest.param(LockContent(line=Line(names=("n1",), at=RECENT, waiting=20)), 5000, 20, id="the count is recent"),
+        pytest.param(
+            LockContent(line=Line(names=("n1",), at=RECENT, waiting=20)),
+            5000,
+            20,
+            id="the number of waiting nodes in the lock is recent",
+        ),
         pytest.param(
             LockContent(line=Line(names=("n1",), at=OLD, waiting=20)),
             5000,
             5000,
-            id="the count is old",
+            id="the number of waiting nodes in the lock is old",
         ),
         pytest.param(
             LockContent(line=Line(names=("n1",), at="2026-03-04T13:00:00Z", waiting=20)),
             5000,
             5000,
-            id="the count is from the future",
+            id="the lock says that the waiting nodes were counted in the future",
         ),
         pytest.param(
             LockContent(line=Line(names=("n1",), at="soon", waiting=20)),
             5000,
             5000,
-            id="the time of the count is invalid",
+            id="the lock has an invalid time at which the waiting nodes were counted",
         ),
         pytest.param(
             LockContent(is_paused=True, line=Line(at=RECENT, waiting=20)),
@@ -686,7 +691,7 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
             5000,
             id="the lock is paused",
         ),
-        pytest.param(LockContent(), 5000, 5000, id="the lock has no count"),
+        pytest.param(LockContent(), 5000, 5000, id="the lock lacks the number of waiting nodes"),
         pytest.param(
             LockContent(line=Line(names=("n1",), at=OLD, waiting=20)), None, 20, id="the number of agents is unknown"
         ),
@@ -694,7 +699,7 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
             LockContent(line=Line(names=("n1",), at=OLD, waiting=60)),
             20,
             60,
-            id="the old count is greater than the number of agents",
+            id="the lock has an old number of waiting nodes that exceeds the number of agents",
         ),
         pytest.param(None, 5000, 5000, id="the lock cannot be read"),
         pytest.param(None, None, 0, id="neither the lock nor the number of agents is known"),
@@ -731,7 +736,7 @@ def test_the_limit_recorded_in_a_claim_decides_how_often_a_named_node_reads_the_
     )
 
 
-def test_five_thousand_waiting_nodes_send_fewer_than_twenty_requests_a_second() -> None:
+def test_agents_of_five_thousand_waiting_nodes_send_under_twenty_requests_a_second() -> None:
     """Each round of an agent's loop sends two requests: one for the lock and one for the agent's own Node."""
     waiting = 5000
     names = tuple(f"n{number}" for number in range(1 + order.SPARE_NAMES))
@@ -741,7 +746,7 @@ def test_five_thousand_waiting_nodes_send_fewer_than_twenty_requests_a_second() 
     assert 2 * looks < 20
 
 
-def test_five_thousand_nodes_that_count_pods_send_under_twenty_requests_a_second() -> None:
+def test_five_thousand_agents_that_count_pods_send_under_twenty_requests_a_second() -> None:
     waiting, named = 5000, 1 + order.SPARE_NAMES
     names, policy = tuple(f"n{number}" for number in range(named)), a_policy(order=Order.FEWEST_MOVES)
     content = LockContent(line=Line(names=names, waiting=waiting))

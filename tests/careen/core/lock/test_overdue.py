@@ -116,7 +116,7 @@ def test_claims_of_failed_nodes_and_of_kured_are_never_overdue(changes: dict[str
     assert mark(holder(Phase.REBOOTING, 9000), replace(ENTRY, **changes)) is None
 
 
-def test_the_claim_of_a_node_that_fails_loses_its_overdue_mark() -> None:
+def test_a_claim_loses_its_overdue_mark_when_its_node_fails() -> None:
     marked = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
     assert lock.mark_failed(marked, "n9", "c1", "reboot-not-happened").entries[0].overdue is None
 
@@ -345,7 +345,7 @@ def test_all_idle_nodes_together_check_an_overdue_node_at_most_six_times_a_secon
 
 
 @pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (200, 200), (5000, 5000)])
-def test_if_no_node_waits_all_agents_together_check_for_overdue_nodes_once_a_second(
+def test_all_agents_together_check_for_overdue_nodes_once_a_second_if_no_node_waits(
     agents: int | None, pause: float
 ) -> None:
     """With one check per second in total, a fleet of any size notices a dead node equally soon. The age of the dead
@@ -369,7 +369,7 @@ def test_if_no_node_waits_all_agents_together_check_for_overdue_nodes_once_a_sec
         ),
     ],
 )
-def test_if_few_nodes_wait_an_idle_node_checks_earlier_for_overdue_nodes(memory: dict[str, Any], looks: bool) -> None:
+def test_an_idle_node_checks_earlier_for_overdue_nodes_if_few_nodes_wait(memory: dict[str, Any], looks: bool) -> None:
     given = remembering(**{"agents": 5000, "holder_check__at": UPTIME + 4000, "is_reconciled": False, **memory})
     old = replace(ENTRY, created=at(600))
     assert (Evidence.HOLDERS in idle(held(old), memory=given, holders=NOT_ASKED).wants) is looks

@@ -123,7 +123,7 @@ def test_a_reboot_requested_by_a_person_stays_necessary_until_the_host_boots() -
     assert heard(an_observation(node, need=NO), node, Progress(phase=Phase.VERIFYING)).need == NO
 
 
-def test_a_soft_reboot_count_in_the_boot_id_does_not_fulfil_a_reboot_request() -> None:
+def test_a_counter_of_soft_reboots_in_the_boot_id_does_not_fulfil_a_reboot_request() -> None:
     wish = PersonRequest(wish=Wish.REBOOT, boot="boot-1")
     assert standing(wish, now=NOW, boot="boot-1+soft-reboots=0") is Standing.STANDS
     assert standing(wish, now=NOW, boot="boot-2+soft-reboots=0") is Standing.MET

@@ -81,7 +81,7 @@ def test_one_write_adds_the_claim_to_the_lock_and_names_the_next_nodes() -> None
 JUST_NAMED = LockContent(line=Line(names=("n1", "n2"), at=rfc3339(NOW), waiting=2))
 
 
-def test_a_claiming_agent_does_not_list_nodes_if_the_lock_names_every_waiting_node() -> None:
+def test_a_claiming_agent_does_not_list_nodes_if_every_waiting_node_is_named() -> None:
     decision = claiming(lock=JUST_NAMED, waiters=NOT_ASKED)
     content = the_lock(decision)
     assert (content.holders, content.line.names, content.line.at, content.line.waiting) == (
@@ -98,31 +98,29 @@ def test_a_claiming_agent_does_not_list_nodes_if_the_lock_names_every_waiting_no
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, waiting=3)),
             remembering(),
-            id="more nodes wait than the lock names",
+            id="more nodes wait than are named in the lock",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW - timedelta(seconds=6)))),
             remembering(),
-            id="the names were written six seconds ago",
+            id="the lock says that its list of next nodes was written six seconds ago",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW + timedelta(hours=1)))),
             remembering(),
-            id="the time at which the names were written is in the future",
+            id="the lock says that its list of next nodes was written in the future",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at="soon")),
             remembering(),
-            id="the time at which the names were written is unreadable",
+            id="the lock has an unreadable time at which its list of next nodes was written",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, names=("n2", "n3"))),
             remembering(),
-            id="the lock does not name this node",
+            id="this node is not named in the lock",
         ),
-        pytest.param(
-            JUST_NAMED, remembering(line__passed=("n0",)), id="another node that the lock names did not claim in time"
-        ),
+        pytest.param(JUST_NAMED, remembering(line__passed=("n0",)), id="another named node did not claim in time"),
     ],
 )
 def test_a_claiming_agent_lists_the_waiting_nodes_if_the_list_in_the_lock_may_be_incomplete(
@@ -131,14 +129,16 @@ def test_a_claiming_agent_lists_the_waiting_nodes_if_the_list_in_the_lock_may_be
     assert claiming(lock=content, waiters=NOT_ASKED, memory=memory).wants == {Evidence.WAITERS}
 
 
-def test_the_claim_records_an_earlier_cordon_and_the_budgets_that_select_the_node() -> None:
+def test_the_claim_contains_the_earlier_cordon_and_the_budgets_that_select_the_node() -> None:
     node = {"unschedulable": True, "labels": {keys.CONTROL_PLANE: ""}}
     (entry,) = the_lock(decided(RECORD, node=node, lock=LockContent())).entries
     assert (entry.cordoned, entry.groups) == (True, ("control-plane",))
 
 
 @pytest.mark.parametrize(("how", "phase"), [(Order.OLDEST, Phase.CLAIMING), (Order.ZONE, Phase.WAITING)])
-def test_with_order_zone_no_node_claims_while_a_node_of_another_zone_holds_a_claim(how: Order, phase: Phase) -> None:
+def test_if_the_order_is_zone_no_node_claims_while_a_node_of_another_zone_holds_a_claim(
+    how: Order, phase: Phase
+) -> None:
     policy = a_policy(order=how, concurrency=2)
     content = held(an_entry("n2", "c2", zone="a", limit=2))
     assert claiming(lock=content, policy=policy, node={"labels": {keys.ZONE: "b"}}).phase is phase
@@ -176,7 +176,7 @@ def test_a_claiming_node_records_in_the_lock_which_nodes_it_passed_over() -> Non
         pytest.param({"pods": Unknown("503")}, Code.PODS_UNKNOWN, id="the list of pods is unknown"),
         pytest.param({"owners": Unknown("503")}, Code.OWNERS_UNKNOWN, id="the health of the workloads is unknown"),
         pytest.param({"fleet": Unknown("503")}, Code.FLEET_UNKNOWN, id="the list of nodes is unknown"),
-        pytest.param({"peers": Unknown("503")}, Code.FLEET_UNKNOWN, id="the list of nodes in a reboot is unknown"),
+        pytest.param({"peers": Unknown("503")}, Code.FLEET_UNKNOWN, id="the list of rebooting nodes is unknown"),
         pytest.param(
             {"fleet": a_fleet(a_node(), a_node("n2", ready=False))}, Code.NODES_DOWN, id="another node went down"
         ),
@@ -382,7 +382,7 @@ def made(ago_seconds: float, holders: tuple[str, ...] = ()) -> Memory:
 @pytest.mark.parametrize(
     ("memory", "is_good"), [(made(10), True), (made(11), False), (made(1, ("n9",)), False), (remembering(), False)]
 )
-def test_a_recent_forecast_is_reused_if_the_same_nodes_hold_claims(memory: Memory, is_good: bool) -> None:
+def test_a_recent_forecast_is_reused_if_the_holders_of_claims_have_not_changed(memory: Memory, is_good: bool) -> None:
     decision = claiming(forecast=NOT_ASKED, memory=memory)
     assert (decision.phase is Phase.DRAINING) is is_good
     assert decision.wants == (frozenset() if is_good else {Evidence.FORECAST})
@@ -402,7 +402,7 @@ ELSEWHERE = a_marked_node(a_progress(Phase.CLAIMING, lock="another/lock"), name=
 BESIDE = a_marked_node(a_progress(Phase.CLAIMING, claim="c2"), name="n2")
 
 
-def test_a_node_withdraws_its_claim_if_the_lock_lacks_the_claim_of_a_draining_node() -> None:
+def test_a_node_withdraws_its_claim_if_another_node_drains_without_a_claim_in_the_lock() -> None:
     decision = claiming(peers=(WORKING,))
     assert decision.reason.code is Code.SURPLUS
     assert withdraws_the_claim(decision)
@@ -439,7 +439,7 @@ def test_a_node_waits_while_another_claiming_node_has_no_entry_in_the_lock() -> 
     assert late.phase is Phase.DRAINING
 
 
-def test_the_wait_for_another_nodes_claim_restarts_if_the_other_node_object_changes() -> None:
+def test_a_node_waits_anew_for_another_nodes_claim_if_the_other_node_object_changes() -> None:
     memory = claiming(peers=(BESIDE,)).memory
     changed: NodeView = replace(BESIDE, resource_version="99")
     later = claiming(

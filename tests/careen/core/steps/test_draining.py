@@ -128,7 +128,7 @@ def test_the_drain_forgets_the_back_offs_of_deleted_pods() -> None:
     assert draining(pods=(a_pod("other"),), memory=refused()).memory.drain.evictions == {}
 
 
-def test_after_the_drain_the_agent_announces_the_reboot_confirms_its_claim_and_asks_the_host() -> None:
+def test_after_the_drain_the_agent_announces_the_reboot_then_confirms_its_claim_then_asks_the_host() -> None:
     decision = draining(pods=(a_daemon_pod(),))
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ANNOUNCED)
     assert kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
@@ -201,7 +201,7 @@ def test_a_draining_node_restores_its_missing_claim_even_beyond_the_limit() -> N
     assert [entry.boot for entry in the_lock(decision).entries_of("n1")] == ["boot-1"]
 
 
-def test_if_another_lock_now_contains_the_nodes_claim_the_progress_record_names_that_lock() -> None:
+def test_if_another_lock_now_contains_the_nodes_claim_the_progress_record_refers_to_that_lock() -> None:
     record = a_progress(Phase.DRAINING, lock="old/lock")
     decision = decided(record, pods=(a_pod(),))
     assert the_record(decision).lock == "ds-uid/weave.works/kured-node-lock"
@@ -361,7 +361,7 @@ def test_after_the_drain_the_agent_reads_the_facts_for_its_gates_again() -> None
     assert draining(foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
 
 
-def test_the_reboot_delay_after_the_drain_starts_only_once() -> None:
+def test_the_reboot_delay_begins_only_once_after_the_drain() -> None:
     record = a_progress(Phase.DRAINING, drained=ago(5))
     decision = decided(record, a_policy(reboot_delay_seconds=10.0))
     assert (decision.reason.code, decision.phase) == (Code.DRAINED, Phase.DRAINING)
@@ -370,7 +370,7 @@ def test_the_reboot_delay_after_the_drain_starts_only_once() -> None:
 
 def test_a_refusal_from_before_the_drain_does_not_shorten_the_wait_for_unknown_facts() -> None:
     """An agent starts during the drain. The Node's annotations still contain refusals from the phase Waiting. The start
-    time of such a refusal must not count as the time since which a fact is unknown."""
+    time of such a refusal must not be used as the time since which a fact is unknown."""
     stored = '[{"gate":"drain","code":"pods-unknown","sentence":"503","since":"2026-03-04T09:00:00Z"}]'
     decision = draining(node={"annotations": {keys.REFUSALS: stored}}, pods=Unknown("503"))
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.PODS_UNKNOWN)

@@ -133,7 +133,7 @@ def test_after_a_manual_unlock_a_failed_node_still_records_the_cordon_and_the_la
     )
 
 
-def test_a_claim_missing_from_a_recreated_lock_does_not_count_as_a_manual_unlock() -> None:
+def test_a_claim_missing_from_a_recreated_lock_is_not_treated_as_a_manual_unlock() -> None:
     decision = decided(halted(Code.NEVER_READY), lock=replace(a_reading(LockContent()), daemonset_uid="recreated"))
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     assert the_lock(decision).holders == ("n1",)

@@ -42,7 +42,7 @@ OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
 THEIRS = Taint(key="dedicated", effect="NoSchedule", value="db", time_added="2026-01-01T00:00:00Z")
 
 
-def test_one_patch_writes_taint_label_and_progress_record_if_a_reboot_is_needed() -> None:
+def test_one_patch_writes_the_taint_the_label_and_the_progress_record_if_a_reboot_is_needed() -> None:
     decision = decided(
         need=Need(answer=NeedAnswer.YES, detail="/run/reboot-required exists"), node={"taints": (THEIRS,)}
     )

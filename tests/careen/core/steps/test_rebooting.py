@@ -244,7 +244,7 @@ def test_the_wait_for_another_process_depends_on_the_reboot_command_timeout() ->
     assert stranger_patience_seconds(a_policy(reboot_command_seconds=200, reboot_deadline_seconds=400)) == 200
 
 
-def test_the_wait_for_another_process_restarts_if_its_announcement_changes_or_is_unreadable() -> None:
+def test_a_process_waits_anew_if_the_announcement_of_the_other_process_changes_or_is_unreadable() -> None:
     assert not asks(decided(record_by("third"), memory=watching(150, "other")))
     blind = decide(an_observation(Unknown("503"), memory=watching(149, "other")), a_policy())
     assert not asks(decided(record_by("other"), memory=blind.memory))
@@ -265,7 +265,7 @@ def test_a_restarted_agent_does_not_request_the_reboot_again_if_a_gate_refuses(c
     assert (decision.phase, asks(decision)) == (Phase.REBOOTING, False)
 
 
-def test_a_restarted_agent_requests_no_reboot_of_a_node_that_an_autoscaler_removes() -> None:
+def test_a_restarted_agent_does_not_ask_for_a_reboot_if_an_autoscaler_removes_the_node() -> None:
     removed = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
     decision = decided(record_by("other"), memory=watching(1000, "other"), node={"taints": (removed,)})
     assert (decision.phase, asks(decision)) == (Phase.REBOOTING, False)
@@ -333,7 +333,7 @@ def test_a_new_boot_clears_the_memory_of_the_reboot_request() -> None:
 def test_an_unreadable_lock_does_not_cancel_the_reboot() -> None:
     decision = rebooting(lock=Unknown("503"))
     assert decision.reason.sentence == "the lock cannot be read: 503"
-    assert codes_of(decision) == [Code.LOCK_UNKNOWN], "an unreadable lock must not count as paused"
+    assert codes_of(decision) == [Code.LOCK_UNKNOWN], "an unreadable lock must not be treated as paused"
 
 
 def codes_of(decision: Decision) -> list[Code]:

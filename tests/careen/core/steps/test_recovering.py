@@ -112,7 +112,7 @@ def test_a_claim_from_before_the_boot_is_taken_over_and_the_new_boot_is_verified
     ("label", "cordoned_before", "is_ours"),
     [("in-progress", False, True), ("in-progress", True, False), (None, False, False)],
 )
-def test_label_and_claim_show_who_cordoned_a_node_that_has_no_progress_record(
+def test_the_label_and_the_claim_show_who_cordoned_a_node_that_has_no_progress_record(
     label: str | None, cordoned_before: bool, is_ours: bool
 ) -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: label} if label else {}}

@@ -47,7 +47,7 @@ def settling(record: Any = RECORD, **changes: Any) -> Decision:
     return decided(record, **{"need": NO, "owners": (an_owner(),), **changes})
 
 
-def test_a_release_removes_the_claim_from_lock_and_node_and_names_the_next_nodes() -> None:
+def test_a_release_removes_the_claim_from_both_lock_and_node_and_lists_the_next_nodes() -> None:
     n2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
     n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
     assert settling(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
@@ -124,7 +124,7 @@ def test_a_node_that_releases_its_claim_does_not_name_itself_as_next() -> None:
     assert (content.line.names, content.line.waiting) == (("n2",), 1)
 
 
-def test_a_releasing_node_that_cannot_list_waiting_nodes_keeps_the_names_in_the_lock() -> None:
+def test_a_releasing_node_that_cannot_list_waiting_nodes_keeps_the_next_nodes_in_the_lock() -> None:
     decision = settling(lock=held(an_entry(), line=Line(names=("n5",))), waiters=Unknown("503"))
     assert (the_lock(decision).holders, the_lock(decision).line.names) == ((), ("n5",))
 
@@ -161,7 +161,7 @@ def test_a_workload_that_was_unhealthy_before_the_drain_need_not_recover() -> No
         pytest.param({"replicas": 4, "ready": 0, "generation": 2}, id="a suspended Job"),
     ],
 )
-def test_settling_does_not_wait_for_jobs(now: dict[str, int]) -> None:
+def test_a_settling_node_does_not_wait_for_jobs(now: dict[str, int]) -> None:
     job = an_owner("nightly", kind="Job", replicas=4, ready=4)
     decision = settling(replace(RECORD, owners=(job,)), owners=(replace(job, **now),))
     assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.RELEASED)
@@ -349,7 +349,7 @@ def due(decision: Decision) -> list[str]:
         ),
     ],
 )
-def test_a_settling_node_writes_into_the_lock_when_it_expects_to_release_its_claim(
+def test_a_settling_node_writes_its_expected_release_time_into_the_lock(
     changes: dict[str, Any], said: list[str]
 ) -> None:
     decision = settling(**changes)

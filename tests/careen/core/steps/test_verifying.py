@@ -57,7 +57,7 @@ def verifying(node: dict[str, Any] | None = None, **changes: Any) -> Decision:
     return decided(RECORD, node={**NODE, **(node or {})}, **given)
 
 
-def test_cordon_taint_and_labels_are_restored_in_one_patch() -> None:
+def test_one_patch_restores_the_cordon_the_taint_and_the_labels() -> None:
     decision = verifying()
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.SETTLING, Code.GIVEN_BACK, [PatchNode])
     patch = the_patch(decision)
@@ -77,7 +77,7 @@ def test_an_unready_node_is_checked_often_at_first(waited: float, look: float) -
     assert (decision.phase, decision.look_again_seconds) == (Phase.VERIFYING, look)
 
 
-def test_the_reboot_report_contains_boot_ids_durations_and_the_restored_labels() -> None:
+def test_the_reboot_report_contains_the_boot_ids_the_durations_and_the_restored_labels() -> None:
     report = json.loads(str(the_patch(verifying()).annotations[keys.LAST_REBOOT]))
     assert report == {
         "at": "2026-03-04T12:00:00Z",

@@ -181,7 +181,7 @@ def test_a_node_is_labelled_ready_before_its_agent_lists_the_other_nodes_with_th
     assert decision.look_again_seconds == 0.0
 
 
-def test_if_the_lock_names_no_node_the_node_that_has_waited_longest_claims() -> None:
+def test_the_node_that_has_waited_longest_takes_a_claim_if_no_node_is_named() -> None:
     older = a_marked_node(a_progress(Phase.WAITING, need_since="2026-03-04T01:00:00Z"), name="n2", label="ready")
     younger = a_marked_node(a_progress(Phase.WAITING, need_since="2026-03-04T11:30:00Z"), name="n3", label="ready")
     assert waiting(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
@@ -191,7 +191,7 @@ def test_if_the_lock_names_no_node_the_node_that_has_waited_longest_claims() -> 
 
 
 @pytest.mark.parametrize(("how", "phase"), [(Order.OLDEST, Phase.CLAIMING), (Order.ZONE, Phase.WAITING)])
-def test_with_order_zone_a_node_of_a_later_zone_waits_for_the_first_zone(how: Order, phase: Phase) -> None:
+def test_if_the_order_is_zone_a_node_of_a_later_zone_waits_for_the_first_zone(how: Order, phase: Phase) -> None:
     zones = [{keys.ZONE: "a", keys.REBOOT_LABEL: "ready"}, {keys.ZONE: "b"}]
     first = a_progress(Phase.WAITING, need_since="2026-03-04T01:00:00Z")
     in_a = a_marked_node(first, name="n2", label="ready", labels=zones[0])
@@ -199,7 +199,7 @@ def test_with_order_zone_a_node_of_a_later_zone_waits_for_the_first_zone(how: Or
     assert waiting(node={"labels": zones[1]}, waiters=(in_a,), policy=policy).phase is phase
 
 
-def test_the_first_claim_waits_until_other_nodes_have_counted_their_pods() -> None:
+def test_no_node_takes_the_first_claim_before_other_agents_have_counted_their_pods() -> None:
     """The agents know which node has the fewest pods only after each of them has counted the pods of its node. Until
     then, the lock lists no next node."""
     first = waiting(memory=remembering(line__key="another line"), waiters=NOT_ASKED)
@@ -223,7 +223,7 @@ def test_agents_of_a_large_fleet_decide_rarely_before_the_first_claim(agents: in
     assert look < order.PASSED_OVER_SECONDS, "a named node that sleeps this long would be passed over"
 
 
-def test_a_refusal_restarts_the_wait_for_other_nodes_before_the_first_claim() -> None:
+def test_after_a_refusal_a_node_waits_again_for_other_nodes_before_the_first_claim() -> None:
     """Without this wait, all nodes would claim at the same time at the end of a refusal that concerned all of them."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
@@ -467,8 +467,8 @@ CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", un
 def test_a_waiting_node_whose_cordon_blocks_other_nodes_goes_first(
     others: tuple[NodeView, ...], line: tuple[str, ...]
 ) -> None:
-    """A person cordons a node and requests its reboot. Because this node counts as down, the gates refuse the reboots
-    of all other nodes until the cordoned node has rebooted."""
+    """A person cordons a node and requests its reboot. The gates treat this node as down, so they refuse the reboots of
+    all other nodes until the cordoned node has rebooted."""
     decision = waiting(
         lock=NAMED,
         fleet=a_fleet(a_node(), *others),
@@ -478,7 +478,7 @@ def test_a_waiting_node_whose_cordon_blocks_other_nodes_goes_first(
     assert the_lock(decision).line.names == line
 
 
-def test_after_a_refusal_costly_gates_are_evaluated_again_only_after_a_back_off() -> None:
+def test_a_refusal_delays_the_next_evaluation_of_costly_gates_by_a_back_off() -> None:
     refused = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     again = waiting(lock=NAMED, forecast=NOT_ASKED, foreign=NOT_ASKED, memory=refused.memory)
     assert again.wants == frozenset()
@@ -506,9 +506,7 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 @pytest.mark.parametrize(
     ("named", "look"), [((), 3), (("n2",), 5), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)]
 )
-def test_a_refused_node_reads_the_lock_less_often_if_the_lock_names_more_nodes(
-    named: tuple[str, ...], look: float
-) -> None:
+def test_a_refused_node_reads_the_lock_less_often_if_more_nodes_are_named(named: tuple[str, ...], look: float) -> None:
     """If a gate refuses the reboot of a node, the node leaves the lock's list of next nodes. A node that releases its
     claim may put the refused node into the list again. If the list is then short, the refused node must begin its
     reboot within five seconds."""
@@ -519,8 +517,8 @@ def test_a_refused_node_reads_the_lock_less_often_if_the_lock_names_more_nodes(
     )
 
 
-def test_a_refused_node_reads_the_lock_often_if_the_lock_names_no_other_node() -> None:
-    """If the refusal ends, this node may be the next to begin its reboot, because the lock names no other node."""
+def test_a_refused_node_reads_the_lock_often_if_no_other_node_is_named() -> None:
+    """If the refusal ends, this node may be the next to begin its reboot, because the lock lists no other node."""
     refused = waiting(
         lock=held(an_entry("n9", limit=2)),
         policy=a_policy(concurrency=2),
@@ -538,7 +536,7 @@ def test_a_refused_node_reads_the_lock_rarely_if_no_node_holds_a_claim() -> None
     )
 
 
-def test_a_waiting_node_adds_itself_to_a_lock_that_names_too_few_nodes() -> None:
+def test_a_waiting_node_adds_itself_to_the_lock_if_too_few_nodes_are_named() -> None:
     named = waiting(lock=held(an_entry("n9"), line=Line(names=("n2",))), waiters=(N2,))
     assert the_lock(named).line.names == ("n2", "n1")
     assert the_lock(named).holders == ("n9",)
@@ -557,7 +555,7 @@ LINE = held(an_entry("n9"), line=Line(names=("n2", "n1", *(f"m{number}" for numb
         (replace(LINE, line=replace(LINE.line, names=("n2",) * 20)), 3600),
     ],
 )
-def test_nodes_farther_back_in_the_line_check_an_old_claim_later(content: LockContent, pause: float) -> None:
+def test_an_old_claim_is_checked_later_by_nodes_farther_back_in_the_line(content: LockContent, pause: float) -> None:
     def looking(age: float, memory: Memory | None = None, uptime: float = UPTIME) -> Decision:
         entry = an_entry("n9", created=rfc3339(NOW - timedelta(seconds=age)))
         return waiting(
@@ -722,7 +720,7 @@ def test_a_paused_lock_refuses_the_reboot_of_every_node(policy: Policy) -> None:
     assert codes(decision.refusals) == [Code.PAUSED]
 
 
-def test_a_new_claim_starts_with_a_cleared_memory() -> None:
+def test_an_agent_starts_a_new_claim_with_a_cleared_memory() -> None:
     """What the agent remembers about an earlier claim (refusals, evictions and reboot requests) does not apply to the
     new claim."""
     memory: Memory = remembering(
@@ -737,6 +735,6 @@ def test_a_new_claim_starts_with_a_cleared_memory() -> None:
     assert (after.drain.evictions, after.drain.new_pods, after.reboot) == ({}, {}, None)
 
 
-def test_a_newer_read_of_the_agents_node_is_used_instead_of_an_older_list() -> None:
+def test_an_agent_uses_a_newer_read_of_its_node_instead_of_an_older_list_of_nodes() -> None:
     stale: NodeView = a_marked_node(a_progress(Phase.WAITING), label="required")
     assert waiting(waiters=(stale,)).phase is Phase.CLAIMING

@@ -138,8 +138,8 @@ DATES = st.lists(
 def test_a_cron_window_agrees_with_cronsim(
     expression: str, hours: float, zone: ZoneInfo, excluded: tuple[Dates, ...], at: datetime
 ) -> None:
-    """The library cronsim computes when the window starts. The test reads only starts that are at most `hours` + 60
-    hours before `at`, because earlier openings have ended."""
+    """The library cronsim computes when the window starts. The test leaves out starts so long before `at` that
+    their openings have ended."""
     window = a_window(expression, hours, *excluded, zone=zone)
     starts = []
     for start in CronSim(expression, (at - timedelta(hours=hours + 60)).astimezone(zone)):

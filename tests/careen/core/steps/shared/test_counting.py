@@ -1,5 +1,5 @@
-"""The agent of a waiting node counts the pods that a drain would move before it labels the Node as ready to reboot. It
-repeats the count from time to time."""
+"""Before the agent of a waiting node labels the Node as ready to reboot, it counts the pods that a drain would move. It
+counts these pods again from time to time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def counting(label: str = "required", moves: str | None = None, **changes: Any) 
 
 
 def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "2") -> bool:
-    """Whether the agent of a waiting node lists the node's pods again `ago` seconds after its last list."""
+    """Whether the agent of a waiting node lists the node's pods again if its last list is `ago` seconds old."""
     return (
         Evidence.PODS
         in counting(
@@ -119,7 +119,7 @@ def test_an_agent_counts_the_pods_again_before_each_attempt_to_label_its_node_re
     assert the_patch(counting(moves="9", pods=PODS, policy=a_policy(), memory=just_now)).annotations[keys.MOVES] == "2"
 
 
-def test_with_order_fewest_moves_a_changed_pod_count_is_written_in_a_separate_patch() -> None:
+def test_a_changed_pod_count_is_written_in_a_separate_patch_if_the_order_is_fewest_moves() -> None:
     decision = counting(
         "ready", moves="9", pods=PODS, lock=NAMED, memory=remembering(moves_counted_at=UPTIME - NAMED_SECONDS)
     )
@@ -131,28 +131,28 @@ def test_with_order_fewest_moves_a_changed_pod_count_is_written_in_a_separate_pa
 @pytest.mark.parametrize(
     ("policy", "content", "pause"),
     [
-        pytest.param(FEWEST, NAMED, NAMED_SECONDS, id="the lock names the node"),
-        pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="the lock does not name the node"),
+        pytest.param(FEWEST, NAMED, NAMED_SECONDS, id="the node is named in the lock"),
+        pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="the node is not named in the lock"),
     ],
 )
-def test_with_order_fewest_moves_the_agent_repeats_the_count_of_pods(
+def test_the_agent_repeats_the_count_of_pods_if_the_order_is_fewest_moves(
     policy: Policy, content: LockContent, pause: float
 ) -> None:
     assert (asks(pause - 1, policy, content), asks(pause, policy, content)) == (False, True)
 
 
-def test_with_the_default_order_the_agent_does_not_repeat_the_count_of_pods() -> None:
+def test_the_agent_does_not_repeat_the_count_of_pods_if_the_order_is_the_default() -> None:
     assert not asks(10 * OTHERS_SECONDS, a_policy(), NAMED)
 
 
-def test_a_node_lists_its_pods_again_soon_after_a_failed_list() -> None:
+def test_a_node_soon_repeats_a_failed_request_for_the_list_of_its_pods() -> None:
     assert (
         asks(NAMED_SECONDS - 1, a_policy(), BUSY, moves=None),
         asks(NAMED_SECONDS, a_policy(), BUSY, moves=None),
     ) == (False, True)
 
 
-def test_pods_listed_for_another_purpose_do_not_change_the_pod_count() -> None:
+def test_a_list_of_pods_for_another_purpose_does_not_change_the_pod_count() -> None:
     decision = counting("ready", "1", pods=PODS, memory=remembering(moves_counted_at=UPTIME - 1))
     assert all(keys.MOVES not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 

@@ -31,15 +31,15 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
 @pytest.mark.parametrize(
     ("changes", "asks"),
     [
-        pytest.param({}, True, id="the lock has no count"),
+        pytest.param({}, True, id="the lock lacks the number of waiting nodes"),
         pytest.param({"lock": LockContent(is_paused=True)}, True, id="the lock is paused"),
         pytest.param({"lock": "{"}, True, id="the lock contains unparsable text"),
-        pytest.param({"agents": 180}, False, id="a fleet too small to need a count"),
+        pytest.param({"agents": 180}, False, id="the fleet is too small to need the number of waiting nodes"),
         pytest.param({"agents": None}, False, id="the number of agents is unknown"),
         pytest.param(
             {"lock": LockContent(line=Line(names=("n7",), at="2026-03-04T11:58:30Z", waiting=20))},
             False,
-            id="the lock has a recent count",
+            id="the lock has a recent number of waiting nodes",
         ),
         pytest.param(
             {"record": replace(OLD_NEED, need_since="2026-03-04T11:58:30Z")},
@@ -49,12 +49,12 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
         pytest.param(
             {"memory": remembering(agents=5000, crowd__count=None, crowd__until=UPTIME + 1)},
             False,
-            id="this node has recently counted too many nodes",
+            id="this agent has recently counted too many waiting nodes",
         ),
         pytest.param(
             {"memory": remembering(agents=5000, crowd__count=3, crowd__until=UPTIME)},
             True,
-            id="the last count of this node is too old",
+            id="this agent counted the waiting nodes too long ago",
         ),
     ],
 )
@@ -68,7 +68,7 @@ def test_a_refused_node_counts_the_waiting_nodes_if_no_recent_count_exists(chang
         pytest.param(3, 30.0, 120.0, id="three nodes wait"),
         pytest.param(100, 30.0, 120.0, id="a hundred nodes wait"),
         pytest.param(None, 5000 / 6, 5000.0, id="more than a hundred nodes wait"),
-        pytest.param(Unknown("503"), 5000 / 6, 5000.0, id="the count failed"),
+        pytest.param(Unknown("503"), 5000 / 6, 5000.0, id="the agent failed to count the waiting nodes"),
     ],
 )
 def test_a_refused_nodes_agent_sleeps_longer_if_over_a_hundred_nodes_may_wait(

@@ -78,7 +78,7 @@ def test_the_last_reboot_report_of_an_older_release_is_in_the_history() -> None:
     assert reboots_of(a_node(annotations={keys.LAST_REBOOT: last})) == (Reboot(at=NOW, seconds=300, moves=7),)
 
 
-def test_the_history_entry_contains_reason_duration_and_pods_of_the_reboot() -> None:
+def test_the_history_entry_contains_the_reason_the_duration_and_the_pods_of_the_reboot() -> None:
     record = a_progress(Phase.VERIFYING, drain_started_at="2026-03-04T11:55:00Z", displaced=7)
     node = {"annotations": {keys.NEED: "a new kernel"}}
     decision = decided(record, node=node, need=NO)

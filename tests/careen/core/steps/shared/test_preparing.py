@@ -119,12 +119,14 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
         pytest.param({"lock": beside(an_entry("n9", created=OLD))}, False, id="the claim is three minutes old"),
         pytest.param({"lock": beside(an_entry("n9", created="soon"))}, False, id="the claim's age is unknown"),
         pytest.param(
-            {"lock": beside(an_entry("n9", created="2026-03-04T13:00:00Z"))}, False, id="the claim is from the future"
+            {"lock": beside(an_entry("n9", created="2026-03-04T13:00:00Z"))},
+            False,
+            id="the creation time of the claim is in the future",
         ),
         pytest.param(
             {"lock": beside(an_entry("n9", created=OLD, due="2026-03-04T12:00:15Z"))},
             True,
-            id="an old claim, and the release is due soon",
+            id="the claim is old, and its release is due soon",
         ),
         pytest.param(
             {"lock": beside(an_entry("n9", created=OLD, due="2026-03-04T11:59:00Z"))},
@@ -286,7 +288,10 @@ def test_a_changed_input_discards_the_prepared_forecast_with_a_reason(changes: d
 
 @pytest.mark.parametrize(
     ("ago", "is_good"),
-    [pytest.param(10, True, id="ten seconds old"), pytest.param(10.5, False, id="more than ten seconds old")],
+    [
+        pytest.param(10, True, id="the forecast is ten seconds old"),
+        pytest.param(10.5, False, id="the forecast is more than ten seconds old"),
+    ],
 )
 def test_a_prepared_forecast_is_valid_for_ten_seconds(ago: float, is_good: bool) -> None:
     assert (our_turn(replace(prepared(), at=UPTIME - ago)).phase is Phase.CLAIMING) is is_good
