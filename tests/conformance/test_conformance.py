@@ -73,7 +73,7 @@ def test_the_order_of_pods_services_and_volumes_does_not_matter() -> None:
         assert answer_line(json.dumps(shuffled)) == answer_line(line), case["id"]
 
 
-def test_the_judge_command_prints_the_same_with_one_or_two_processes(
+def test_the_judge_command_prints_the_same_output_with_one_or_two_processes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from scheduler_core.__main__ import main

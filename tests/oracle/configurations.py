@@ -24,8 +24,7 @@ def read_by(oracle: str, written: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def read_by_us(written: dict[str, Any]) -> dict[str, Any]:
-    """Returns how scheduler_core reads one configuration: the plugins of each profile, or an error. The form is that of
-    `read_by`."""
+    """Returns how scheduler_core reads one configuration, as one element of the list that `read_by` returns."""
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.config.fields import ConfigurationError
     from scheduler_core.cycle import Scheduler

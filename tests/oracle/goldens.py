@@ -67,8 +67,8 @@ def _chosen(cases: list[dict[str, Any]], answers: dict[str, Any]) -> list[dict[s
 
 
 def traits_of(one: dict[str, Any], answers: dict[str, Any]) -> Iterator[str]:
-    """Returns the features of a case: refusals by plugin, code and text, plugins that gave scores, and arguments that
-    are set."""
+    """Returns the features of a case: the refusals (by plugin, code and text), the plugins that gave scores, and the
+    arguments that are set."""
     for answer in answers.values():
         for field in ("preenqueue", "prefilter"):
             if field in answer:

@@ -30,7 +30,7 @@ CASE = {
 
 
 def differs_with_two_objects(batch: list[dict[str, Any]]) -> list[bool]:
-    """Reports a difference for each case that contains node n3 with a taint and the pod run7."""
+    """Reports a difference for each case that contains both the pod run7 and a tainted node n3."""
     return [
         any(o["metadata"]["name"] == "n3" and o["spec"].get("taints") for o in case["objects"])
         and any(o["metadata"]["name"] == "run7" for o in case["objects"])

@@ -187,7 +187,7 @@ def _port(d: Draw) -> dict[str, Any]:
 def _demands(
     d: Draw, flavour: Flavour, spec: dict[str, Any], labels: dict[str, str], nodes: list[str]
 ) -> dict[str, Any]:
-    """Adds fields that only a pending pod needs. Returns its node affinity."""
+    """Adds fields that only a pending pod needs. Returns the node affinity of the pod."""
     if d.maybe(0.12):
         spec["preemptionPolicy"] = d.choice(("Never", "Never", "PreemptLowerPriority"))
     if d.maybe(0.5):

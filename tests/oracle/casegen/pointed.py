@@ -101,8 +101,8 @@ def _resizes(d: Draw, case: Case) -> None:
 
 
 def _devices(d: Draw, case: Case) -> None:
-    """Adds a DeviceClass for an extended resource that a device plugin on the nodes offers too, and pods that request
-    it."""
+    """Adds a DeviceClass, usually for an extended resource that a device plugin on every node also offers. Makes most
+    pods request this extended resource."""
     case["objects"] += [
         {
             "apiVersion": "resource.k8s.io/v1",
