@@ -47,8 +47,8 @@ def test_the_number_of_nodes_to_find_is_the_same_as_in_kube_scheduler(nodes: int
 
 
 def a_cluster(fitting: int, others: int = 0) -> list[Manifest]:
-    """Returns a cluster whose node n000 will be drained. A pod with the node selector CHOOSY fits on `fitting` other
-    nodes, best on n001, which is the emptiest. The pod does not fit on `others` further nodes."""
+    """Returns a cluster whose node n000 will be drained. Of the other nodes, `fitting` nodes have the label that
+    CHOOSY selects, and `others` nodes lack it. Node n001 is the emptiest and therefore the best."""
     names = [f"n{number:03}" for number in range(1 + fitting + others)]
     nodes = [a_node(name, fits="no" if number > fitting else "yes") for number, name in enumerate(names)]
     loads = [
@@ -121,9 +121,9 @@ def test_percentage_of_nodes_to_score_decides_whether_a_forecast_has_probabiliti
     assert (bool(made.pods[0].shares), bool(made.notes)) == (is_open, is_open)
 
 
-def test_nodes_that_prefilter_excludes_are_not_counted() -> None:
-    """Node affinity for node names restricts the search itself. All 50 nodes are checked, however large the cluster
-    is."""
+def test_nodes_that_prefilter_excludes_do_not_make_the_forecast_uncertain() -> None:
+    """The required node affinity lists 50 node names. The search checks all these nodes and no other node, so the
+    result is certain."""
     names = [f"n{number:03}" for number in range(1, 51)]
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in names]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
@@ -150,9 +150,9 @@ def test_only_pods_that_fit_on_many_nodes_have_probabilities() -> None:
     assert {pod.name: bool(pod.shares) for pod in made.pods} == {"wide": True, "narrow": False}
 
 
-def test_a_nodes_probability_is_the_share_of_search_starts_that_choose_the_node() -> None:
-    """n001 is the best of 150 nodes. A search ends after 100 nodes, so it reaches n001 if it starts at one of 100 of
-    the 150 nodes. If the search starts at another node, it chooses one of the equally good nodes."""
+def test_a_nodes_probability_is_the_share_of_start_nodes_from_which_the_search_chooses_it() -> None:
+    """Node n001 is the best of 150 nodes. A search ends after 100 nodes, so it reaches n001 from 100 of the 150 start
+    nodes. From any other start node, it chooses one of the equally good nodes."""
     (pod,) = forecast([*a_cluster(150), a_pod("p", "n000", **CHOOSY)], {"parallelism": 1}).pods
     assert pod.landing[0] == "n001"
     assert pod.shares[0] == pytest.approx(100 / 150, abs=0.02)
@@ -167,8 +167,8 @@ FITS = np.array([True, True, False, True, False, True, True, False, True, True])
 @pytest.mark.parametrize(
     ("start", "found", "processed"),
     [
-        pytest.param(0, [0, 1, 3], 5, id="the fourth fitting node ends the search and is not counted"),
-        pytest.param(5, [5, 6, 8], 4, id="nodes that do not fit count as processed"),
+        pytest.param(0, [0, 1, 3], 5, id="the fourth fitting node ends the search and is not counted as processed"),
+        pytest.param(5, [5, 6, 8], 4, id="a node that does not fit is counted as processed"),
         pytest.param(8, [8, 9, 0], 3, id="after the last node, the search continues at the first node"),
         pytest.param(9, [9, 0, 1], 4, id="a search that starts at the last node continues at the first node"),
     ],

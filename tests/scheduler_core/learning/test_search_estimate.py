@@ -151,7 +151,7 @@ def test_the_estimate_recovers_after_the_scheduler_restarts() -> None:
     assert estimate.starts()[0][0] == scheduler.search.start
 
 
-def test_one_binding_that_no_search_predicted_hardly_weakens_the_estimate() -> None:
+def test_a_single_binding_that_was_not_predicted_weakens_the_estimate_only_slightly() -> None:
     scheduler = hidden(7)
     estimate = learned(scheduler, 20)
     ((world, pod, _),) = scheduler.bindings(1)
@@ -162,7 +162,7 @@ def test_one_binding_that_no_search_predicted_hardly_weakens_the_estimate() -> N
 
 
 @pytest.mark.parametrize("seed", [21, 22, 23])
-def test_a_binding_of_an_unknown_pod_moves_the_search_start_as_far_as_earlier_bindings(seed: int) -> None:
+def test_a_binding_of_an_unknown_pod_moves_the_search_start_as_far_as_earlier_bindings_did(seed: int) -> None:
     scheduler = hidden(seed)
     estimate = learned(scheduler, 20)
     list(scheduler.bindings(1))
@@ -193,7 +193,7 @@ def test_predictions_stay_right_if_every_third_bound_pod_is_unknown() -> None:
     assert inside[True] > inside[False]
 
 
-def test_without_observed_cycles_an_unknown_pods_binding_makes_all_search_starts_equally_likely() -> None:
+def test_an_unknown_pods_binding_makes_every_start_node_equally_likely_if_no_cycle_was_observed() -> None:
     world = a_cluster(24)
     after = SearchEstimate(followed=(Likely(Search(7, 2, -1), 0.9),), doubt=0.1).after_unknown_binding(world)
     assert len(after.starts()) == NODES
@@ -259,7 +259,7 @@ def test_no_search_start_is_learned_for_a_scheduler_that_searches_all_nodes() ->
     assert SearchEstimate.unknown(a_cluster(13), all_nodes) == SearchEstimate()
 
 
-def test_a_forecast_with_a_learned_search_start_lists_fewer_nodes() -> None:
+def test_a_forecast_lists_fewer_nodes_if_the_search_start_was_learned() -> None:
     scheduler = hidden(14)
     estimate = learned(scheduler, 20)
     mine = a_pod("mine").requesting(cpu="300m").owned_by("ReplicaSet", "mine").on("n000")

@@ -69,7 +69,7 @@ def test_a_learned_search_is_dropped_if_its_start_node_was_deleted() -> None:
     assert kept.doubt == pytest.approx(0.7)
 
 
-def test_searches_of_a_forecast_from_a_dump_start_at_the_learned_node() -> None:
+def test_a_forecast_from_a_dump_starts_its_searches_at_the_learned_node() -> None:
     found = learnt_searches(to_mapping(ESTIMATE, town()), town(), Scheduler(), 100)
     assert found is not None
     assert sum(each.search.start == 7 for each in found) >= 50

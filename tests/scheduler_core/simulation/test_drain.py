@@ -128,7 +128,7 @@ def test_a_pod_stays_if_its_owners_template_sets_the_name_of_the_node(
         )
 
 
-def test_a_pod_that_the_drain_does_not_select_is_not_reported_as_bound() -> None:
+def test_a_pod_that_the_drain_does_not_select_is_not_reported_as_bound_to_its_node() -> None:
     objects = [a_node("n1"), an_owner("ReplicaSet", "n1"), a_pod("p", "n1")]
     (made,) = simulate_drain(load_objects(objects), ["n1"], made_at="", stays=lambda _: "not selected")
     assert (only(made).sentence, only(made).is_bound) == ("not selected", False)
@@ -145,7 +145,7 @@ def test_a_pods_forecast_lists_all_nodes_with_the_highest_score() -> None:
     assert only(drain("n1", a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"))).landing == ("n2", "n3")
 
 
-def test_in_a_full_cluster_pods_stay_pending_with_the_reason() -> None:
+def test_pods_in_a_full_cluster_stay_pending_with_the_reason() -> None:
     pod = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", cpu="3"), a_pod("q", "n2", cpu="3")).pods[0]
     assert pod.outcome is Outcome.PENDING
     assert pod.sentence.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.")
@@ -274,7 +274,7 @@ def test_the_drained_node_stays_a_topology_domain() -> None:
     }
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **spread), a_pod("q", "n2", **spread))
     assert forecast.pods[0].outcome is Outcome.PENDING, (
-        "n1 still counts as a domain, so a second pod on n2 would exceed maxSkew"
+        "node n1 is still treated as a domain, so a second pod on node n2 would exceed maxSkew"
     )
 
 
@@ -448,7 +448,7 @@ def test_a_drain_places_only_the_most_important_of_many_different_pending_pods(
     )
 
 
-def test_a_note_about_many_pending_pods_names_only_three_pods() -> None:
+def test_a_note_about_many_pending_pods_lists_only_three_of_the_pods() -> None:
     pods = [waiting(f"w{number}", cpu="1m", app=f"a{number}") for number in range(5)]
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), *pods)
     (note,) = forecast.notes
@@ -483,7 +483,7 @@ def test_a_blocking_budget_is_reported_with_a_value_that_allows_an_eviction() ->
     assert pod.remedies == ("a minAvailable of 2 in the disruption budget shop/web",)
 
 
-def test_if_no_single_change_helps_the_remedy_is_one_more_node() -> None:
+def test_the_remedy_is_one_more_node_if_no_single_change_helps() -> None:
     apart = {
         "affinity": {
             "podAntiAffinity": {
@@ -546,7 +546,7 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
         ),
     ],
 )
-def test_a_pending_pod_is_reported_with_single_changes_that_would_place_it(
+def test_a_pending_pod_is_reported_with_each_single_change_that_would_place_it(
     others: list[Manifest], pod: Manifest, remedies: tuple[str, ...]
 ) -> None:
     forecast = next(each for each in drain("n1", a_node("n1"), *others, pod).pods if each.name == "p")
@@ -601,10 +601,13 @@ def test_a_drain_does_not_evict_pods_that_the_caller_excludes_with_a_reason() ->
         ]
     )
     (told,) = simulate_drain(
-        snapshot, ["n1"], made_at="", stays=lambda pod: "" if pod.labels["app"] == "web" else "the pod is not selected"
+        snapshot,
+        ["n1"],
+        made_at="",
+        stays=lambda pod: "" if pod.labels["app"] == "web" else "the drain does not select this pod",
     )
     found = {pod.name: (pod.outcome, pod.landing) for pod in told.pods}
     assert found == {"web-1": (Outcome.MOVES, ("n2",)), "db-1": (Outcome.STAYS, ()), "bare": (Outcome.STAYS, ())}
-    assert {pod.sentence for pod in told.with_outcome(Outcome.STAYS)} == {"the pod is not selected"}
+    assert {pod.sentence for pod in told.with_outcome(Outcome.STAYS)} == {"the drain does not select this pod"}
     (all_go,) = simulate_drain(snapshot, ["n1"], made_at="")
     assert {pod.outcome for pod in all_go.pods} == {Outcome.MOVES, Outcome.BLOCKED}

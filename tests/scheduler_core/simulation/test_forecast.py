@@ -78,7 +78,7 @@ def test_reading_an_invalid_forecast_is_an_error(mapping: dict[str, Any]) -> Non
         Forecast.from_mapping(mapping)
 
 
-def test_a_forecast_counts_the_pods_of_each_outcome() -> None:
+def test_a_forecast_gives_the_number_of_pods_for_each_outcome() -> None:
     def pod(name: str, outcome: Outcome, *, never: bool = False) -> PodForecast:
         return PodForecast(namespace="shop", name=name, uid=name, outcome=outcome, sentence="", is_never=never)
 

@@ -55,14 +55,14 @@ def test_pods_without_a_common_owner_are_not_interchangeable() -> None:
     assert said(a_scenario("n1", "n2", owner=None), a_scenario("n2", "n1", owner=None)) == [{"n1", "n2"}, {"n1", "n2"}]
 
 
-def test_if_a_replica_has_no_node_in_a_scenario_the_result_contains_this_scenario() -> None:
+def test_the_result_contains_the_scenario_in_which_a_replica_has_no_node() -> None:
     main, other = a_scenario("n1", "n2"), a_scenario(NO_NODE, "n1")
     first, second = landings([main, other]).values()
     assert (first.nodes, first.homeless) == ({"n1"}, None)
     assert (second.nodes, second.homeless) == ({"n2"}, (other, other.displaced["shop/p0"]))
 
 
-def test_replicas_without_a_node_in_two_scenarios_are_matched_as_one_replica() -> None:
+def test_the_pending_replicas_of_two_scenarios_are_matched_with_each_other() -> None:
     main, other = a_scenario(NO_NODE, "n1"), a_scenario("n2", NO_NODE)
     first, second = landings([main, other]).values()
     assert (first.nodes, first.homeless is not None) == (set(), True)

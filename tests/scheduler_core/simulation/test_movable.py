@@ -28,7 +28,7 @@ def test_pods_that_the_drain_does_not_select_are_not_counted_as_movable() -> Non
     assert (cluster.tally(MovableTally()).tolist(), cluster.tally(of_web).tolist()) == ([2], [1])
 
 
-def test_movable_in_zone_counts_only_pods_with_a_required_spread_over_zones() -> None:
+def test_the_number_of_pods_movable_in_a_zone_includes_only_pods_with_a_required_zone_spread() -> None:
     zone, host = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
     pods = (
         a_pod("web").owned_by("ReplicaSet", "web").spread_over(zone),

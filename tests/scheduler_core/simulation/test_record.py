@@ -36,7 +36,7 @@ def row(of: Record, node: str) -> NodeRecord:
     return next(each for each in of.nodes if each.node == node)
 
 
-def test_the_record_of_a_cycle_orders_nodes_by_score_with_refused_nodes_last() -> None:
+def test_the_record_of_a_cycle_lists_nodes_by_score_and_refused_nodes_last() -> None:
     made = record(
         "p", a_node("busy"), a_node("cordoned", unschedulable=True), a_node("free"), a_pod("q", "busy", "2"), a_pod("p")
     )

@@ -115,7 +115,7 @@ def test_the_next_node_is_drained_after_the_previous_node_has_rebooted_and_settl
     assert (second.node, second.start, timeline.ends, timeline.left) == ("n2", at(ROUND + 5), at(2 * ROUND + 5), ())
 
 
-def test_the_count_of_movable_pods_follows_the_moves_of_the_roll_out() -> None:
+def test_the_number_of_movable_pods_is_updated_after_each_drain_of_the_roll_out() -> None:
     big = [a_node("n1").offering(cpu="8"), a_node("n2").offering(cpu="8")]
     full = a_node("n3").offering(cpu="2")
     pods = [
@@ -140,8 +140,8 @@ def test_each_drain_starts_from_the_placements_after_the_previous_drain() -> Non
 
 @pytest.mark.parametrize(("taint_key", "landing"), [("soft", "n3"), (None, "n2")])
 def test_the_soft_taint_keeps_pods_off_nodes_that_still_have_to_reboot(taint_key: str | None, landing: str) -> None:
-    """n1 and n2 must reboot. n3 need not reboot, but already has a pod. Without the taint the pod of n1 would prefer
-    the empty n2, and would be moved a second time when n2 reboots."""
+    """The nodes n1 and n2 must reboot. Node n3 need not reboot, but already has a pod. Without the taint, the pod of n1
+    would prefer the empty node n2, and would be moved a second time when n2 reboots."""
     timeline = rollout(
         a_node("n1"),
         a_node("n2"),
@@ -155,7 +155,8 @@ def test_the_soft_taint_keeps_pods_off_nodes_that_still_have_to_reboot(taint_key
 
 
 def test_a_rebooted_node_has_no_soft_taint() -> None:
-    """n2's pod could land on n3, which has rebooted and is empty, or on n1, which is empty and must still reboot."""
+    """The pod of node n2 could land on node n3, which is empty and has rebooted, or on node n1, which is empty and must
+    still reboot."""
     timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n2"), nodes=["n3", "n2", "n1"])
     assert moves(timeline) == [("p", "n2", "n3")]
 
@@ -198,8 +199,8 @@ def test_a_pod_that_fits_only_on_its_node_waits_for_the_reboot() -> None:
 
 
 def test_a_pod_that_never_finds_room_waits_until_the_end_of_the_roll_out() -> None:
-    """n1 and n2 have room for one pod each. n1 takes the pod of n2, which has a higher priority, and n2 stays cordoned,
-    so the pod of n1 finds no room."""
+    """The nodes n1 and n2 have room for one pod each. The pod of n2, which has a higher priority, moves to n1. Node n2
+    stays cordoned, so the pod of n1 finds no room."""
     timeline = rollout(
         a_node("n1"),
         a_node("n2").cordoned(),
@@ -261,8 +262,8 @@ def test_a_budget_allows_the_next_eviction_once_the_replacement_is_placed() -> N
 
 
 def test_a_budget_covers_a_pod_again_after_the_pod_has_moved() -> None:
-    """Pod p moves from n1 to n2. Pod r can run only on n3 and waits until n3 is back, so r uses up the budget.
-    Therefore p may not be evicted from n2."""
+    """Pod p moves from node n1 to node n2. Pod r can run only on node n3 and waits until n3 is back, so pod r uses up
+    the budget. Therefore pod p may not be evicted from n2."""
     budget = a_budget().selecting(app="web").allowing(1)
     blocked: dict[str, int] = {}
 
@@ -295,7 +296,7 @@ def test_a_refused_node_does_not_delay_other_nodes() -> None:
 
 
 def test_only_one_of_several_identical_replicas_is_tried_when_a_node_returns() -> None:
-    """n3 comes back first. n3 is too small for any of the four pods of n1."""
+    """Node n3, which is too small for any of the four pods of node n1, comes back first."""
     tries: list[str] = []
 
     class Counting(Scheduler):
@@ -329,7 +330,8 @@ def test_an_undone_drain_is_repeated_in_the_next_window() -> None:
 
 
 def test_a_node_takes_pods_again_after_its_drain_was_undone() -> None:
-    """After n1's drain was undone, n1 is uncordoned. So n2's pod, which is too big for any other node, lands on n1."""
+    """After the drain of node n1 was undone, n1 is uncordoned. So the pod of node n2, which is too big for any other
+    node, lands on n1."""
     rules = TestRules(
         forbids=lambda node, now, _: "shut" if node == "n1" and now > T0 else "",
         forbids_late=lambda node, _: "shut" if node == "n1" else "",
@@ -421,7 +423,7 @@ def test_the_rollout_reports_its_progress_until_all_nodes_rebooted() -> None:
     assert set(told) == {0, 1, 2}
 
 
-def test_a_wait_without_an_end_is_counted_until_the_end_of_the_roll_out() -> None:
+def test_a_wait_without_an_end_is_measured_until_the_end_of_the_roll_out() -> None:
     assert Wait(pod="p", node="n", since=at(10), until=None, returns=False, why="").seconds(at(25)) == 15
 
 

@@ -46,7 +46,7 @@ def a_pod(
     deleted: bool = False,
     **spec: Any,
 ) -> Manifest:
-    """Returns a pod. Without `app`, its label `app` has the pod's name."""
+    """Returns a pod. If `app` is empty, the value of the label `app` is the pod's name."""
     app = app or name
     metadata = {
         "name": name,
@@ -108,7 +108,7 @@ def landings(forecast: Forecast) -> dict[str, tuple[str, ...]]:
 # ---- ties ----
 
 
-def test_a_pod_with_affinity_to_another_pod_has_the_same_possible_nodes() -> None:
+def test_a_pod_with_affinity_to_another_pod_has_the_possible_nodes_of_that_pod() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a")))
     assert landings(forecast) == {"a": ("n2", "n3"), "b": ("n2", "n3")}
     assert forecast.scenarios == 2
@@ -181,7 +181,7 @@ def test_a_replacement_is_placed_while_later_pods_still_run() -> None:
         *cluster, a_pod("p", app="web", **spread), a_pod("q", app="web", **spread), a_pod("r", "n3", app="web")
     )
     assert ("n3",) in landings(forecast).values(), (
-        "n3 satisfies the spread over zones only while one of the pods p and q still runs on n1"
+        "node n3 satisfies the spread over zones only while one of the pods p and q still runs on node n1"
     )
 
 
@@ -195,11 +195,11 @@ def test_a_pod_refused_by_a_budget_is_evicted_in_the_next_round() -> None:
         a_budget("web", 1),
     )
     assert landings(forecast) == {"a": ("n2",), "b": ("n2",), "c": ("n3",)}, (
-        "c is placed before b, which would otherwise take n3"
+        "pod c is placed before pod b, which would otherwise take node n3"
     )
 
 
-def test_all_orders_in_which_pods_of_two_stateful_sets_end_are_simulated() -> None:
+def test_every_order_in_which_the_pods_of_two_statefulsets_may_end_is_simulated() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     forecast = drained(
         *cluster,

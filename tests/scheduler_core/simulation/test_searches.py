@@ -92,8 +92,8 @@ def test_a_forecast_of_a_large_cluster_reports_the_best_score_and_the_runner_up(
 
 
 def test_a_tie_is_reported_even_if_each_scenario_has_one_search() -> None:
-    """Two nodes are equally good for `b`, and `c` fits only on the node that `b` does not get. The forecast places
-    three other pods first. After these pods, each scenario simulates only one search."""
+    """Two nodes are equally good for pod b, and pod c fits only on the node that pod b does not get. The forecast
+    places three other pods first. After these pods, each scenario simulates only one search."""
     nodes = [a_node("n0000", cpu="64"), *(a_node(f"n{n:04}", cpu="8", two=str(n <= 2)) for n in range(1, 200))]
     before = [a_pod(f"a{n}", "n0000", cpu="200m", app=f"a{n}", nodeSelector={"two": "False"}) for n in range(3)]
     of_two = {"nodeSelector": {"two": "True"}}
@@ -103,8 +103,8 @@ def test_a_tie_is_reported_even_if_each_scenario_has_one_search() -> None:
 
 
 def a_race(smalls: int) -> list[Manifest]:
-    """Returns a cluster in which the pod `big` fits only on n0001. If one of the small pods is placed on n0001 first,
-    `big` fits nowhere."""
+    """Returns a cluster in which the pod `big` fits only on node n0001. If one of the small pods is placed on this
+    node first, the pod `big` fits nowhere."""
     nodes = [a_node("n0000", cpu="64"), a_node("n0001", cpu="8", only="yes")]
     nodes += [a_node(f"n{number:04}", cpu="8") for number in range(2, 200)]
     small = [a_pod(f"a{number}", "n0000", cpu="200m", app=f"a{number}") for number in range(smalls)]
@@ -112,7 +112,7 @@ def a_race(smalls: int) -> list[Manifest]:
     return [*nodes, a_pod("load-1", "n0001", cpu="2900m", app="load"), *loads(200)[1:], *small, big]
 
 
-def test_the_forecast_of_a_moving_pod_mentions_that_the_pod_rarely_finds_no_room() -> None:
+def test_a_moving_pods_forecast_mentions_that_in_few_cases_the_pod_finds_no_room() -> None:
     (pod,) = [pod for pod in forecast(a_race(1)).pods if pod.name == "big"]
     assert (pod.outcome, pod.landing) == (Outcome.MOVES, ("n0001",))
     assert pod.sentence.endswith("; in 1 % of cases the pod finds no room")
@@ -172,12 +172,12 @@ def test_a_drain_forecast_calls_an_extender_fewer_than_forty_times() -> None:
     ("extenders", "parallelism", "most", "counts"),
     [(0, 16, None, False), (0, 16, 20, True), (1, 16, None, False), (1, 16, 20, False), (0, 3, None, False)],
 )
-def test_a_forecast_counts_all_search_starts_only_with_few_searches_and_no_extender(
+def test_a_forecast_counts_start_nodes_only_if_it_has_few_searches_and_no_extender(
     monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
 ) -> None:
-    """The count says from how many start nodes the search would choose each node. The count is impossible with an
-    extender, because an extender refuses nodes after the search has stopped. With three workers the forecast
-    simulates 158 searches, so it needs no count."""
+    """For each node, the forecast counts the start nodes from which the search would choose this node. With an
+    extender it cannot count them, because an extender refuses nodes after the search has stopped. With three workers
+    it need not count them, because it simulates 158 searches."""
     given: list[bool] = []
 
     def run_drain(*_: Any, counts_any_start: bool, **__: Any) -> SimpleNamespace:
@@ -233,14 +233,14 @@ def test_a_pod_from_outside_the_drain_moves_the_search_start_as_far_as_earlier_p
     assert sum(each.weight for each in after) == pytest.approx(1.0)
 
 
-def test_without_observed_cycles_pods_from_outside_the_drain_make_the_search_start_unknown() -> None:
+def test_pods_from_outside_the_drain_make_the_start_node_unknown_if_no_cycle_was_observed() -> None:
     assert {each.search.start for each in after_others(numbered(200, others=1.0), "default/mine", 1.0)} == {5, 50}
     assert {
         each.search.start for each in after_others(numbered(50, others=1e9, strides=(1,)), "default/mine", 1.0)
     } == {50}
 
 
-def test_without_pods_from_outside_the_drain_the_search_starts_do_not_change() -> None:
+def test_without_pods_from_outside_the_drain_every_search_keeps_its_start_node() -> None:
     searches = numbered(8, strides=(100,))
     assert after_others(searches, "default/mine", 100.0) is searches
     assert after_others((), "default/mine", 100.0) == ()

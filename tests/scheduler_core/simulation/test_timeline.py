@@ -42,7 +42,7 @@ def test_a_timeline_gives_the_highest_number_of_nodes_down_at_the_same_time(visi
     assert Timeline(begins=T0, ends=at(30), nodes=("a", "b", "c"), visits=tuple(visits)).most_at_once() == most
 
 
-def test_a_list_of_nodes_limits_which_nodes_are_counted_as_down() -> None:
+def test_nodes_outside_a_given_list_are_not_counted_as_down() -> None:
     timeline = Timeline(
         begins=T0,
         ends=at(30),

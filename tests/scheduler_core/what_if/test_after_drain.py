@@ -23,7 +23,7 @@ def a_cluster(cpu: str = "1500m", pods: int = 3, waiting: int = 0) -> Snapshot:
 
 
 @pytest.mark.parametrize(("count", "placed"), [(1, 2), (2, 3), (5, 3)])
-def test_the_answer_counts_the_pods_that_fit_on_the_added_nodes(count: int, placed: int) -> None:
+def test_the_answer_gives_the_number_of_pods_that_fit_on_the_added_nodes(count: int, placed: int) -> None:
     after = after_drain(a_cluster(), ["n1"], SCHEDULER)
     told = answer(after, SCHEDULER, like_node(after.world, "n1"), count)
     assert (told.pods, len(told.placed), told.needed, told.best_placed) == (3, placed, 2, 3)

@@ -125,8 +125,8 @@ def test_a_pod_that_no_node_can_hold_does_not_raise_the_number_of_nodes() -> Non
 
 @pytest.mark.parametrize("domains", [2, 3, 4])
 def test_several_nodes_may_help_where_one_node_does_not(domains: int) -> None:
-    """The pods' spread constraint has minDomains: a host may have a second pod only if the cluster has that many hosts.
-    The cluster has one host with one pod."""
+    """The pods' spread constraint has minDomains: a host may have a second pod only if the cluster has at least
+    minDomains hosts. The cluster has one host with one pod."""
     spread = {
         "maxSkew": 1,
         "minDomains": domains,

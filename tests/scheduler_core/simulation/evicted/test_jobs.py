@@ -70,7 +70,9 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
         ),
         pytest.param(a_job(backoff_limit=0, rules=(IGNORES,)), 3, 0, id="the podFailurePolicy ignores evictions"),
         pytest.param(a_job(backoff_limit=0, rules=(COUNTS,)), 1, 1, id="the podFailurePolicy counts evictions"),
-        pytest.param(a_job(backoff_limit=0, rules=()), 1, 1, id="a podFailurePolicy without rules counts evictions"),
+        pytest.param(
+            a_job(backoff_limit=0, rules=()), 1, 1, id="a podFailurePolicy that has no rules counts evictions"
+        ),
         pytest.param(a_job(rules=(FAILS,)), 1, 1, id="the podFailurePolicy fails the Job"),
         pytest.param(
             a_job(rules=(exits("FailJob", "In", 42), IGNORES)),
@@ -107,11 +109,16 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
         ),
         pytest.param(a_job(has_ended=True), 1, 1, id="a Job that has ended replaces no pod"),
         pytest.param(a_job(is_suspended=True), 1, 1, id="a suspended Job replaces no pod"),
-        pytest.param(a_job(succeeded=8), 1, 1, id="a Job with all its completions replaces no pod"),
+        pytest.param(a_job(succeeded=8), 1, 1, id="a Job that has all its completions replaces no pod"),
         pytest.param(a_job(parallelism=0), 1, 1, id="a Job with a parallelism of zero replaces no pod"),
-        pytest.param(a_job(completions=None), 1, 0, id="without completions, pods are replaced until one succeeds"),
         pytest.param(
-            a_job(completions=None, succeeded=1), 1, 1, id="without completions, no pod is replaced after one succeeded"
+            a_job(completions=None), 1, 0, id="if the Job sets no completions, pods are replaced until one succeeds"
+        ),
+        pytest.param(
+            a_job(completions=None, succeeded=1),
+            1,
+            1,
+            id="if the Job sets no completions, no pod is replaced after one succeeded",
         ),
         pytest.param(
             a_job(is_managed_elsewhere=True, backoff_limit=0),

@@ -18,8 +18,8 @@ NO_ROOM = Obstacle(rule="forecast", subject="no room", sentence="shop/web-1 find
 
 @dataclass
 class Refusals:
-    """Rules that give every node the same result: `at_once` before a forecast is made, `by_forecast` after the
-    forecast. None allows the node."""
+    """Rules that give every node the same result: `at_once` before a forecast is made, and `by_forecast` after
+    the forecast. If the result is None, the node is allowed."""
 
     at_once: Obstacle | None = None
     by_forecast: Obstacle | None = None

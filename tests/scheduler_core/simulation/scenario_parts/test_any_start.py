@@ -1,5 +1,5 @@
 """Tests how a forecast covers searches that it did not simulate. The scheduler's search may start at any node of its
-list. For each node, the forecast counts from how many starts the search would choose this node. The forecast
+list. For each node, the forecast counts from how many start nodes the search would choose this node. The forecast
 combines these counts with the results of the simulated searches."""
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def test_a_node_that_every_simulated_search_chooses_stays_nearly_certain() -> No
     assert sum(weights.values()) == pytest.approx(1.0)
 
 
-def test_counting_all_search_starts_adds_nodes_that_the_simulated_searches_missed() -> None:
+def test_a_count_over_all_start_nodes_adds_nodes_that_the_simulated_searches_missed() -> None:
     chance, nodes = np.random.default_rng(1), [f"n{number}" for number in range(200)]
     true = 0.9 ** np.arange(200)
     true /= true.sum()
@@ -91,13 +91,13 @@ def _held(weights: dict[str, float], true: dict[str, float]) -> float:
 @pytest.mark.parametrize(
     ("counts", "number", "prior"), [({}, 32, PRIOR), ({"a": 1.0}, 1, PRIOR), ({"a": 0.5, "b": 0.5}, 32, ())]
 )
-def test_node_weights_stay_unchanged_with_one_search_or_without_a_count(
+def test_node_weights_do_not_change_if_there_is_one_search_or_no_count_of_start_nodes(
     counts: dict[str, float], number: int, prior: Shares
 ) -> None:
     assert weighed(counts, number, prior) == counts
 
 
-def test_combining_node_weights_with_a_count_does_not_change_their_sum() -> None:
+def test_a_count_of_start_nodes_does_not_change_the_sum_of_the_node_weights() -> None:
     assert sum(weighed({"a": 0.2, "b": 0.1}, 8, PRIOR).values()) == pytest.approx(0.3)
 
 
@@ -115,5 +115,5 @@ def test_a_forecast_with_few_searches_also_lists_nodes_that_no_search_found() ->
     assert set(many.landing) <= set(few.landing)
 
 
-def test_a_forecast_with_a_known_search_start_lists_fewer_nodes() -> None:
+def test_a_forecast_lists_fewer_nodes_if_the_search_start_is_known() -> None:
     assert len(forecast(most_scenarios=4, start=7).landing) < len(forecast(most_scenarios=4).landing)

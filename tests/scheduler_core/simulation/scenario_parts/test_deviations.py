@@ -28,8 +28,8 @@ INCOMING = a_pod("incoming").requesting(cpu="2")
 
 
 def cluster(nodes: int, refusing: int) -> Snapshot:
-    """Returns a cluster with `nodes` nodes and a pending pod. `refusing` of the nodes are too small for the pod: every
-    fourth node, beginning with the first node."""
+    """Returns a cluster with `nodes` nodes and a pending pod. Every fourth node, beginning with the first node, is too
+    small for the pod, until `refusing` nodes are too small."""
     small = frozenset(range(0, 4 * refusing, 4))
     made = [a_node(f"n{number:03}").offering(cpu="1" if number in small else "4") for number in range(nodes)]
     return load_objects(manifests(made, INCOMING))
@@ -79,14 +79,14 @@ def test_another_node_of_equal_score_is_chosen_only_if_a_worker_is_ahead_of_anot
     assert other in equals_of(result)
 
 
-def test_a_cycle_without_a_fitting_node_predicts_no_node() -> None:
+def test_no_node_is_predicted_for_a_cycle_in_which_no_node_fits() -> None:
     world = load_objects(manifests([a_node(f"n{number}").offering(cpu="1") for number in range(120)], INCOMING))
     result = Scheduler().schedule(world, world.pending[0], search=Search())
     assert (predicted_node(result), equals_of(result), moves_start(result)) == ("", (), 0.0)
     assert taken_in_order(result, "n1") == taken_ahead(result, "n1") == 0.0
 
 
-def test_the_next_search_start_deviates_as_often_forwards_as_backwards() -> None:
+def test_a_deviation_of_the_next_search_start_is_equally_likely_in_both_directions() -> None:
     assert sum(STEPS.values()) == pytest.approx(1.0)
     assert all(STEPS[step] == STEPS[-step] for step in STEPS)
     assert 0 not in STEPS

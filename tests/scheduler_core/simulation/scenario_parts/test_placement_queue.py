@@ -29,7 +29,7 @@ def test_of_several_identical_pods_only_one_is_offered_for_placement() -> None:
     assert (queue.line, queue.pool) == (("shop/db",), ("shop/web-1", "shop/web-2"))
 
 
-def test_each_round_tries_the_pods_without_a_node_in_order_of_priority() -> None:
+def test_each_round_tries_the_unplaced_pods_in_order_of_priority() -> None:
     queue = PlacementQueue()
     queue.add_pool([a_pod("low"), a_pod("high", priority=9)])
     queue.postpone()
@@ -38,7 +38,7 @@ def test_each_round_tries_the_pods_without_a_node_in_order_of_priority() -> None
     assert (queue.pool, queue.postponed) == (("shop/high", "shop/low", "shop/new"), ())
 
 
-def test_after_one_failed_try_identical_pending_pods_are_skipped_until_the_next_round() -> None:
+def test_identical_pending_pods_are_skipped_after_one_failed_try_until_the_next_round() -> None:
     queue = PlacementQueue()
     queue.add_waiting([a_pod("old-1", WEB), a_pod("old-2", WEB), a_pod("other", priority=5)])
     assert queue.line == ("shop/other", "shop/old-1", "shop/old-2")
