@@ -42,7 +42,7 @@ def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
         pytest.param(
             victims((5, 20.0), (1, 0.0)),
             victims((5, 10.0), (1, 99.0)),
-            id="only the start times of victims with the highest priority count",
+            id="only victims with the highest priority are compared by their start times",
         ),
         pytest.param(
             victims((5, 20.0), (5, 30.0)),

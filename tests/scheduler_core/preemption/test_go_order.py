@@ -25,7 +25,7 @@ def generator(seed: int) -> Callable[[int], int]:
 
 
 def places(keys: list[int]) -> list[int]:
-    """Sorts the keys, and returns the original position of each item."""
+    """Sorts the keys, and returns the original position of each key in the sorted order."""
     return [
         place
         for _, place in go_sorted(list(zip(keys, range(len(keys)), strict=True)), lambda one, other: one[0] < other[0])

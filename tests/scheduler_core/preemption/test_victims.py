@@ -94,7 +94,7 @@ def test_the_most_important_pods_are_spared_first() -> None:
     assert names(select(PREEMPTOR, a_pod("low", 1), a_pod("high", 9), a_pod("mid", 5), room=3)) == ("low",)
 
 
-def test_of_equal_priorities_the_pod_that_started_earlier_is_spared() -> None:
+def test_of_two_pods_with_equal_priority_the_pod_that_started_earlier_is_spared() -> None:
     assert names(
         select(
             PREEMPTOR,
@@ -106,7 +106,7 @@ def test_of_equal_priorities_the_pod_that_started_earlier_is_spared() -> None:
     ) == ("unstarted",)
 
 
-def test_sparing_a_large_important_pod_may_evict_several_small_pods() -> None:
+def test_several_small_pods_may_be_evicted_to_spare_a_large_important_pod() -> None:
     # Not the smallest set: evicting `large` alone would do.
     found = select(PREEMPTOR, a_pod("large", 9, size=2), a_pod("small1", 1), a_pod("small2", 1), room=3)
     assert names(found) == ("small1", "small2")
@@ -204,13 +204,13 @@ def test_the_victims_are_enough_and_none_of_them_could_be_spared(
             a_pod("a", 1, started=0.0),
             a_pod("b", 2, started=9.0),
             False,
-            id="priority counts before start time",
+            id="the priority is compared before the start time",
         ),
         pytest.param(
             a_pod("a", started=1.0), a_pod("b", started=2.0), True, id="a pod that started earlier is more important"
         ),
         pytest.param(
-            a_pod("a", started=1.0), a_pod("b", started=1.0), False, id="of two equal pods none is more important"
+            a_pod("a", started=1.0), a_pod("b", started=1.0), False, id="of two equal pods, neither is more important"
         ),
         pytest.param(
             a_pod("a", started=1.0),

@@ -62,7 +62,7 @@ def test_a_backoff_ends_at_a_whole_second(aligned: bool, now: float, waits: bool
     assert BackoffPolicy(aligned=aligned).is_waiting(refused("a", at=100.5), now) is waits
 
 
-def test_after_an_error_earlier_refusals_do_not_lengthen_the_backoff() -> None:
+def test_earlier_refusals_do_not_lengthen_the_backoff_after_an_error() -> None:
     queued = QueuedPod(pod=Pod(name="a"), timestamp=100, unschedulable_count=5, consecutive_errors=2)
     assert POLICY.ends_at(queued) == 102
 
@@ -71,7 +71,7 @@ def test_a_pod_that_never_failed_has_no_backoff() -> None:
     assert POLICY.ends_at(QueuedPod(pod=Pod(name="a"), timestamp=100)) is None
 
 
-def test_priority_orders_backoffs_that_end_in_the_same_second() -> None:
+def test_backoffs_that_end_in_the_same_second_are_ordered_by_priority() -> None:
     backoff = room(
         refused("low", at=100.1), refused("later", at=101.5, priority=9), refused("high", at=100.9, priority=5)
     )
@@ -83,7 +83,7 @@ def test_backoffs_not_aligned_to_whole_seconds_are_ordered_by_their_exact_end() 
     assert names(backoff.take_finished(110)) == ["low", "high"]
 
 
-def test_after_the_backoff_refused_pods_are_popped_before_pods_that_failed_with_an_error() -> None:
+def test_refused_pods_whose_backoff_has_ended_are_popped_before_pods_that_failed_with_an_error() -> None:
     backoff = room(failed("error", at=100), refused("once", at=100), refused("thrice", at=100, times=3))
     assert names(backoff.take_finished(102)) == ["once", "error"]
     assert names(backoff.take_finished(104.9)) == []

@@ -111,7 +111,7 @@ def test_an_error_moves_the_pod_to_the_backoff_queue_and_clears_its_nomination()
     assert (queued.unschedulable_plugins, queued.consecutive_errors, line.nominations.all) == (set(), 1, ())
 
 
-def test_without_nodes_a_pod_is_retried_as_after_an_error_but_reported_as_unschedulable() -> None:
+def test_a_pod_in_a_cluster_without_nodes_is_unschedulable_but_retried_as_after_an_error() -> None:
     outcome, _, queued, _ = failed(new())
     assert (outcome.room, outcome.reason, outcome.message, outcome.nominated_node) == (
         Room.BACKOFF,

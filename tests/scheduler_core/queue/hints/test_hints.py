@@ -188,7 +188,7 @@ def test_node_unschedulable_waits_for_an_uncordon(action: Action, old: Any, new:
     assert helps("NodeUnschedulable", WAITING, Resource.NODE, action, old, new) is expected
 
 
-def test_the_node_name_plugin_waits_for_new_nodes_only() -> None:
+def test_the_node_name_plugin_waits_only_for_new_nodes() -> None:
     assert helps("NodeName", WAITING, Resource.NODE, NODE_ADD, None, a_node())
     assert not helps("NodeName", WAITING, Resource.NODE, NODE_LABEL, a_node(), a_node())
 
@@ -291,28 +291,30 @@ def running(cpu: int, name: str = "other", **fields: Any) -> Pod:
             Action.DELETE, a_pod("gone", nominated_node_name="n1"), None, True, id="a nominated pod is deleted"
         ),
         pytest.param(Action.DELETE, a_pod("gone"), None, False, id="a pending pod is deleted"),
-        pytest.param(Action.UPDATE_POD_SCALE_DOWN, running(2), running(1), True, id="a bound pod requests less cpu"),
         pytest.param(
-            Action.UPDATE_POD_SCALE_DOWN, running(2), running(2), False, id="a bound pod requests the same cpu"
+            Action.UPDATE_POD_SCALE_DOWN, running(2), running(1), True, id="a bound pod lowers its cpu request"
+        ),
+        pytest.param(
+            Action.UPDATE_POD_SCALE_DOWN, running(2), running(2), False, id="a bound pod keeps its cpu request"
         ),
         pytest.param(
             Action.UPDATE_POD_SCALE_DOWN,
             running(2, node_name=""),
             running(1, node_name=""),
             False,
-            id="another pending pod requests less cpu",
+            id="another pending pod lowers its cpu request",
         ),
         pytest.param(Action.UPDATE_POD_SCALE_DOWN, HUNGRY, HUNGRY, True, id="the waiting pod itself is scaled down"),
         pytest.param(Action.ADD, None, GONE, False, id="a pod is bound"),
     ],
 )
-def test_a_pod_without_room_waits_until_a_pod_is_removed_or_requests_less(
+def test_a_pod_without_room_waits_until_a_pod_is_removed_or_lowers_its_request(
     action: Action, old: Any, new: Any, expected: bool
 ) -> None:
     assert helps("NodeResourcesFit", HUNGRY, Resource.ASSIGNED_POD, action, old, new) is expected
 
 
-def test_before_in_place_resize_a_smaller_request_causes_no_event() -> None:
+def test_a_smaller_request_causes_no_event_in_releases_without_in_place_resize() -> None:
     assert not helps(
         "NodeResourcesFit",
         HUNGRY,
@@ -479,7 +481,7 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
             X,
             replace(X, labels={"app": "x", "z": "z"}),
             False,
-            id="a counted pod gets another label",
+            id="a pod that the constraint counts gets an unrelated label",
         ),
         pytest.param(
             spread(when_unsatisfiable="ScheduleAnyway"),
@@ -487,10 +489,10 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
             X,
             None,
             False,
-            id="a ScheduleAnyway constraint waits for no pod",
+            id="a matching pod is deleted, but the constraint is ScheduleAnyway",
         ),
         pytest.param(
-            WAITING, Action.DELETE, X, None, True, id="with default constraints every pod of the namespace counts"
+            WAITING, Action.DELETE, X, None, True, id="with default constraints, any pod of the namespace is deleted"
         ),
     ],
 )
