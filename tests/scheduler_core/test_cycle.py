@@ -81,8 +81,8 @@ def test_among_nodes_of_equal_score_the_root_of_gos_heap_is_chosen(totals: list[
 
 
 def go_heap_root(totals: list[int]) -> int:
-    """Returns the index of the total that is at the root of Go's container/heap after heap.Init with "higher total
-    first"."""
+    """Returns the index of the total that heap.Init moves to the root of Go's container/heap, if higher totals come
+    first."""
     heap = list(enumerate(totals))
 
     def down(place: int) -> None:
@@ -107,7 +107,7 @@ def test_first_of_heap_equals_the_root_of_gos_heap() -> None:
         assert first_of_heap(np.array(totals)) == go_heap_root(totals), totals
 
 
-def test_when_no_node_fits_the_message_counts_the_reasons() -> None:
+def test_the_message_counts_the_reasons_if_no_node_fits() -> None:
     nodes = [
         a_node("n1").cordoned(),
         a_node("n2").tainted("x"),
@@ -351,13 +351,13 @@ def test_dynamic_resources_gives_scores_since_1_35(version: str, scorers: set[st
 
 
 @pytest.mark.parametrize(("version", "fits"), [("1.33", True), ("1.34", False)])
-def test_pod_level_requests_count_since_1_34(version: str, fits: bool) -> None:
+def test_since_1_34_pod_level_requests_are_taken_into_account(version: str, fits: bool) -> None:
     pod = a_pod().requesting(cpu="1").with_field("spec.resources", {"requests": {"cpu": "9"}})
     assert (Scheduler(kube_version=version).schedule(cluster(a_node("n")), pod.build()).node is not None) is fits
 
 
 @pytest.mark.parametrize(("version", "fits"), [("1.32", True), ("1.33", False)])
-def test_a_resize_in_progress_counts_since_1_33(version: str, fits: bool) -> None:
+def test_since_1_33_a_resize_in_progress_is_taken_into_account(version: str, fits: bool) -> None:
     resizing = (
         a_pod("p")
         .requesting(cpu="1")
@@ -371,7 +371,7 @@ def test_a_resize_in_progress_counts_since_1_33(version: str, fits: bool) -> Non
 
 
 @pytest.mark.parametrize(("version", "cpu"), [("1.35", 2000), ("1.36", 3000)])
-def test_a_pod_level_resize_counts_since_1_36(version: str, cpu: int) -> None:
+def test_since_1_36_a_pod_level_resize_is_taken_into_account(version: str, cpu: int) -> None:
     resizing = (
         a_pod("p")
         .with_field("spec.resources", {"requests": {"cpu": "2"}})

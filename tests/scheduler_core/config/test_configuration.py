@@ -152,7 +152,7 @@ def test_ignorable_extenders_are_called_last() -> None:
     ]
 
 
-def test_ignored_extender_resources_replace_the_ignored_resources_of_node_resources_fit() -> None:
+def test_extender_resources_ignored_by_the_scheduler_replace_the_ignored_resources_of_node_resources_fit() -> None:
     mapping = {
         "profiles": [
             {
@@ -333,7 +333,7 @@ def test_an_extender_url_with_a_query_or_white_space_is_refused(field: str, char
     )
 
 
-def test_without_permission_to_name_files_only_inline_certificates_are_accepted() -> None:
+def test_certificates_must_be_inline_if_the_configuration_may_not_name_files() -> None:
     files = {"certFile": "/c", "keyFile": "/k", "caFile": "/a"}
     content = {"certData": "eA==", "keyData": "eA==", "caData": "eA==", "serverName": "s"}
     extenders = [{"urlPrefix": "https://e", "tlsConfig": content}, {"urlPrefix": "https://f", "tlsConfig": files}]

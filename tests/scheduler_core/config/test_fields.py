@@ -66,7 +66,7 @@ def test_an_integer_must_be_a_whole_number_in_range() -> None:
     ]
 
 
-def test_a_null_field_counts_as_absent() -> None:
+def test_a_null_field_is_treated_as_absent() -> None:
     fields = section(x=None)
     assert (fields.text("x", "default"), fields.has("x"), fields.optional_integer("x"), fields.problems) == (
         "default",

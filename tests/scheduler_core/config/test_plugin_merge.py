@@ -113,7 +113,7 @@ def effective(**selections: PluginSelection) -> Any:
             "CAB",
             "AB",
             {"A": 3, "B": 1},
-            id="a default plugin enabled at an extension point comes first there",
+            id="a default plugin that is enabled at an extension point comes first there",
         ),
         pytest.param(
             {"filter": selection("Own", "C")},

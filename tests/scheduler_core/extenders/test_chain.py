@@ -170,7 +170,7 @@ def test_an_error_in_prioritize_drops_the_scores_of_that_extender(servers: Any) 
     assert chain(dead(prioritize_verb="prioritize", weight=5), healthy).prioritize(POD, NODES) == {"n1": 10}
 
 
-def test_an_interested_extender_without_prioritize_scores_every_node_zero(servers: Any) -> None:
+def test_an_interested_extender_without_a_prioritize_verb_gives_every_node_zero(servers: Any) -> None:
     _, settings = servers({}, filter_verb="filter")
     assert chain(settings).prioritize(POD, NODES) == {"n1": 0, "n2": 0, "n3": 0}
 
@@ -189,7 +189,7 @@ def remain(**nodes: list[str]) -> Answer:
     }
 
 
-def test_extenders_narrow_the_preemption_candidates_one_after_another(servers: Any) -> None:
+def test_each_extender_gets_only_the_preemption_candidates_that_the_previous_extender_left(servers: Any) -> None:
     first, first_settings = servers(
         {"preempt": remain(n1=["uid-low"], n2=["uid-low"])}, preempt_verb="preempt", node_cache_capable=True
     )
@@ -231,7 +231,7 @@ def test_a_failed_preempt_call_is_an_error_unless_the_extender_is_ignorable() ->
 # ---- bind ----
 
 
-def test_the_first_interested_extender_with_bind_binds_the_pod(servers: Any) -> None:
+def test_the_first_interested_extender_with_a_bind_verb_binds_the_pod(servers: Any) -> None:
     server, settings = servers({"bind": lambda _: {"Error": ""}}, bind_verb="bind")
     assert chain(dead(filter_verb="filter"), settings).bind(POD, "n1") == SUCCESS
     assert server.asked("bind") == [{"PodName": "p", "PodNamespace": "shop", "PodUID": "uid-p", "Node": "n1"}]

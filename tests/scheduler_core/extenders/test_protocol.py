@@ -108,7 +108,7 @@ def test_a_binding_request_contains_pod_and_node() -> None:
             {"Nodes": None, "NodeNames": [], "FailedNodes": None, "Error": ""},
             True,
             FilterAnswer(passed=()),
-            id="null fields count as absent",
+            id="null fields are treated as absent",
         ),
         pytest.param(
             {"NodeNames": [], "FailedNodes": {"n1": "busy"}, "FailedAndUnresolvableNodes": {"n2": "broken"}},

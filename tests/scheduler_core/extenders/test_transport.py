@@ -129,7 +129,7 @@ def test_an_untrusted_server_certificate_is_an_error(certificates: Any, tls: Any
         ),
     ],
 )
-def test_without_a_ca_servers_are_verified_as_by_kube_scheduler(
+def test_servers_are_verified_as_by_kube_scheduler_if_no_ca_is_given(
     certificates: Any, settings: dict[str, Any], is_verified: bool
 ) -> None:
     with ExtenderServer({"filter": echo}).running(server_side(certificates)) as server:

@@ -124,13 +124,13 @@ def test_a_failed_binding_unreserves_every_plugin() -> None:
     assert calls[-3:] == ["A.bind", "B.unreserve", "A.unreserve"]
 
 
-def test_the_next_bind_plugin_runs_after_a_bind_plugin_skipped() -> None:
+def test_the_next_bind_plugin_runs_if_a_bind_plugin_skips_the_pod() -> None:
     calls, a, b = spies(a={"bind": SKIP})
     assert run(cycle_of(a, b)).verdict == SUCCESS
     assert calls[6:] == ["A.bind", "B.bind", "A.post_bind", "B.post_bind"]
 
 
-def test_a_binding_fails_if_every_bind_plugin_skips() -> None:
+def test_a_binding_fails_if_every_bind_plugin_skips_the_pod() -> None:
     calls, a, b = spies(a={"bind": SKIP}, b={"bind": SKIP})
     assert run(cycle_of(a, b)).verdict == error("all bind plugins skipped the pod")
     assert calls[-2:] == ["B.unreserve", "A.unreserve"]

@@ -55,7 +55,7 @@ def test_each_node_gets_the_score_for_the_value_of_its_field() -> None:
         assert (scores.tolist(), scores.dtype) == (expected, np.int64)
 
 
-def test_a_list_of_verdicts_survives_the_conversion_to_refusals() -> None:
+def test_verdicts_are_unchanged_after_they_were_stored_as_refusals() -> None:
     assert verdicts(Refusals.of_each([SUCCESS, NO_Y, NO_X, NO_Y])) == [SUCCESS, NO_Y, NO_X, NO_Y]
     assert verdicts(Refusals.of_each([SUCCESS, NO_Y])) == [SUCCESS, NO_Y]
     assert verdicts(Refusals.of_each([SUCCESS])) == [SUCCESS]

@@ -74,9 +74,9 @@ def test_a_diagnosis_does_not_return_a_verdict_that_an_extender_replaced() -> No
 
 
 def test_the_unschedulable_message_counts_reasons_instead_of_verdicts() -> None:
-    """The count of "Insufficient cpu" includes the node that also has another reason.
+    """Eleven nodes have too little cpu, and one of them also allows no pods.
 
-    The texts are sorted as strings, so 11 comes before 2.
+    Each reason in the message begins with a number. The reasons are sorted as texts, so 11 comes before 2.
     """
     nodes = [
         *[a_node(f"n{i}").offering(cpu="1") for i in range(10)],

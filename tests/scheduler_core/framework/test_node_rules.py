@@ -125,7 +125,7 @@ def test_scores_are_computed_for_nodes_without_a_cached_score() -> None:
     assert [told(shared.schedule(snapshot, pod)) for pod in (small, large, small)] == alone
 
 
-def test_cached_results_of_node_rules_are_read_only() -> None:
+def test_cached_results_of_node_rules_cannot_be_changed() -> None:
     scheduler, snapshot = Scheduler(), Snapshot.of([a_node("n1").build(), a_node("n2").build()])
     passed = scheduler.schedule(snapshot, a_pod().build()).diagnosis.passed
     with pytest.raises(ValueError, match="read-only"):

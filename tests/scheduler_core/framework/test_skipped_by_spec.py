@@ -66,7 +66,7 @@ def test_a_plugin_does_not_skip_a_pod_spec_that_it_must_check(name: str, spec: J
     assert SKIPPING[name].skips(with_spec({}).spec)
 
 
-def test_plugins_that_skip_the_pod_spec_are_separated_from_plugins_that_must_be_called() -> None:
+def test_skipped_plugins_are_separated_from_plugins_that_must_be_called() -> None:
     register = SkippedBySpec([BUILT[name] for name in ("NodePorts", "NodeResourcesFit", "VolumeZone")])
     spec = with_spec({"volumes": [CLAIM]}).spec
     for _ in range(2):

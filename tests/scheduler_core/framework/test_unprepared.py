@@ -74,7 +74,7 @@ def test_a_score_without_its_prescore_state_is_an_error_with_the_plugins_name(pl
 
 
 @pytest.mark.parametrize("plugin", ["NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation"])
-def test_scores_are_equal_with_and_without_the_prescore_point(plugin: str) -> None:
+def test_scores_are_equal_with_and_without_the_prescore_extension_point(plugin: str) -> None:
     wish = {
         "nodeAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [

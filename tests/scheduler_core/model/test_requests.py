@@ -64,7 +64,7 @@ SIDECAR = {"restartPolicy": "Always"}
     ],
     ids=[
         "the requests of all containers are added up",
-        "the largest init container counts if it needs more than the containers",
+        "the largest init container is used if it needs more than the containers",
         "a sidecar's request is added",
         "a sidecar runs beside later init containers",
         "a sidecar does not run beside earlier init containers",
@@ -74,7 +74,7 @@ SIDECAR = {"restartPolicy": "Always"}
         "pod-level requests replace only their own resources",
         "the sum is rounded, not the single requests",
         "a fraction of a millicore is rounded up",
-        "a pod without requests requests nothing",
+        "a pod without resource requests needs nothing",
     ],
 )
 def test_a_pods_request_is_computed_as_in_kubernetes(what: Pod, expected: tuple[int, int]) -> None:
@@ -145,13 +145,13 @@ RESIZED = {
         ({"containerStatuses": [{"name": "another", "resources": {"requests": {"cpu": "9"}}}]}, CURRENT_RULES, 1000),
     ],
     ids=[
-        "the largest of the requested, actual and allocated amounts counts",
-        "without the feature gate only the spec counts",
+        "the largest of the requested, actual and allocated amounts is used",
+        "without the feature gate, only the spec is used",
         "a smaller amount in the status does not lower the request",
-        "an infeasible resize does not count",
-        "a deferred resize counts",
-        "a status without resources does not count",
-        "the status of an unknown container does not count",
+        "an infeasible resize is ignored",
+        "a deferred resize is taken into account",
+        "a status without resources is ignored",
+        "the status of an unknown container is ignored",
     ],
 )
 def test_the_request_of_a_running_pod_follows_its_resize(status: dict[str, Any], rules: RequestRules, cpu: int) -> None:
@@ -171,7 +171,7 @@ def test_pod_level_requests_follow_their_feature_gates() -> None:
     assert running_requests(what, RequestRules(pod_level=False)).cpu == 1000
 
 
-def test_an_unknown_resource_name_without_a_prefix_does_not_count() -> None:
+def test_an_unknown_resource_name_without_a_prefix_is_ignored() -> None:
     amounts = {
         "example.com/gpu": "2",
         "hugepages-2Mi": "4Mi",

@@ -31,7 +31,7 @@ def ask(plugin: Any, *objects: dict[str, Any], pod: str = "default/pod") -> Any:
 
 
 def refused(verdicts: Any) -> dict[str, tuple[str, ...]]:
-    """Maps each node that the plugin refuses for the pod to the reasons of the refusal."""
+    """Returns, for each node that the plugin refuses, the reasons of the refusal."""
     assert isinstance(verdicts, dict), verdicts
     return {name: verdict.reasons for name, verdict in verdicts.items() if not verdict.is_success}
 

@@ -170,7 +170,7 @@ def test_affinity_ignores_a_pod_that_preemption_removed(pod: PodBuilder, gone: P
     assert said(affinity.filter(state, value, info)) == before
 
 
-def test_affinity_counts_the_terms_of_a_pod_that_preemption_added_back() -> None:
+def test_affinity_considers_the_terms_of_a_pod_that_preemption_added_back() -> None:
     snapshot = cluster(NODES[:1], db().on("a1"))
     affinity, state, value = plugin(IPA), CycleState(), db("new").near("rack", {"x": "y"}).build()
     assert affinity.pre_filter(state, value, NodeList(snapshot)).verdict.is_success

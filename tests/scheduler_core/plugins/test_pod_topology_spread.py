@@ -108,7 +108,7 @@ def test_nodes_excluded_by_the_pods_affinity_are_no_domains_by_default() -> None
     }
 
 
-def test_a_node_that_lacks_one_topology_key_counts_for_no_spread_constraint() -> None:
+def test_a_node_that_lacks_one_topology_key_is_counted_for_no_spread_constraint() -> None:
     nodes = [a_node("a1").in_zone("a").labelled(rack="r"), a_node("b1").in_zone("b")]
     verdicts = filtered(plugin(SPREAD), web().spread_over(ZONE).spread_over("rack"), cluster(nodes, running(b1=5)))
     assert verdicts == {"a1": "", "b1": NO_LABEL}
@@ -176,7 +176,7 @@ def test_spread_over_hostnames_gives_each_node_its_own_score(
 
 
 def test_spread_scores_are_correct_if_many_nodes_share_few_raw_scores() -> None:
-    """The weight of 30 domains is ln(30 + 2) = 3.466. So the raw scores of n1 to n4 are 7, 3, 0 and 10."""
+    """The weight of 30 domains is ln(30 + 2) = 3.466. So the raw scores of the nodes n1 to n4 are 7, 3, 0 and 10."""
     counts = {"n1": 2, "n2": 1, "n3": 0, "n4": 3, **{f"empty{number}": 0 for number in range(26)}}
     snapshot = cluster(by_host(**counts), running(**counts))
     found = scored(plugin(SPREAD), web().spread_over(HOST, maxSkew=1, **SOFT), snapshot)
@@ -257,7 +257,7 @@ def test_the_system_default_spread_accepts_nodes_without_a_zone() -> None:
     assert scored(plugin(SPREAD), own, snapshot) == {"a": 100, "none": 0}
 
 
-def test_the_spread_score_counts_domains_of_feasible_nodes_only() -> None:
+def test_the_spread_score_uses_only_the_domains_of_feasible_nodes() -> None:
     nodes = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_zone("b"), a_node("c1").in_zone("c")]
     pod = web().spread_over(ZONE, **SOFT)
     snapshot = cluster(nodes, running(a2=2, b1=1))

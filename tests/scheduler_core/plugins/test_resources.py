@@ -46,7 +46,7 @@ def test_node_resources_fit_refuses_nodes_without_room(pod: PodBuilder, verdict:
     assert filtered(plugin("NodeResourcesFit"), pod, snapshot) == {"n": verdict}
 
 
-def test_the_pod_limit_of_a_node_counts_terminating_pods() -> None:
+def test_terminating_pods_count_towards_the_pod_limit_of_a_node() -> None:
     snapshot = cluster(a_node("n").offering(pods="1"), a_pod("p").terminating().on("n"))
     assert filtered(plugin("NodeResourcesFit"), a_pod(), snapshot) == {"n": "Too many pods"}
     assert filtered(plugin("NodeResourcesFit"), a_pod().requesting(cpu="9"), snapshot) == {
@@ -92,12 +92,12 @@ def test_least_allocated_prefers_emptier_nodes() -> None:
     ) == {"n": 60}
 
 
-def test_containers_without_requests_score_with_default_requests() -> None:
+def test_containers_without_requests_are_scored_with_default_requests() -> None:
     # 100m of 4 cores and 200Mi of 8Gi: (97 + 97) / 2, both cut down.
     assert scored(plugin("NodeResourcesFit"), a_pod(), cluster(a_node("n"))) == {"n": 97}
 
 
-def test_an_overcommitted_resource_scores_zero() -> None:
+def test_an_overcommitted_resource_gets_a_score_of_zero() -> None:
     used = a_pod("used").requesting(cpu="5", memory="1Gi").on("n")
     assert scored(
         plugin("NodeResourcesFit"), a_pod().requesting(cpu="1", memory="1Gi"), cluster(a_node("n"), used)
@@ -178,7 +178,7 @@ def test_requested_to_capacity_ratio_ignores_resources_that_score_zero() -> None
     ) == {"n": 25}
 
 
-def test_an_extended_resource_counts_in_the_score_if_requested_and_offered() -> None:
+def test_an_extended_resource_is_part_of_the_score_if_it_is_requested_and_offered() -> None:
     args = {
         "scoringStrategy": {
             "type": "MostAllocated",
@@ -231,7 +231,7 @@ def test_the_balance_score_of_three_resources_uses_their_standard_deviation() ->
 # ---- image locality ----
 
 
-def test_image_locality_scores_by_image_size_and_spread() -> None:
+def test_the_image_locality_score_depends_on_the_size_and_spread_of_the_image() -> None:
     pod = a_pod().with_container({"name": "c", "image": "web"})
     snapshot = cluster(a_node("has").with_image("web:latest", size_bytes=250 * MI), a_node("lacks"))
     assert scored(plugin("ImageLocality"), pod, snapshot) == {"has": 10, "lacks": 0}
@@ -268,7 +268,7 @@ def test_the_first_node_with_an_image_determines_the_size_of_the_image() -> None
 
 
 @pytest.mark.parametrize(("version", "score"), [("1.35", 0), ("1.36", 100)])
-def test_since_1_36_images_mounted_as_volumes_count_in_the_image_locality_score(version: str, score: int) -> None:
+def test_since_1_36_the_image_locality_score_includes_images_mounted_as_volumes(version: str, score: int) -> None:
     pod = a_pod().with_field("spec.volumes", [{"name": "v", "image": {"reference": "model:1"}}])
     assert scored(
         plugin("ImageLocality", version=version), pod, cluster(a_node("n").with_image("model:1", size_bytes=1000 * MI))

@@ -314,7 +314,7 @@ def topologies(*zones: str) -> list[dict[str, Any]]:
         pytest.param(
             (MAKER, counting(), pool("a", capacity="9Gi", of="other")),
             {"a": (NO_SPACE,), "b": (NO_SPACE,)},
-            id="a pool of another storage class does not count",
+            id="a pool of another storage class is ignored",
         ),
         pytest.param(
             (MAKER, counting(), pool(None, capacity="9Gi")),
@@ -363,7 +363,7 @@ def reserved(*objects: dict[str, Any], node: str, pod: dict[str, Any] = POD) -> 
     return state.read(VolumePlan)
 
 
-def test_reserve_assumes_the_smallest_volume_that_fits() -> None:
+def test_reserving_assumes_the_smallest_volume_that_fits() -> None:
     plan = reserved(
         claim(),
         storage_class(),
@@ -394,12 +394,12 @@ def test_the_smaller_claim_gets_its_volume_before_the_larger_claim() -> None:
     assert [made.name for made in plan.claims] == ["one"]
 
 
-def test_reserve_sets_the_selected_node_of_a_claim_whose_volume_must_be_provisioned() -> None:
+def test_reserving_sets_the_selected_node_of_a_claim_whose_volume_must_be_provisioned() -> None:
     (chosen,) = reserved(claim(), MAKER, node="b").claims
     assert chosen.annotations["volume.kubernetes.io/selected-node"] == "b"
 
 
-def test_reserve_plans_nothing_for_bound_claims() -> None:
+def test_reserving_plans_nothing_for_bound_claims() -> None:
     assert reserved(claim(bound_to="pv"), volume(), node="a") == VolumePlan()
     state = CycleState()
     PLUGIN.unreserve(state, load_objects([POD]).pod("default/pod"), "a")
@@ -428,19 +428,19 @@ def scores(*objects: dict[str, Any], version: str = "1.37", pod: dict[str, Any] 
     return [asked.score(state, snapshot.pod("default/pod"), node_info) for node_info in nodes]
 
 
-def test_since_1_37_the_emptier_storage_scores_higher() -> None:
+def test_since_1_37_the_emptier_storage_gets_the_higher_score() -> None:
     assert scores(
         claim(), storage_class(), volume("x", size="2Gi", zones=("a",)), volume("y", size="4Gi", zones=("b",))
     ) == [50, 75]
 
 
-def test_a_storage_pool_used_by_two_claims_counts_once_in_the_score() -> None:
+def test_a_storage_pool_used_by_two_claims_is_counted_once_in_the_score() -> None:
     pools = (MAKER, counting(), pool("a", capacity="10Gi"), pool("b", capacity="4Gi"))
     assert scores(claim(), *pools) == [90, 75]
     assert scores(claim("one"), claim("two"), *pools, pod=TWO) == [80, 50]
 
 
-def test_volume_binding_scores_every_node_zero_without_storage_capacity() -> None:
+def test_volume_binding_gives_every_node_zero_if_no_storage_capacity_is_known() -> None:
     assert scores(claim(), MAKER) == [0, 0]
     assert scores(claim(bound_to="pv"), volume()) == [0, 0]
 

@@ -72,27 +72,27 @@ def is_full(*objects: dict[str, Any], plugin: NodeVolumeLimits = PLUGIN) -> bool
         pytest.param(
             (csi_node("n1", limit=2), pod("c0"), pod("c1", name="o", node="n1"), pod("c1", name="p", node="n1")),
             False,
-            id="a volume shared by two pods counts once",
+            id="a volume shared by two pods is counted once",
         ),
         pytest.param(
             (csi_node("n1", limit=1), pod("c0"), pod("gone", name="o", node="n1")),
             False,
-            id="another pod's claim that does not exist does not count",
+            id="another pod's missing claim is not counted",
         ),
         pytest.param(
             (csi_node("n1", limit=1), pod("c0"), attachment("pv1")),
             True,
-            id="an attached volume counts even if no pod uses it",
+            id="an attached volume is counted even if no pod uses it",
         ),
         pytest.param(
             (csi_node("n1", limit=1), pod("c0"), attachment("pv1", "n2")),
             False,
-            id="a volume attached to another node does not count",
+            id="a volume attached to another node is not counted",
         ),
         pytest.param(
             (csi_node("n1", limit=2), pod("c0"), pod("c1", name="o", node="n1"), attachment("pv1")),
             False,
-            id="a volume that is both used and attached counts once",
+            id="a volume that is both used and attached is counted once",
         ),
         pytest.param((csi_node("n1"), pod("c0", "c1")), False, id="a CSINode without a limit"),
         pytest.param((csi_node("n1", "other.example", limit=0), pod("c0")), False, id="a limit of another driver"),
@@ -104,7 +104,7 @@ def test_each_volume_of_a_driver_is_counted_once(objects: tuple[dict[str, Any], 
     assert is_full(*objects) is expected
 
 
-def test_an_unbound_claim_counts_for_the_provisioner_of_its_class() -> None:
+def test_an_unbound_claim_is_counted_for_the_provisioner_of_its_class() -> None:
     objects = (claim("new"), storage_class(provisioner="csi.example"), pod("new"))
     assert is_full(csi_node("n1", limit=1), pod("c0", name="o", node="n1"), *objects)
     assert not is_full(csi_node("n1", limit=2), pod("c0", name="o", node="n1"), *objects)
@@ -145,13 +145,13 @@ EBS_PV = volume("ebs", spec={"awsElasticBlockStore": {"volumeID": "aws://eu-1a/v
         ),
     ],
 )
-def test_in_tree_disks_count_for_the_csi_driver_that_replaced_them(
+def test_in_tree_disks_are_counted_for_the_csi_driver_that_replaced_them(
     objects: tuple[dict[str, Any], ...], expected: bool
 ) -> None:
     assert is_full(csi_node("n1", "ebs.csi.aws.com", limit=1), *objects) is expected
 
 
-def test_an_ephemeral_volume_counts_only_if_the_pod_owns_its_claim() -> None:
+def test_an_ephemeral_volume_is_counted_only_if_the_pod_owns_the_volumes_claim() -> None:
     scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     owned = claim(
         "pod-scratch",

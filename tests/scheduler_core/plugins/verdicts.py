@@ -81,7 +81,7 @@ def scored(subject: Any, pod: Any, snapshot: Snapshot, names: Iterable[str] | No
 
 
 def raw_scores(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, int]:
-    """Maps each node to its score before normalizing."""
+    """Maps each node to its score before normalization."""
     state, nodes, value = CycleState(), NodeList(snapshot), pod.build()
     assert subject.pre_score(state, value, nodes).is_success
     return {info.name: subject.score(state, value, info) for info in nodes}

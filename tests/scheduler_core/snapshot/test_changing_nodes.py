@@ -134,8 +134,8 @@ def test_the_first_remaining_node_with_an_image_determines_the_size_of_the_image
 
 
 def test_pods_of_a_removed_node_affect_no_other_pod() -> None:
-    """Pods with anti-affinity are placed on n2 after the first query. Once these pods and n2 are removed, the same
-    query must have the first result again."""
+    """Pods with anti-affinity are placed on node n2 after the first query. Once these pods and node n2 are removed, the
+    same query must return its first result again."""
     snapshot = load_objects(manifests([a_node("n0").in_zone("a"), a_node("n1").in_zone("b")]))
     web = a_pod("web").with_labels({"app": "web"}).away_from("topology.kubernetes.io/zone", {"app": "web"})
     there = snapshot.with_pod_placed(web.build(), "n0")
@@ -203,7 +203,7 @@ def test_node_columns_are_computed_once_for_many_changes_of_nodes(monkeypatch: p
     assert len(made) <= 1
 
 
-def test_a_snapshot_does_not_change_with_the_callers_list_of_added_nodes() -> None:
+def test_a_snapshot_does_not_change_if_the_caller_changes_its_list_of_added_nodes() -> None:
     batch = [node_from_manifest(each) for each in manifests([a_node("b"), a_node("c")])]
     snapshot = load_objects(manifests([a_node("a")])).with_nodes_added(batch)
     batch.clear()

@@ -49,8 +49,8 @@ def test_rows_are_sorted_by_the_node_order() -> None:
 
 
 def test_the_heap_of_equal_nodes_is_built_in_the_schedulers_node_order() -> None:
-    """In list order, the nodes have the totals [5, 5, 9, 9], which would make n3 the root of the heap. In the
-    scheduler's order they have [5, 9, 5, 9], so the root is n2."""
+    """The nodes n2 and n3 are equally good. In the scheduler's node order, n2 becomes the root of the heap. If the heap
+    were built in list order, n3 would be the root."""
     nodes = [
         node.offering(cpu=cpu, memory="4Gi") for node, cpu in zip(in_zones(*"aabb"), ("2", "2", "8", "8"), strict=True)
     ]

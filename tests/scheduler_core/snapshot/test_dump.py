@@ -99,7 +99,7 @@ def _recorded(index: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("index", range(7, 400, 56))
-def test_the_scheduler_decides_the_same_on_a_cluster_read_from_a_dump(index: int) -> None:
+def test_the_scheduler_makes_the_same_decisions_on_a_cluster_that_was_read_from_a_dump(index: int) -> None:
     case = _recorded(index)
     asked = set(case["pods"])
     pages, pods = [], []

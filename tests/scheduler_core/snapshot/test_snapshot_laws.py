@@ -292,8 +292,8 @@ def test_a_cordon_equals_loading_a_cordoned_node(objects: list[Json], pending: J
 
 
 def _uncordoned(objects: list[Json], name: str) -> list[Json]:
-    """Returns a list with one object: the node of this name without its cordon. Appended to `objects`, it replaces the
-    cordoned node, because the later of two objects with the same name is used."""
+    """Returns a list with one object: the node of this name without its cordon. If it follows
+    `objects`, this node replaces the cordoned node, because the later of two objects with the same name is used."""
     return [
         {**o, "spec": {**o["spec"], "unschedulable": False}}
         for o in objects

@@ -153,7 +153,7 @@ def test_a_cordon_sets_field_and_taint_and_an_uncordon_removes_both() -> None:
     assert cordoned.uncordoned() == node
 
 
-def test_the_host_ports_of_init_containers_count_only_for_sidecars() -> None:
+def test_the_host_ports_of_init_containers_are_ignored_except_for_sidecars() -> None:
     port = {"containerPort": 1, "hostPort": 80}
     pod = (
         a_pod()

@@ -115,7 +115,7 @@ EBS = PersistentVolume(name="pv", legacy_kind="awsElasticBlockStore", legacy_ide
         pytest.param(
             replace(EBS, node_affinity=nodes((zones("disk", "ssd"),), (zones("x", "y"),)), labels={ZONE: "a"}),
             nodes((zones("disk", "ssd"), zones(EBS_ZONE, "a")), (zones("x", "y"), zones(EBS_ZONE, "a"))),
-            id="the zone of the labels is added to every affinity term",
+            id="the zone from the labels is added to every affinity term",
         ),
     ],
 )

@@ -24,7 +24,7 @@ def test_equal_terms_in_different_namespaces_select_different_pods() -> None:
     assert numbers == [0, 1]
 
 
-def test_affinity_terms_that_select_a_pod_are_listed_with_kind_key_and_weight() -> None:
+def test_affinity_terms_that_select_a_pod_are_listed_with_their_kind_topology_key_and_weight() -> None:
     groups, _ = groups_of(
         a_pod("0").away_from("zone", {"app": "web"}),
         a_pod("1").near("host", {"app": "web"}),
@@ -61,7 +61,7 @@ def test_namespace_selectors_check_the_incoming_pods_namespace() -> None:
     }
 
 
-def test_a_cached_result_includes_affinity_groups_added_later() -> None:
+def test_a_cached_result_includes_affinity_groups_that_were_added_later() -> None:
     groups, _ = groups_of(a_pod("0").away_from("zone", {"app": "web"}))
     assert list(groups.pulls_on(WEB)) == [0]
     groups.number_of(a_pod("1").away_from("host", {"app": "web"}).build().spec)

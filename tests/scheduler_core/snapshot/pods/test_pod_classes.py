@@ -52,7 +52,7 @@ def test_equal_pods_share_one_class_regardless_of_their_names() -> None:
     assert kinds.number_of(a_pod("z").with_labels({"b": "2", "a": "1"}).build()) == 0
 
 
-def test_a_cached_result_includes_pod_classes_added_later() -> None:
+def test_a_cached_result_includes_pod_classes_that_were_added_later() -> None:
     kinds, query = PodClasses(), PodQuery(((None, selector("In", "web")),))
     for number, pod in enumerate(pods()):
         kinds.number_of(pod.build())

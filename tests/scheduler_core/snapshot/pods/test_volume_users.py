@@ -1,4 +1,4 @@
-"""Tests the count of placed pods that use volumes: an updated count equals a fresh count."""
+"""Tests how a snapshot counts the pods that use volumes. A changed snapshot and a new snapshot have equal numbers."""
 
 from hypothesis import given
 from hypothesis import strategies as st
