@@ -121,7 +121,7 @@ def test_config_reports_a_daemonset_that_does_not_run_careen(desk: Desk) -> None
     assert "DaemonSet careen/careen has no container that runs `careen agent`" in result.output
 
 
-def test_the_here_flag_of_config_sends_no_request() -> None:
+def test_config_with_the_here_flag_sends_no_request() -> None:
     result = config_here(CAREEN_NODE_ID="n1", KURED_CONCURRENCY="2")
     assert result.exit_code == 0, result.output
     assert row(result.output, "concurrency") == ["2", "KURED_CONCURRENCY"]

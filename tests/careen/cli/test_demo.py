@@ -115,7 +115,7 @@ def test_agents_end_when_their_demo_is_killed(demo: Any, tmp_path: Path) -> None
     wait_until(lambda: not agents_of(tmp_path))
 
 
-def test_demo_with_serve_keeps_the_cluster_running_and_writes_a_kubeconfig(demo: Any, tmp_path: Path) -> None:
+def test_the_serve_flag_of_demo_keeps_the_cluster_running_and_writes_a_kubeconfig(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "2", "--serve")
     wait_until(lambda: (tmp_path / "kubeconfig").exists() or process.poll() is not None)
     status = run(
@@ -130,7 +130,7 @@ def test_demo_with_serve_keeps_the_cluster_running_and_writes_a_kubeconfig(demo:
     assert f"export KUBECONFIG={tmp_path / 'kubeconfig'}" in output
 
 
-def test_demo_with_serve_ends_with_a_message_when_a_host_cannot_boot(demo: Any, tmp_path: Path) -> None:
+def test_demo_with_the_serve_flag_ends_with_a_message_when_a_host_cannot_boot(demo: Any, tmp_path: Path) -> None:
     """The test puts a folder at the path of the sentinel file, so the demo cannot boot the host."""
     process = demo("--nodes", "1", "--serve")
     wait_until(lambda: (tmp_path / "kubeconfig").exists() or process.poll() is not None)

@@ -255,7 +255,7 @@ def test_the_error_about_a_file_of_the_wrong_type_shows_file_and_option(
 # ---- --set ----
 
 
-def test_plan_names_settings_that_do_not_change_a_plan(desk: Desk) -> None:
+def test_a_note_lists_the_given_settings_that_do_not_affect_a_plan(desk: Desk) -> None:
     desk.node("n1")
     desk.lock()
     notes = desk.json("plan", "--set", "drain-timeout=3s", "--set", "period=1m", "--set", "concurrency=2")["notes"]

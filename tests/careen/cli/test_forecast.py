@@ -98,7 +98,7 @@ def test_pods_that_the_agents_selector_excludes_stay_on_the_node(desk: Desk) -> 
     assert [(pod.name, pod.outcome) for pod in made.pods] == [("db-1", Outcome.STAYS), ("web-1", Outcome.MOVES)]
 
 
-def test_forecast_exits_with_3_and_the_schedulers_message_if_a_pod_fits_on_no_node(desk: Desk) -> None:
+def test_forecast_exits_with_3_and_prints_the_schedulers_message_if_a_pod_fits_on_no_node(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", cpu="3"))
     desk.server.seed(a_replica_set("other", 1), a_replica("other-1", "n2", cpu="2", owner="other"))
     result = desk.run("forecast", "n1", "--output", "json")
@@ -485,14 +485,14 @@ def test_forecast_as_json_lists_the_pods_that_fit_on_the_added_nodes(desk: Desk)
     }
 
 
-def test_forecast_reads_the_node_template_for_more_nodes_from_a_file(desk: Desk, tmp_path: Path) -> None:
+def test_the_with_nodes_flag_of_forecast_accepts_a_file_with_a_node(desk: Desk, tmp_path: Path) -> None:
     desk.server.seed(*a_full_cluster())
-    path = tmp_path / "small.yaml"
-    path.write_text(yaml.safe_dump(a_node("small", cpu="1")))
+    path = tmp_path / "node.yaml"
+    path.write_text(yaml.safe_dump(a_node("n3", cpu="1")))
     output = " ".join(desk.run("forecast", "n1", f"--with-nodes={path}=2").stdout.split())
-    assert "With 2 more nodes like small, 0 of the 3 pods that find no room would find a place." in output
+    assert "With 2 more nodes like n3, 0 of the 3 pods that find no room would find a place." in output
     assert "shop/web-1, shop/web-2, shop/web-3 would still find no place: Insufficient cpu." in output
-    assert "No number of nodes like small would take one of the pods (the simulation tried up to 1 node)." in output
+    assert "No number of nodes like n3 would take one of the pods (the simulation tried up to 1 node)." in output
 
 
 def test_forecast_says_that_more_nodes_make_no_difference_if_all_pods_fit_already(desk: Desk) -> None:
@@ -525,7 +525,7 @@ def test_forecast_notes_that_one_more_node_would_take_all_pending_pods(desk: Des
         ("/no/such/file.yaml=1", "cannot be read"),
     ],
 )
-def test_invalid_options_for_more_nodes_are_refused(desk: Desk, wanted: str, why: str) -> None:
+def test_invalid_values_of_the_with_nodes_flag_are_refused(desk: Desk, wanted: str, why: str) -> None:
     desk.server.seed(*a_full_cluster())
     output = desk.run("forecast", "n1", f"--with-nodes={wanted}")
     assert output.exit_code == 2

@@ -267,7 +267,7 @@ def test_status_shows_no_headline_if_a_waiting_node_may_reboot(desk: Desk) -> No
     assert headline(desk) == ""
 
 
-def test_status_shows_the_only_known_refusal_while_no_node_holds_a_claim(desk: Desk) -> None:
+def test_status_shows_the_refusal_of_a_single_node_while_no_node_holds_a_claim(desk: Desk) -> None:
     """While no node holds a claim, `careen status` shows the refusal of n1. While n4 holds a claim, the roll-out makes
     progress, so `careen status` does not show the refusal."""
     waits(desk, "n1", refused_by_spread("n1"))

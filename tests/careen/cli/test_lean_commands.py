@@ -88,7 +88,7 @@ def test_only_commands_that_use_the_agents_settings_import_the_settings_module(
     assert loaded(town, tmp_path, *words)["settings"] is False
 
 
-def test_commands_and_agent_settings_name_the_same_daemonset_of_kured() -> None:
+def test_commands_and_agents_look_for_kureds_daemonset_under_the_same_name() -> None:
     assert (DEFAULTS["ds_namespace"], DEFAULTS["ds_name"]) == KUREDS
 
 

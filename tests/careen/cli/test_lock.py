@@ -44,9 +44,9 @@ def test_lock_show_as_json_contains_the_raw_annotation(desk: Desk) -> None:
 
 
 def test_lock_show_prints_an_unreadable_lock_and_how_to_clear_the_lock(desk: Desk) -> None:
-    desk.lock("what?")
+    desk.lock("not a lock")
     output = desk.ok("lock", "show")
-    assert "The lock contains this text: what?" in output
+    assert "The lock contains this text: not a lock" in output
     assert "`kubectl -n careen annotate daemonset careen weave.works/kured-node-lock-`" in output
 
 

@@ -62,7 +62,7 @@ def test_the_command_that_ends_a_maintenance_fails_if_the_node_does_not_become_r
     assert "n1 failed" in result.output
 
 
-def test_drain_and_maintenance_write_no_request_on_a_failed_node(desk: Desk) -> None:
+def test_the_commands_drain_and_maintenance_write_no_request_on_a_failed_node(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", "Failed")
     desk.lock()
     result = desk.run("drain", "n1")

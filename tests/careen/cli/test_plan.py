@@ -311,12 +311,12 @@ def test_plan_uses_the_order_of_the_agents_and_marks_a_different_order(shop: Des
     assert notes == {"oldest": "the default", "zone": "opt-in", "fewest-moves": "opt-in", order: "the agents' order"}
 
 
-def test_plan_begins_with_the_waiting_nodes_in_the_order_that_the_lock_lists(shop: Desk) -> None:
+def test_plan_begins_with_the_waiting_nodes_in_the_order_of_the_lock(shop: Desk) -> None:
     shop.lock(LockContent(line=Line(names=("n3", "n2"), at="2026-03-04T21:59:00Z", waiting=3)))
     assert [node for node, _ in starts(shop.json("plan", *START))] == ["n3", "n2", "n1"]
 
 
-def test_plan_compare_counts_the_moves_of_each_order(shop: Desk) -> None:
+def test_the_compare_flag_of_plan_shows_the_number_of_moves_in_each_order(shop: Desk) -> None:
     """n1 has waited longest, so it reboots first in the order `oldest`. Its pod moves to a node that reboots later, and
     then moves a second time. If n2 and n3 reboot first, the pod moves once."""
     for name, day in (("n1", 2), ("n2", 3), ("n3", 3)):

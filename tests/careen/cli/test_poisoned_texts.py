@@ -151,7 +151,7 @@ WITH_JSON = [
 ]
 
 READ_THE_LOCK = {"status", "why", "lock", "plan", "cleanup"}
-"""The commands whose output depends on the lock. They are tested with each lock."""
+"""The commands whose output depends on the lock. They are tested with each lock content."""
 
 
 @pytest.fixture(params=LOCKS)

@@ -35,12 +35,14 @@ from tests.patience import run
         ("careen", [], []),
     ],
 )
-def test_flags_without_a_command_run_the_agent_command(called_as: str, given: list[str], meant: list[str]) -> None:
+def test_flags_without_a_command_are_passed_to_the_command_agent(
+    called_as: str, given: list[str], meant: list[str]
+) -> None:
     assert with_command(called_as, given) == meant
 
 
 def script(folder: Path, name: str) -> Path:
-    """Write a console script with the same content as pip writes, and return the path of the script."""
+    """Write the console script that pip would write, and return the path of the script."""
     file = folder / name
     file.write_text(f"#!{sys.executable}\nimport sys\nfrom careen.__main__ import main\nsys.exit(main())\n")
     file.chmod(0o755)
@@ -48,7 +50,7 @@ def script(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["careen", "kured"])
-def test_a_script_called_with_flags_alone_starts_the_agent(tmp_path: Path, name: str) -> None:
+def test_a_script_that_gets_only_flags_starts_the_agent(tmp_path: Path, name: str) -> None:
     done = run([str(script(tmp_path, name)), "--period=1h"], cwd=tmp_path)
     assert done.returncode == 2
     assert "careen agent: the agent does not know which Node it serves" in done.stderr
@@ -61,7 +63,7 @@ def test_an_unknown_flag_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     assert "--period" in done.stderr
 
 
-def test_help_of_careen_lists_commands_and_help_of_kured_lists_flags(tmp_path: Path) -> None:
+def test_the_help_of_careen_shows_commands_but_the_help_of_kured_shows_flags(tmp_path: Path) -> None:
     done = run([str(script(tmp_path, "careen")), "--help"], cwd=tmp_path)
     assert done.returncode == 0
     assert [entry.name for entry in COMMANDS if f"\n  {entry.name} " not in done.stdout] == []
@@ -86,13 +88,13 @@ main()
 
 
 @pytest.mark.parametrize("module", ["careen.cli", "click", "asyncio", "careen.agent.startup.wiring", "kubernetes"])
-def test_an_agent_stopped_during_its_imports_exits_with_0(tmp_path: Path, module: str) -> None:
+def test_an_agent_that_is_stopped_during_its_imports_exits_with_0(tmp_path: Path, module: str) -> None:
     program = _STOPPED_BEFORE.format(argv=["careen", "agent", "--node-id=n1"], module=module)
     done = run([sys.executable, "-c", program], cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_command_stopped_by_sigterm_does_not_exit_with_0(tmp_path: Path) -> None:
+def test_a_command_does_not_exit_with_0_after_sigterm(tmp_path: Path) -> None:
     program = _STOPPED_BEFORE.format(argv=["careen", "status"], module="careen.cli")
     assert run([sys.executable, "-c", program], cwd=tmp_path).returncode == -signal.SIGTERM
 

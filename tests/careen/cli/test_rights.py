@@ -106,7 +106,7 @@ def town(desk: Desk) -> Desk:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_each_role_for_people_grants_exactly_the_requests_of_its_commands(
+def test_each_role_for_people_grants_exactly_the_rights_that_its_commands_need(
     town: Desk, tmp_path: Path, role: str
 ) -> None:
     given = set(granted(ROLES[role]))

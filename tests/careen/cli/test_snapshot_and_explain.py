@@ -103,7 +103,7 @@ def test_explain_as_json_contains_the_best_node_and_each_refusal(shop: Desk) -> 
     }
 
 
-def test_explain_prints_the_same_for_a_dump_as_for_the_live_cluster(shop: Desk, tmp_path: Path) -> None:
+def test_explain_prints_the_same_result_for_a_dump_as_for_the_live_cluster(shop: Desk, tmp_path: Path) -> None:
     dump = tmp_path / "dump.json.gz"
     assert "list pages" in shop.ok("snapshot", "--file", str(dump))
     live = shop.ok("explain", "shop/web")

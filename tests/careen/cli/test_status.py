@@ -125,7 +125,7 @@ def test_status_finds_the_lock_on_kureds_daemonset(desk: Desk) -> None:
     assert without_ages(output).startswith("Lock: 1 of 1 claims held by n1 (AGE).")
 
 
-def test_status_says_that_no_node_may_start_with_an_unreadable_lock(desk: Desk) -> None:
+def test_status_says_that_no_reboot_may_start_while_the_lock_is_unreadable(desk: Desk) -> None:
     desk.lock("what?")
     assert desk.ok("status").startswith(
         "Lock: the lock cannot be understood (the text of the lock is not JSON), so no reboot may start; `careen lock "

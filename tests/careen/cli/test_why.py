@@ -34,7 +34,7 @@ def test_why_lists_every_gate_in_the_order_of_evaluation(desk: Desk) -> None:
     assert list(rows(desk.ok("why", "n1"))) == [gate.name for gate in GATES]
 
 
-def test_why_shows_the_message_and_the_start_and_the_remedy_of_each_refusal(desk: Desk) -> None:
+def test_why_shows_message_start_time_and_remedy_of_each_refusal(desk: Desk) -> None:
     desk.node("n1", "Waiting", reason="2 gates refuse", label="required", hold="disk swap", refusals=[HELD, ALERT])
     desk.agent_on("n1")
     desk.lock()

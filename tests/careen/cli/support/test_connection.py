@@ -23,7 +23,7 @@ PEOPLES = ["status", "why n1", "lock show", "hold n1 --reason x", "unhold n1", "
 
 
 @pytest.mark.parametrize("command", PEOPLES)
-def test_the_error_without_a_kubeconfig_says_how_to_give_a_kubeconfig(command: str, tmp_path: Path) -> None:
+def test_the_error_says_how_to_give_a_kubeconfig_if_there_is_none(command: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, command.split(), env={"HOME": str(tmp_path), "KUBECONFIG": ""})
     assert result.exit_code == 2
     assert "give --kubeconfig FILE or set KUBECONFIG" in " ".join(result.output.split())

@@ -1,5 +1,5 @@
-"""Tests in which DaemonSet a command finds the lock: first in the DaemonSet that the options name, then in careen's
-DaemonSet, then in kured's."""
+"""Tests where a command looks for the lock: first in the DaemonSet that the options give, then in careen's DaemonSet,
+then in kured's DaemonSet."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_kureds_lock_is_used_if_there_is_no_other_lock(desk: Desk) -> None:
         (("--ds-name=careen",), "ours"),
     ],
 )
-def test_a_command_looks_up_the_daemonset_name_or_namespace_that_is_not_given(
+def test_a_command_finds_the_daemonset_by_its_name_alone_or_its_namespace_alone(
     both: Desk, named: tuple[str, ...], expected: str
 ) -> None:
     assert holders(both, *named) == [expected]
