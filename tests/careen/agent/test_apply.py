@@ -102,7 +102,7 @@ async def test_a_node_whose_claim_cannot_be_confirmed_is_not_rebooted(shell: She
     assert shell.host.reboots == 0
 
 
-async def test_a_claim_confirmed_too_long_ago_does_not_permit_the_reboot(shell: Shell) -> None:
+async def test_a_claim_that_was_confirmed_too_long_ago_does_not_permit_the_reboot(shell: Shell) -> None:
     """The agent confirms its claim by a read of the lock. The age of the confirmation counts from the start of the
     read, because another client may change the lock before the response arrives."""
     hold_lock(shell)
@@ -117,7 +117,7 @@ async def test_a_claim_confirmed_too_long_ago_does_not_permit_the_reboot(shell: 
 
 
 @pytest.mark.parametrize(("seconds", "reboots"), [(0.0, 0), (60.0, 1)])
-async def test_an_agent_suspended_after_it_announced_the_reboot_does_not_request_it(
+async def test_an_agent_that_was_suspended_after_its_announcement_does_not_request_the_reboot(
     shell: Shell, seconds: float, reboots: int
 ) -> None:
     """The agent records on the Node that a reboot follows, and then its process is suspended. Meanwhile a second agent
@@ -137,7 +137,7 @@ async def test_the_agent_counts_how_often_it_evicts_recreated_pods_of_an_owner(s
     assert applied.memory.drain.new_pods["rs-web"].judgements == 1
 
 
-async def test_no_reboot_is_requested_without_a_claim_confirmed_right_before_the_request(shell: Shell) -> None:
+async def test_no_reboot_is_requested_if_the_claim_was_not_confirmed_right_before(shell: Shell) -> None:
     assert (await do(shell, ASK)).stop is not None
     assert shell.host.reboots == 0
 
@@ -161,7 +161,7 @@ async def test_the_agent_remembers_how_the_host_answered_the_reboot_request(
 
 
 async def test_the_agent_remembers_a_reboot_request_before_it_sends_the_request(shell: Shell) -> None:
-    """If the agent is interrupted while it asks the host to reboot, its memory must already say that the host may
+    """If the agent is interrupted while it asks the host to reboot, it must already remember that the host may
     reboot."""
     hold_lock(shell)
     remembered: list[Memory] = []
@@ -279,7 +279,7 @@ async def test_serial_evictions_wait_until_each_replacement_is_scheduled(shell: 
     assert [round(later - earlier, 3) for earlier, later in pairwise(asked)] == [ONE_BY_ONE_SECONDS] * 2
 
 
-async def test_evictions_that_a_slow_webhook_delays_are_left_to_the_next_loop_round(shell: Shell) -> None:
+async def test_if_a_webhook_is_slow_the_remaining_evictions_are_left_to_the_next_loop_round(shell: Shell) -> None:
     """Between two rounds of its loop, the agent checks whether a person forbids the reboot (by a hold or a pause), and
     whether the node still needs it. If one round evicted 110 pods at 8 s each, the round would last a quarter of an
     hour."""
@@ -300,7 +300,7 @@ async def test_evictions_that_a_slow_webhook_delays_are_left_to_the_next_loop_ro
     assert applied.stop is None
     assert shell.clock.seconds - began < EVICTIONS_SECONDS + 8.0
     assert list(applied.memory.drain.evictions) == names[:2], (
-        "the memory records only the evictions that were sent, in order"
+        "the agent remembers exactly the evictions that it sent, in this order"
     )
 
 
@@ -385,7 +385,7 @@ async def test_unanswered_events_and_messages_do_not_delay_the_agents_loop(shell
     ]
 
 
-async def test_the_node_that_the_agent_read_is_outdated_after_a_conflicting_patch(shell: Shell) -> None:
+async def test_the_agent_forgets_the_node_that_it_read_if_a_patch_conflicts(shell: Shell) -> None:
     first = patch(shell)
     second = PatchNode(purpose="again", resource_version=first.resource_version, annotations={"x": "y"})
     applied = await do(shell, first, second)

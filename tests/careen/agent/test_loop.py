@@ -108,12 +108,12 @@ async def test_the_decision_sets_the_time_of_the_next_loop_round() -> None:
     assert await Stage(3.0, 12.0, 1.0).run() == [0, 3, 15]
 
 
-async def test_the_loop_sleeps_for_milliseconds_even_if_the_decision_sets_no_delay() -> None:
+async def test_the_loop_sleeps_for_milliseconds_if_the_decision_requests_a_delay_of_zero() -> None:
     first, second, _ = await Stage(0.0, 0.0, 0.0).run()
     assert 0 < second - first < 0.1
 
 
-async def test_the_loop_does_not_shorten_the_long_sleep_of_a_large_fleet() -> None:
+async def test_the_loop_does_not_shorten_the_long_sleeps_of_agents_in_a_large_fleet() -> None:
     """If each agent's loop shortened its sleep to the same maximum, agents that started together would always send
     their requests at the same time."""
     longest = order.paced(30.0, 5000, 1.0)
@@ -269,8 +269,9 @@ async def test_an_error_between_two_loop_rounds_does_not_end_the_loop(caplog: py
     assert "a round of the agent's loop succeeded, but the work after this round failed" in caplog.text
 
 
-async def test_a_thread_that_cannot_start_after_the_first_loop_round_starts_later() -> None:
-    """For example, the operating system allows no further thread when the agent wants to start kopf's thread."""
+async def test_a_thread_that_could_not_start_is_started_after_a_later_loop_round() -> None:
+    """For example, the operating system allows no further thread when the agent tries to start kopf's thread after the
+    first round of its loop."""
     stage = Stage(5.0, 5.0, 5.0, 1.0)
     tries = 0
 

@@ -33,8 +33,8 @@ HALTED = Notify(occasion=Occasion.HALTED, sentence="Node n1: not ready", reason=
 
 
 class World:
-    """The agent's messenger, and a record of the messages that it sent. While the event `gate` is not set, messages
-    wait. If `why` is not empty, they fail with this reason."""
+    """The agent's messenger, and a record of the messages that it sent. A test can delay the messages with the event
+    `gate`, and can let them fail with the reason `why`."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = Settings(node_id="n1", **settings)
@@ -178,7 +178,7 @@ async def test_the_end_of_a_roll_out_is_reported_with_its_figures(
     assert f"the agent tells people: {text}" in caplog.text
 
 
-async def test_the_figures_of_a_roll_out_are_read_only_for_a_message_with_figures() -> None:
+async def test_the_figures_of_a_roll_out_are_not_read_for_a_message_without_figures() -> None:
     world = World()
 
     async def figures() -> Figures | None:

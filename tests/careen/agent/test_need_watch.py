@@ -48,7 +48,7 @@ async def test_a_command_that_found_no_need_for_a_reboot_runs_once_per_period() 
 
 
 @pytest.mark.parametrize("answer", [YES, UNKNOWN])
-async def test_a_command_that_found_a_need_or_failed_runs_again_after_a_minute(answer: Need) -> None:
+async def test_a_command_runs_again_after_a_minute_if_it_found_a_need_or_failed(answer: Need) -> None:
     """The command may say later that no reboot is needed. The agent of a draining node must notice this soon, even if
     --period is an hour."""
     need, host, clock = watch(is_command=True, period=3600)

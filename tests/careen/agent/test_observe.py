@@ -145,11 +145,11 @@ async def test_an_idle_agent_does_not_read_the_node_again_after_it_wrote_the_nod
 
 
 @pytest.mark.parametrize(("seconds_later", "reads"), [((0.02,), 1), ((0.9,), 1), ((1.0,), 2), ((0.02, 0.04), 2)])
-async def test_the_agent_of_a_draining_node_skips_only_one_read_after_it_wrote_the_node(
+async def test_the_agent_of_a_draining_node_skips_only_one_read_of_the_node_after_a_write(
     shell: Shell, seconds_later: tuple[float, ...], reads: int
 ) -> None:
-    """The agent of a draining node reads the Node twice a second, so that a new hold (an annotation by which a person
-    keeps the node from rebooting) soon stops the drain."""
+    """Right after a write, the agent knows the Node. If it skipped more reads, a new hold (an annotation by which a
+    person keeps the node from rebooting) would stop the drain too late."""
     put_in_phase(shell, Phase.DRAINING)
     observer = shell.observer()
     shell.clock.seconds = 50.0
@@ -165,7 +165,7 @@ async def test_the_agent_of_a_draining_node_skips_only_one_read_after_it_wrote_t
 @pytest.mark.parametrize(
     ("seconds_later", "node_reads", "lock_reads"), [((0.02,), 1, 1), ((1.0,), 2, 2), ((0.02, 0.04), 2, 2)]
 )
-async def test_the_agent_skips_only_one_read_of_the_lock_after_it_wrote_the_lock(
+async def test_the_agent_skips_only_one_read_of_the_lock_after_a_write(
     shell: Shell, seconds_later: tuple[float, ...], node_reads: int, lock_reads: int
 ) -> None:
     put_in_phase(shell, Phase.CLAIMING)
@@ -266,9 +266,7 @@ ALL_LISTS = [
 
 
 @pytest.mark.parametrize("evidence", ALL_LISTS)
-async def test_a_list_that_the_server_does_not_answer_is_unknown_and_not_empty(
-    shell: Shell, evidence: Evidence
-) -> None:
+async def test_a_list_is_unknown_and_not_empty_if_the_server_does_not_answer(shell: Shell, evidence: Evidence) -> None:
     shell.put_node("n1")
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -278,7 +276,7 @@ async def test_a_list_that_the_server_does_not_answer_is_unknown_and_not_empty(
 
 
 @pytest.mark.parametrize(("waiting", "counted"), [(0, 0), (1, 1), (100, 100), (101, None), (250, None)])
-async def test_the_agent_counts_up_to_a_hundred_waiting_nodes_with_one_request(
+async def test_the_number_of_waiting_nodes_needs_one_request_and_is_unknown_above_a_hundred(
     shell: Shell, waiting: int, counted: int | None
 ) -> None:
     shell.put_node("n1")

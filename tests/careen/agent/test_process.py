@@ -188,7 +188,7 @@ def test_an_invalid_config_map_ends_the_start_with_code_2(node: Node) -> None:
     assert "Traceback" not in agent.log
 
 
-def test_an_agent_outside_a_pod_without_a_kubeconfig_prints_the_remedy(tmp_path: Path) -> None:
+def test_an_agent_without_a_kubeconfig_outside_a_pod_prints_the_remedy(tmp_path: Path) -> None:
     done = run([sys.executable, "-m", "careen", "agent", "--node-id=n1"])
     assert done.returncode == 2
     assert "give --kubeconfig FILE" in done.stderr
@@ -363,7 +363,7 @@ def test_an_unusable_url_in_a_file_ends_the_start_and_is_not_printed(node: Node)
     assert "SECRET" not in agent.log
 
 
-def test_a_delayed_node_is_reported_once_to_the_current_receivers_in_the_file(node: Node) -> None:
+def test_a_delay_is_reported_once_to_receivers_added_to_the_file_after_the_start(node: Node) -> None:
     held = {"name": "n1", "annotations": {"careen.dev/hold": "the disk is replaced"}}
     node.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": held})
     node.put_config("period: 1h")
@@ -454,8 +454,8 @@ main({node.command[3:]!r})
 
 
 def hang(node: Node, agent_asks: str) -> threading.Event:
-    """Let the API server delay by a minute each request whose description contains `agent_asks`. Return an event that
-    is set at the first such request."""
+    """Delay the response to each request whose description contains `agent_asks` by a minute. Return an event that is
+    set at the first of these requests."""
     hanging = threading.Event()
     node.server.api.plan = lambda info, user, may_be_stale: _slow(hanging) if agent_asks in str(info) else None  # type: ignore[assignment]
     return hanging
@@ -516,7 +516,7 @@ def start_of_the_image(node: Node) -> Agent:
     return Agent(process, log)
 
 
-def test_an_agent_stopped_at_any_moment_of_its_start_exits_with_0(node: Node) -> None:
+def test_an_agent_that_is_stopped_at_any_moment_of_its_start_exits_with_0(node: Node) -> None:
     """The test sends SIGTERM at 25 moments of the start. It measures the moments in processor time of the agent, so
     that they do not depend on the load of the machine."""
     agent = start_of_the_image(node)

@@ -175,8 +175,7 @@ async def test_the_drain_of_a_paused_roll_out_is_undone_after_a_failed_loop_roun
 
 async def test_the_drain_is_not_undone_if_another_agent_just_announced_the_reboot(shell: Shell) -> None:
     """After the agent has read its Node, a second agent of the node may record on the Node that a reboot follows. The
-    first agent's write that undoes the drain then fails with a conflict, so the host does not reboot while its node is
-    in service."""
+    undo by the first agent then fails with a conflict. Otherwise the host would reboot while its node is in service."""
     drain(shell, **{keys.HOLD: "fans"})
     announced = []
 
@@ -286,6 +285,6 @@ async def test_the_loop_continues_if_the_undo_of_the_drain_raises_an_exception(
     assert shell.clock.seconds >= 90
 
 
-def test_the_report_of_an_exception_group_names_its_first_exception() -> None:
+def test_the_report_of_an_exception_group_shows_the_first_exception() -> None:
     assert fault_of(ExceptionGroup("two", [a_break(), ValueError(SECRET)])).startswith("AttributeError in ")
     assert fault_of(ValueError(SECRET)) == "ValueError"

@@ -84,7 +84,7 @@ async def test_a_self_test_problem_that_returns_is_reported_again(caplog: pytest
     assert caplog.text.count("the host has no program reboot") == 2
 
 
-async def test_a_host_whose_self_test_failed_is_drained_and_rebooted_after_its_repair(tmp_path: Any) -> None:
+async def test_a_host_whose_self_test_failed_is_drained_and_rebooted_after_a_person_repairs_it(tmp_path: Any) -> None:
     """No pod moves before a person repairs the host. After the repair, the agent continues by itself."""
     async with a_life(tmp_path) as life:
         life.host.self_test = BROKEN

@@ -94,7 +94,7 @@ async def test_a_decision_that_requests_the_same_fact_again_and_again_raises_an_
         await Mind(shell.observer(), shell.hands).turn(POLICY)
 
 
-async def test_the_agent_stores_its_memory_even_if_the_first_action_fails(
+async def test_the_agent_keeps_what_a_decision_remembers_even_if_the_first_action_fails(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -201,7 +201,7 @@ async def test_a_reboot_is_not_reported_if_the_claim_is_not_confirmed(
     assert shell.told == []
 
 
-async def test_the_loop_round_after_a_patch_uses_the_patched_node_without_a_read(
+async def test_the_loop_round_after_a_patch_does_not_read_the_node_again(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")

@@ -197,8 +197,8 @@ async def test_a_node_reboots_once_and_returns_to_idle(tmp_path: Path) -> None:
 def nth(
     number: int, what: Callable[[], BaseException | None], *, only: Callable[[Request], bool] = lambda _: True
 ) -> Callable[[Request], Any]:
-    """Return a function that counts the requests selected by `only`, and that calls `what` when the count reaches
-    `number`."""
+    """Return a function to call with each request. At the n-th request that `only` accepts, the function calls
+    `what`."""
     seen = 0
 
     def at(request: Request) -> BaseException | None:
@@ -379,7 +379,7 @@ async def run_for(
         life.clock.sleep = sleep  # type: ignore[method-assign]
 
 
-async def test_an_idle_agent_reads_node_and_lock_every_five_minutes_and_sends_nothing_else(
+async def test_an_idle_agent_reads_node_and_lock_every_five_minutes_and_sends_no_other_request(
     tmp_path: Path,
 ) -> None:
     async with a_life(tmp_path) as life:

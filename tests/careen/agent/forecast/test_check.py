@@ -151,7 +151,7 @@ async def test_the_forecast_check_ignores_old_pods_and_owners_without_a_forecast
     assert 'careen_forecast_first_total{node="n1",result="hit",sampled="true"} 1.0' in lines
 
 
-async def test_the_forecast_check_lists_no_pods_of_owners_without_a_forecast(shell: Shell) -> None:
+async def test_the_forecast_check_does_not_list_the_pods_of_owners_without_a_forecast(shell: Shell) -> None:
     scores = await scores_of(shell.api, EndedDrain({"shop/bare": ("n2",)}, (owner("web"),), SINCE))
     assert set(scores.values()) == {Score(hits=0, misses=0)}
     assert shell.requests == []
@@ -204,7 +204,7 @@ def test_the_agent_checks_the_forecast_when_it_releases_the_claim(after: Phase) 
         pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="the forecast contains a number instead of a node name"),
     ],
 )
-def test_the_agent_checks_no_forecast_that_is_unusable_or_whose_reboot_is_unfinished(other: Turned) -> None:
+def test_the_agent_checks_no_unusable_forecast_and_no_forecast_of_an_unfinished_reboot(other: Turned) -> None:
     assert finished_drain(other) is None
 
 

@@ -108,7 +108,7 @@ async def test_a_pod_outside_the_drain_pod_selector_stays_on_its_node(tmp_path: 
     assert {pod.name: pod.outcome for pod in answer.pods}["web-1"] is Outcome.MOVES
 
 
-async def test_nodes_drained_together_are_reported_in_the_requested_order(tmp_path: Path) -> None:
+async def test_nodes_that_are_drained_together_are_reported_in_the_requested_order(tmp_path: Path) -> None:
     """If only n1 is drained, its pod moves to n2. If n1 and n2 are both drained, no node has room for the pod."""
     async with running_server() as server:
         put_cluster(server)
@@ -172,8 +172,8 @@ async def test_an_unreadable_scheduler_configuration_makes_the_forecast_unknown(
 async def test_the_forecast_process_refuses_a_configuration_that_names_a_file(
     tmp_path: Path, field: str, padding: str
 ) -> None:
-    """The agent itself does not check a scheduler configuration that is very long or has a YAML alias. In both cases
-    the child process that computes the forecast must refuse the configuration."""
+    """The child process that computes the forecast must check every scheduler configuration. The agent itself does not
+    check a configuration that is very long or contains a YAML alias."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n"
         f"- urlPrefix: https://127.0.0.1:1\n  filterVerb: filter\n  tlsConfig: {{{field}: /no/such/file}}{padding}\n"

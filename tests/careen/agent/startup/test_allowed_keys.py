@@ -163,7 +163,7 @@ async def test_refused_keys_are_reported_once_as_an_event_of_the_daemonset(caplo
     assert "labels does not list a, which --pre-reboot-node-labels names" in line
 
 
-async def test_the_agent_checks_keys_again_after_the_settings_change() -> None:
+async def test_the_agent_checks_keys_again_after_a_change_of_the_settings() -> None:
     keys, wire, _ = asking(daemonset({}), daemonset({}))
     await keys.check(LABELLED)
     await keys.check(settings(pre_reboot_node_labels=(("b", "1"),)))

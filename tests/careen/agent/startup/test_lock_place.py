@@ -74,7 +74,7 @@ async def test_an_agent_that_uses_its_own_daemonsets_lock_reads_only_its_own_pod
     assert [request.path for request in cluster.wire.asked] == ["/api/v1/namespaces/careen/pods/careen-x7k2p"]
 
 
-async def test_an_agent_of_careens_daemonset_without_flags_refuses_kureds_lock(cluster: Asked) -> None:
+async def test_an_agent_of_careens_daemonset_refuses_kureds_lock_if_no_flag_chooses_this_lock(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     judged = await cluster.judge(KUREDS, is_given=False)
     assert judged.refusal == (
@@ -84,7 +84,7 @@ async def test_an_agent_of_careens_daemonset_without_flags_refuses_kureds_lock(c
     )
 
 
-async def test_an_agent_whose_flags_name_kureds_daemonset_uses_kureds_lock_with_a_warning(cluster: Asked) -> None:
+async def test_an_agent_uses_kureds_lock_with_a_warning_if_the_flags_give_kureds_daemonset(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     assert await cluster.judge(KUREDS, is_given=True) == Judged(
         remark="this agent belongs to DaemonSet careen/careen and shares the lock of DaemonSet kube-system/kured"

@@ -222,7 +222,7 @@ async def test_a_missing_right_never_switches_off_a_feature_that_a_setting_needs
     assert all("no node begins a reboot: add " in error for error in errors)
 
 
-async def test_a_right_missing_from_careens_roles_switches_off_no_safety_check(world: World) -> None:
+async def test_no_safety_check_is_switched_off_if_careens_roles_lack_a_right(world: World) -> None:
     """The ConfigMap contains the maintenance window. If an administrator removes the right to read the ConfigMap, no
     node may reboot outside of the window."""
     ours = {(verb, group, resource, "") for verb, group, resource, _ in grants_of("manifests/rbac.yaml")}
@@ -237,7 +237,7 @@ async def test_a_right_missing_from_careens_roles_switches_off_no_safety_check(w
         assert rights.without <= {OptionalRight.EVENTS, OptionalRight.FOLLOWING}, (right, part)
 
 
-async def test_an_agent_with_kureds_roles_and_the_patch_right_switches_off_all_other_features(world: World) -> None:
+async def test_kureds_roles_and_the_right_to_patch_the_lock_enable_no_other_optional_feature(world: World) -> None:
     world.grants |= {("patch", "apps", "daemonsets", "kured")}
     await world.rights.review()
     assert world.rights.without == set(OptionalRight) - {OptionalRight.PATCH}

@@ -170,7 +170,7 @@ async def test_a_node_with_a_claim_uses_a_config_map_that_becomes_readable_in_ti
 
 
 @pytest.mark.parametrize("record", [None, Progress(phase="Waiting"), '{"version":99}', "garbage"])
-async def test_a_node_without_a_claim_waits_for_its_settings_without_limit(
+async def test_a_node_without_a_claim_waits_without_limit_for_its_settings(
     world: World, record: Progress | str | None
 ) -> None:
     world.put_node(record, KEPT)

@@ -128,7 +128,7 @@ async def test_the_agent_tries_three_times_to_end_a_silence_and_then_gives_up(
     assert "ends by itself" in caplog.text
 
 
-async def test_a_late_retry_to_end_a_silence_keeps_the_silence_of_the_next_reboot(
+async def test_a_late_retry_to_end_a_silence_does_not_end_the_silence_of_the_next_reboot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World()
