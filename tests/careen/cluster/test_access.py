@@ -35,7 +35,7 @@ EVICT = Right(verb="create", resource="pods", subresource="eviction", because=""
 LOCK = Right(verb="patch", resource="daemonsets", group="apps", namespace="careen", name="careen", because="")
 
 
-async def test_an_agent_with_all_rights_checks_them_with_two_requests() -> None:
+async def test_an_agent_that_has_all_rights_sends_only_two_requests_to_check_them() -> None:
     """All agents of a fleet may start at once, so each agent must send few requests."""
     server = Scripted(rules(EVERYTHING), rules(EVERYTHING))
     assert await missing_rights(api_on(server), RIGHTS) == ()

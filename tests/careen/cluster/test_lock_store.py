@@ -51,7 +51,7 @@ async def test_a_read_of_the_lock_includes_the_cluster_wide_gate_annotations(clu
     assert (await store(cluster).read()).gates == {"careen.dev/gate.db": "failover"}
 
 
-async def test_a_lock_without_annotation_is_none_and_a_lock_without_daemonset_is_an_error(cluster: Cluster) -> None:
+async def test_a_missing_lock_annotation_is_read_as_none_and_a_missing_daemonset_is_an_error(cluster: Cluster) -> None:
     with pytest.raises(NotFound):
         await store(cluster).read()
     cluster.put_daemonset()

@@ -60,7 +60,7 @@ async def test_a_read_of_a_missing_node_returns_the_value_gone(cluster: Cluster)
     assert await read_node(cluster.api, "n9") == Gone()
 
 
-async def test_a_read_of_a_node_requests_the_latest_state(cluster: Cluster) -> None:
+async def test_nodes_are_requested_in_their_latest_state(cluster: Cluster) -> None:
     cluster.put_node("n1")
     await seen(cluster)
     await list_nodes(cluster.api)
@@ -267,7 +267,7 @@ async def test_the_outcome_of_a_lost_patch_is_unclear_if_the_node_cannot_be_read
     )
 
 
-async def test_the_error_about_a_forbidden_read_of_a_node_names_the_resource(cluster: Cluster) -> None:
+async def test_the_error_about_a_forbidden_read_of_a_node_shows_the_resource(cluster: Cluster) -> None:
     cluster.put_node("n1")
     cluster.server.api.authorizer = lambda *_: False
     with pytest.raises(Forbidden, match="nodes"):

@@ -70,7 +70,7 @@ async def test_a_list_with_a_pod_of_another_node_is_an_error() -> None:
         await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", *written)))), "n1")
 
 
-async def test_an_empty_answer_to_the_read_of_a_pods_owner_is_an_error() -> None:
+async def test_an_unusable_answer_about_a_pods_owner_raises_an_error() -> None:
     for nothing in ({}, {"items": None}, an_object("ReplicaSet", "other", namespace="shop")):
         with pytest.raises(UnreadableAnswer):
             await read_owners(api_on(Scripted(*[answer(200, nothing)] * 50)), [Owner("ReplicaSet", "shop", "web")])
@@ -138,7 +138,7 @@ async def test_a_pod_is_read_with_the_fields_that_a_drain_needs() -> None:
         ("2026-03-04T12:00:30", 30),
     ],
 )
-async def test_a_pod_with_a_deletion_time_centuries_ahead_is_terminating(end: str, grace: int) -> None:
+async def test_a_pod_with_a_deletion_time_in_the_far_future_is_terminating(end: str, grace: int) -> None:
     """The deletion time includes the pod's grace period. The creator of the pod chooses the grace period, up to 2⁶³
     seconds.
     """
@@ -348,6 +348,6 @@ async def test_many_owners_of_one_namespace_are_read_with_one_list(cluster: Clus
     assert methods(cluster.wire.asked) == ["GET /apis/apps/v1/namespaces/shop/replicasets"]
 
 
-async def test_the_read_of_an_empty_list_of_owners_sends_no_request(cluster: Cluster) -> None:
+async def test_no_request_is_sent_for_an_empty_list_of_owners(cluster: Cluster) -> None:
     assert await read_owners(cluster.api, []) == ()
     assert cluster.wire.asked == []

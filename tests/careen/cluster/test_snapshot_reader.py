@@ -18,7 +18,7 @@ async def kinds(cluster: Cluster) -> list[str]:
     return [json.loads(page)["kind"] for page in [page async for page in pages(cluster.api)]]
 
 
-async def test_a_snapshot_without_volume_and_device_claims_lists_only_the_basic_kinds(cluster: Cluster) -> None:
+async def test_a_snapshot_without_volume_claims_or_device_claims_lists_only_the_basic_kinds(cluster: Cluster) -> None:
     cluster.put_node("n1")
     cluster.put_pod("a")
     assert await kinds(cluster) == [
@@ -76,7 +76,7 @@ async def test_the_servers_version_is_read(cluster: Cluster) -> None:
     assert (await server_version(cluster.api)).startswith("v1.")
 
 
-def test_the_kinds_that_a_forecast_lists_equal_the_kinds_in_the_rbac_rules() -> None:
+def test_a_forecast_lists_exactly_the_kinds_that_the_rbac_rules_allow() -> None:
     from careen.cluster.access import FORECAST_RIGHTS, needed_rights
 
     named = {

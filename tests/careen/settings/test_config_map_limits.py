@@ -94,7 +94,7 @@ def test_the_config_map_may_not_contain_settings_that_give_root(name: str) -> No
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_the_flag_named_in_the_refusal_allows_the_forbidden_setting(name: str) -> None:
+def test_a_flag_or_an_environment_variable_allows_the_forbidden_setting(name: str) -> None:
     settings = settle({flag(name): HARM[name]}, flags_for(name, **{POWERS[name]: "true"})).settings
     assert written(settings, name) == HARM[name]
     also = settle({flag(name): HARM[name]}, flags_for(name), {f"CAREEN_{POWERS[name].upper()}": "true"}).settings

@@ -79,7 +79,7 @@ def test_an_invalid_config_map_edit_changes_nothing_and_is_reported(text: str) -
         'notify-url: "\\SECRETWORD"',
     ],
 )
-def test_invalid_yaml_is_reported_by_position_without_its_text(line: str) -> None:
+def test_the_error_about_invalid_yaml_shows_the_position_but_not_the_text(line: str) -> None:
     """The message of the YAML library quotes the invalid line, which may contain a secret. careen's message must not
     quote the line, because each agent logs the message and posts it as an Event."""
     (problem,) = live().offer(config(f"concurrency: 2\n{line}\n"))

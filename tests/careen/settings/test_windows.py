@@ -59,7 +59,7 @@ def test_times_dates_and_selectors_of_windows_are_read_as_written() -> None:
     assert policy_of(resolved(WRITTEN).settings).windows == MEANT
 
 
-def test_windows_from_a_flag_equal_windows_from_an_environment_variable() -> None:
+def test_a_flag_and_an_environment_variable_give_the_same_windows() -> None:
     texts = resolved(WRITTEN).origins["windows"].texts
     zone = {"time_zone": ["Europe/Berlin"]}
     by_flags = resolve(flags={"node_id": ["n1"], "windows": list(texts), **zone}, environment={})

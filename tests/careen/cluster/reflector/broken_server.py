@@ -48,8 +48,8 @@ FAULTS = (
 
 @dataclass
 class BrokenServer:
-    """An API server in memory. Each new watch takes the next fault from `faults`, and carries out changes from
-    `changes` while it runs. When both lists are empty, watches no longer end."""
+    """An API server in memory. Each new watch has the next fault in `faults`. While watches run, the server makes the
+    changes in `changes`. When both lists are empty, watches no longer end."""
 
     faults: list[str] = field(default_factory=list)
     changes: list[tuple[str, str, str]] = field(default_factory=list)

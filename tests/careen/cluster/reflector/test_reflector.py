@@ -105,8 +105,8 @@ def test_after_any_faults_the_feed_equals_a_fresh_list(
 
 
 async def test_the_broken_server_answers_all_pages_of_a_list_from_one_version() -> None:
-    """etcd serves all pages of a list from one version too. If each page had its own version, a deletion between two
-    pages would hide the first object of the second page."""
+    """etcd does the same. If each page had its own version, a deletion between two pages would hide the first object of
+    the second page."""
     server = BrokenServer(page_size=2)
     for name in ("a", "b", "c"):
         server.change("put", "Pod", name)
@@ -136,7 +136,7 @@ async def test_a_broken_watch_resumes_at_its_resource_version_without_a_new_list
 
 
 @pytest.mark.parametrize("fault", ["gone", "gone at once"])
-async def test_the_feed_sends_a_new_list_if_its_resource_version_has_expired(fault: str) -> None:
+async def test_the_feed_requests_a_new_list_if_the_resource_version_has_expired(fault: str) -> None:
     server = BrokenServer(faults=[fault])
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
@@ -152,7 +152,7 @@ async def test_the_feed_lists_everything_again_after_three_failed_watches(fault:
     assert following.lists(NODES) == 2
 
 
-async def test_the_feed_sends_few_requests_and_no_list_during_a_long_outage() -> None:
+async def test_the_feed_sends_few_requests_and_requests_no_list_during_a_long_outage() -> None:
     server = BrokenServer(faults=["refused"] * 40)
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})

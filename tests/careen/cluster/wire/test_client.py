@@ -331,7 +331,7 @@ def test_the_error_about_an_unusable_kubeconfig_shows_its_path_and_the_remedy(
     assert "correct the file" in str(caught.value)
 
 
-def test_the_error_outside_a_pod_without_a_kubeconfig_shows_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_about_a_missing_kubeconfig_outside_a_pod_shows_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(CannotReachCluster, match="--kubeconfig FILE"):
         load_configuration(None)

@@ -165,7 +165,7 @@ def test_kopf_loads_without_its_web_server_and_leaves_no_stub_modules(tmp_path: 
     }
 
 
-def test_a_lazily_loaded_module_is_complete_when_used(tmp_path: Path) -> None:
+def test_a_lazily_loaded_module_is_complete_when_it_is_used(tmp_path: Path) -> None:
     done = run(ON_USE, tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
@@ -188,7 +188,7 @@ def modules_used_while_loading(module: str, folder: Path, *more: str) -> list[st
 
 
 @pytest.mark.parametrize("name", ON_USE_NAMES)
-def test_no_lazily_loaded_module_uses_another_lazily_loaded_module_while_it_loads(name: str, tmp_path: Path) -> None:
+def test_the_load_of_a_lazily_loaded_module_uses_no_other_lazily_loaded_module(name: str, tmp_path: Path) -> None:
     """Python holds a lock while it loads a module. If two lazily loaded modules used each other, two threads that load
     them could wait for each other for ever."""
     assert modules_used_while_loading(name, tmp_path) == []

@@ -130,7 +130,7 @@ def test_a_network_error_does_not_show_a_login_in_the_url(server: str, shown: st
     assert description(exceptions.ConnectTimeoutError(), server).startswith(shown)
 
 
-def test_the_description_of_an_exception_that_causes_itself_does_not_hang() -> None:
+def test_an_exception_that_is_its_own_cause_can_be_described() -> None:
     one, other = OSError("a"), OSError("b")
     one.__cause__, other.__cause__ = other, one
     assert description(one, URL) == f"{URL} gave no usable answer"
