@@ -1,5 +1,5 @@
-"""Tests which Nodes commands and agents read with and without the right to list Nodes. `agent/startup/test_rights.py`
-tests the other effects of a missing right."""
+"""Tests which Nodes are read by commands and agents, with and without the right to list Nodes.
+`agent/startup/test_rights.py` tests the other effects of a missing right."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ async def test_a_lock_on_a_daemonset_with_pods_is_recognised_in_any_namespace(cl
 
 @pytest.mark.parametrize("text", ['{"maxOwners":2,"locks":[]}', '{"nodeID":""}', " "])
 async def test_a_kured_lock_without_a_holder_is_ignored(cluster: Cluster, text: str) -> None:
-    """kured with --concurrency above 1 leaves a lock without a holder behind."""
+    """kured with --concurrency above 1 leaves behind a lock that has no holder."""
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     assert await found(cluster) == ()
 

@@ -1,4 +1,4 @@
-"""Tests how careen reads Nodes, and the patch that changes a Node only if its resourceVersion is still the same."""
+"""Tests how careen reads Nodes, and the patch that changes a Node only if its resourceVersion is unchanged."""
 
 from __future__ import annotations
 
