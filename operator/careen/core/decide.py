@@ -148,9 +148,9 @@ def _reconcile(situation: Situation) -> Decision | None:
 
 
 def _idle_with_lock(situation: Situation) -> Decision:
-    """Decide for an idle node that has read the lock and holds no claim. Its agent removes nodes that no longer wait
-    from the line in the lock, and checks the nodes that hold claims, because perhaps no waiting node is left that would
-    check them."""
+    """Decide for an idle node that has read the lock and holds no claim. The node's agent removes from the line in the
+    lock the nodes that no longer wait. It also checks the nodes that hold claims, because perhaps no waiting node is
+    left that would check them."""
     looked = idle.tidy_line(situation) or holder_checks.look(situation)
     if isinstance(looked, Decision):
         return looked

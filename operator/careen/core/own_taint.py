@@ -1,11 +1,11 @@
 """Finds the soft taints (effect PreferNoSchedule) on a Node that careen itself set, whether or not the Node still has
 careen's record (`facts/progress.py`).
 
-A taint without a value whose key is in careen's domain is careen's, because no other program sets such a taint. If the
-configured key is in another domain, another program (kured, for example) may use the key too. Without a record, a taint
-with such a key is careen's only if careen's taint patch was the last change of the list of taints, according to the
-managed fields. The next change of the list by another writer, such as the node controller, ends this proof, because the
-whole list is one field (`listType=atomic`).
+A taint is careen's if it has no value and its key is in careen's domain, because no other program sets such a taint. If
+the configured key is in another domain, another program (kured, for example) may use the key too. Without a record, a
+taint with such a key is careen's only if careen's taint patch was the last change of the list of taints, according to
+the managed fields. The next change of the list by another writer, such as the node controller, ends this proof, because
+the whole list is one field (`listType=atomic`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Undoes a drain when the rounds of the agent's loop (observe, decide, apply) fail with an exception, and reports the
-fault. The functions here read the Node's JSON and return one merge patch.
+error. The functions here read the Node's JSON and return one merge patch.
 
 This module uses none of the code that decides in a normal round, because a cordoned node must come back into service
 even if the Node's content breaks that code. Any part of the Node's JSON may be missing or nonsense. No function here
@@ -45,9 +45,9 @@ _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?
 
 
 class Circumstances(Value, kw_only=True):
-    """What the agent knows besides the Node's JSON when it undoes a drain. `because` is the reason: the agent's fault,
-    a hold on the node (an annotation by which a person keeps the node from rebooting), or a person's pause of the lock.
-    """
+    """What the agent knows besides the Node's JSON when it undoes a drain. `because` is the reason: an error in the
+    agent's loop, a hold on the node (an annotation by which a person keeps the node from rebooting), or a person's
+    pause of the lock."""
 
     because: str
     now: str  # RFC 3339
@@ -64,8 +64,8 @@ def is_node(node: Any, name: str) -> bool:
 
 
 def says(node: Any, fault: str) -> dict[str, Any] | None:
-    """Return the patch that adds the agent's fault to the sentence in the Node's reason annotation. Return None if the
-    sentence contains the fault already, or if the JSON is no Node."""
+    """Return the patch that appends an error in the agent's loop (`fault`) to the sentence in the Node's reason
+    annotation. Return None if the sentence contains the error already, or if the JSON is no Node."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = with_fault(before, fault)
     # The stored reason was cut and cleaned when it was written, so compare it with the cleaned form.
@@ -73,23 +73,23 @@ def says(node: Any, fault: str) -> dict[str, Any] | None:
 
 
 def says_no_more(node: Any) -> dict[str, Any] | None:
-    """Return the patch that removes the agent's fault from the sentence in the Node's reason annotation, for when the
-    agent's loop works again. Return None if the sentence has no fault."""
+    """Return the patch that removes an earlier error in the agent's loop from the sentence in the Node's reason
+    annotation. Return None if the sentence contains no such error."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = without_fault(before)
     return None if sentence == before else _patch(node, {keys.REASON: sentence or None})
 
 
 def with_fault(sentence: str, fault: str) -> str:
-    """Return the sentence with the agent's fault appended as its last clause, within the length limit of careen's
-    annotations. The fault replaces an older fault at the end of the sentence."""
+    """Return the sentence with an error in the agent's loop (`fault`) as its last clause, within the length limit of
+    careen's annotations. The error replaces an older error at the end of the sentence."""
     told = f"{_SAYS}: {_as_one_clause(fault)}"
     rest = one_line(without_fault(sentence), LONGEST_LINE - len(told) - len("; "))
     return f"{rest}; {told}" if rest else told
 
 
 def without_fault(sentence: str) -> str:
-    """Return the sentence without the last clause in which `with_fault` may have appended the agent's fault."""
+    """Return the sentence without its last clause, if that clause reports an error in the agent's loop."""
     return _SUFFIX.sub("", sentence)
 
 
@@ -152,7 +152,7 @@ def hold_of(node: Any) -> str | None:
 
 def _given_back(record: Mapping[str, Any], given: Circumstances) -> str | None:
     """Return careen's record with only its well-formed fields, marked for the release of the node's claim. Return None
-    if the record names no claim: then the agent looks for the claim in the lock."""
+    if the record has no claim id: then the agent looks for the claim in the lock."""
     kept: dict[str, Any] = {key: record[key] for key in _KEPT_TEXTS if _text(record.get(key))}
     kept |= {key: record[key] for key in _KEPT_INSTANTS if _INSTANT.fullmatch(_text(record.get(key)))}
     kept |= {key: record[key] for key in _KEPT_NUMBERS if _is_count(record.get(key))}

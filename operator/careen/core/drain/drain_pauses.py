@@ -1,6 +1,6 @@
 """Decides how many seconds the agent pauses during a drain before the next round of its loop (observe, decide, apply).
-Each round reads the Node, the lock and the pods, so there should be few rounds. But each second that a round comes too
-late delays the reboots of all nodes that wait."""
+Each round reads the Node, the lock and the pods, so there should be few rounds. But if a round comes a second too late,
+the reboots of all waiting nodes are delayed by that second."""
 
 from __future__ import annotations
 

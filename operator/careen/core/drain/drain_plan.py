@@ -70,8 +70,8 @@ def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView,
 
 
 def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
-    """Return `why_it_stays` for the `Pod`s of the drain simulation: a function that says why a drain does not evict a
-    pod. So a forecast moves the same pods as the drain."""
+    """Return a function that says why a drain does not evict a `Pod` of the drain simulation. The function follows the
+    rules of `why_it_stays`, so a forecast moves the same pods as the drain."""
     if policy.selector is None:
         return moves_all  # the simulation itself knows the pods that belong to a node
 
@@ -184,8 +184,8 @@ def owners_of_new_pods(plan: DrainPlan) -> frozenset[str]:
 
 
 def _not_before(pod: PodView, memory: Memory, *, is_new: bool) -> float:
-    """Return the host's uptime in seconds from which the agent may request the pod's eviction again. Return 0 if the
-    agent may request it at any time."""
+    """Return the earliest time at which the agent may request the pod's eviction again, as the host's uptime in
+    seconds. Return 0 if the agent may request the eviction at any time."""
     asked, coming = memory.drain.evictions.get(pod.uid), memory.drain.new_pods.get(owner_of(pod)) if is_new else None
     return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
 
@@ -233,9 +233,9 @@ def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """Return the number of eviction requests for the pod that the API server accepted or refused. For a pod that was
-    created after the cordon, also count the rounds of the agent's loop in which the API server accepted or refused the
-    eviction of any pod of the same owner. Return the greater number."""
+    """Return how many requests for the pod's eviction the API server accepted or refused. If the pod was created after
+    the cordon, there is a second number: the rounds of the agent's loop in which the API server accepted or refused the
+    eviction of any pod of the same owner. Return the greater of the two numbers."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)

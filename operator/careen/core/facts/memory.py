@@ -167,8 +167,8 @@ class Costly(Value, kw_only=True):
 
 
 class Claiming(Value, kw_only=True):
-    """What this process remembers in the phase Claiming. From the moment when this node took its claim: the forecast,
-    and the nodes with claims. Also the other nodes that are taking claims now."""
+    """What this process remembers in the phase Claiming: the forecast and the nodes with claims, both from the moment
+    when this node took its claim, and the other nodes that are taking claims now."""
 
     forecast: Forecast | None = None  # the forecast behind the claim; the node asks for another when it is old
     at: float = 0.0  # when the node took the claim
@@ -188,8 +188,8 @@ class HolderCheck(Value, kw_only=True):
 
 class Crowd(Value, kw_only=True):
     """How many nodes may be waiting for their reboots, as this node's agent counted them. An agent that takes or
-    releases a claim counts the waiting nodes for all agents. So this node's agent counts only while no node takes or
-    releases a claim."""
+    releases a claim counts the waiting nodes, and writes the number into the lock for all agents. So this node's agent
+    counts only while no node takes or releases a claim."""
 
     count: int | None = None
     until: float = 0.0  # the count is valid until then
@@ -250,15 +250,15 @@ _EMPTY = Memory()
 
 
 def in_phase(memory: Memory, phase: Phase) -> Memory:
-    """Return the memory for a node in this phase. Fields that only other phases use are set to their defaults."""
+    """Return the agent's memory for a node in this phase. Fields that only other phases use get their defaults."""
     left = {name: getattr(_EMPTY, name) for name, phases in LIVES.items() if phase not in phases}
     return replace_value(memory, **left)
 
 
 def before_report(decided: Memory, before: Memory) -> Memory:
     """Return the memory to store before the agent applies a decision. The field `reported` keeps its value from
-    `before`, because the agent has not reported the decision yet. If `before` is the memory of another Node, `reported`
-    is empty."""
+    `before`, because the agent has not reported the decision yet. If `before` belongs to an earlier Node (another UID),
+    `reported` is empty."""
     if decided.node_uid != before.node_uid:
         return replace(decided, reported=Reported())
     return replace(decided, reported=before.reported)
@@ -306,7 +306,7 @@ def after_eviction(
 
 def _with_decided_round(new_pods: Mapping[str, NewPodsMemory], owner: str) -> Mapping[str, NewPodsMemory]:
     """Return `new_pods` with one more decided round for this owner. In a decided round the API server accepted or
-    refused an eviction. Several pods that are evicted in the same round count once."""
+    refused an eviction. One round with evictions of several pods is one decided round."""
     seen = new_pods.get(owner)
     if seen is None:
         return new_pods

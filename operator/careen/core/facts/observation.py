@@ -106,8 +106,8 @@ class NodeView(Value, kw_only=True):
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether the Node has a control-plane label. The label `node-role.kubernetes.io/master` from before Kubernetes
-        1.24 counts too."""
+        """Whether the Node has a control-plane label: the present one, or `node-role.kubernetes.io/master` from before
+        Kubernetes 1.24."""
         return keys.CONTROL_PLANE in self.labels or keys.MASTER in self.labels
 
 
@@ -128,7 +128,7 @@ class NeedAnswer(StrEnum):
 
 
 class Wish(StrEnum):
-    """What a person can request for a node with the annotation `careen.dev/request`."""
+    """What a person can request for a node. The request is in the annotation `careen.dev/request`."""
 
     REBOOT = "reboot"
     DRAIN = "drain"  # and stay drained until a person hands the node back

@@ -70,8 +70,8 @@ class BudgetKind(StrEnum):
 
 
 class Budget(Value, kw_only=True):
-    """A limit on how many nodes of a group may be down at once: `limit` nodes, or `percent` of the group. Every node
-    that is down counts, no matter what took it down."""
+    """A limit on how many nodes of a group may be down at once: `limit` nodes, or `percent` of the group. The limit
+    includes every node that is down, no matter what took it down."""
 
     kind: BudgetKind
     limit: int
@@ -80,8 +80,8 @@ class Budget(Value, kw_only=True):
     percent: int | None = None  # None: `limit` counts. The line of waiting nodes does not know the sizes of groups
 
     def most(self, members: int) -> int:
-        """Return how many nodes of a group with this many members may be down. A percentage is rounded down, but never
-        below one, because with zero no node of the group could ever reboot."""
+        """Return how many nodes may be down at once in a group that has this number of members. A percentage is rounded
+        down, but never below one, because with zero no node of the group could ever reboot."""
         return self.limit if self.percent is None else max(1, members * self.percent // 100)
 
     def group_of(self, labels: Mapping[str, str]) -> str | None:
@@ -100,7 +100,7 @@ class Budget(Value, kw_only=True):
 
 
 class Matcher(Value, kw_only=True):
-    """A condition on one label of a sample, like a label matcher of Prometheus. A missing label counts as empty."""
+    """A condition on one label of a sample, like a label matcher of Prometheus. A missing label is treated as empty."""
 
     label: str
     value: str

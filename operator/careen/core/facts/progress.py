@@ -32,14 +32,15 @@ SOFT_REBOOTS = "+soft-reboots="
 
 
 def boot_id_of(boot: str) -> str:
-    """Return the boot id as the kernel and the kubelet report it, without the count of soft reboots (`+soft-reboots=2`)
-    that careen may have appended."""
+    """Return the boot id as the kernel and the kubelet report it, without the counter of soft reboots
+    (`+soft-reboots=2`) that careen may have appended."""
     return boot.partition(SOFT_REBOOTS)[0]
 
 
 def is_same_boot(one: str, other: str) -> bool:
-    """Whether both texts name the same boot of the host. If only one of the texts counts soft reboots, the count is
-    ignored: a person may have changed the setting during the claim, and that does not prove a reboot."""
+    """Whether both texts name the same boot of the host. If only one of the texts has a counter of soft reboots, the
+    counter is ignored: a person may have changed the setting during the claim, and that change does not prove a reboot.
+    """
     if boot_id_of(one) != boot_id_of(other):
         return False
     return one == other or not (SOFT_REBOOTS in one and SOFT_REBOOTS in other)
@@ -186,7 +187,7 @@ def is_phase(text: str) -> bool:
 
 
 def phase_of(progress: Progress) -> Phase:
-    """Return the node's phase that the record names; Idle if it names none."""
+    """Return the node's phase according to the record; Idle if the record has no phase."""
     return Phase(progress.phase) if progress.phase else Phase.IDLE
 
 
@@ -206,11 +207,11 @@ def _contradiction(progress: Progress) -> str:
     if bool(progress.claim) is not bool(progress.boot_left):
         return "the annotation careen.dev/progress must name a claim and the boot on which the claim began, or neither"
     if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):
-        return f"the annotation careen.dev/progress names no claim, which the phase {phase} needs"
+        return f"the annotation careen.dev/progress does not have the claim that the phase {phase} needs"
     if (phase is Phase.IDLE and progress.claim) or (
         phase is Phase.WAITING and progress.claim and not progress.is_giving_back
     ):
-        return f"the annotation careen.dev/progress names a claim, which the phase {phase} must not have"
+        return f"the annotation careen.dev/progress has a claim that the phase {phase} must not have"
     return ""
 
 

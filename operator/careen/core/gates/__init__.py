@@ -65,8 +65,7 @@ def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
 
 
 def foreseen(by: Foreseen) -> tuple[Gate, ...]:
-    """Return the gates that `careen plan` can evaluate if it knows the facts that `by` names, in the order of
-    `GATES`."""
+    """Return, in the order of `GATES`, the gates that `careen plan` can evaluate if it knows these facts."""
     return tuple(gate for gate in GATES if gate.foresight is by)
 
 

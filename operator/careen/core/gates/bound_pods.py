@@ -25,8 +25,8 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return a refusal if the pod template of a pod's owner names this node. A pod without such an owner does not come
-    back to the node, so the drain evicts the pod as usual."""
+    """Return a refusal if the owner of a pod binds its pods to this node (spec.nodeName in the owner's pod template).
+    Pods of other owners do not come back to the node, so the drain evicts them as usual."""
     if situation.policy.drain.bound_pods is not BoundPods.REFUSE:
         return None
     pods, owners = situation.seen.pods, situation.seen.owners

@@ -78,8 +78,8 @@ def works(node: NodeView) -> bool:
     """Whether careen has taken the node down, or may have taken it down, according to the record and the label on the
     Node.
 
-    If the record cannot be read, the label decides, because one patch writes both. So a waiting node with an unreadable
-    record does not use up the limit.
+    If the record cannot be read, the label decides, because the same patch writes the record and the label. So a
+    waiting node with an unreadable record does not use up the limit.
     """
     progress = node.record
     if isinstance(progress, UnreadableProgress):

@@ -1,7 +1,7 @@
 """This gate refuses to let a control-plane node begin its drain or its reboot while the API server's checks report that
 the API server or etcd is not ready.
 
-The gate in `budgets.py` counts the control-plane nodes that are ready. That count is not enough, because an etcd member
+The gate in `budgets.py` checks only how many control-plane nodes are ready. That is not enough, because an etcd member
 that still catches up after its reboot runs on a Node that is already Ready.
 """
 

@@ -57,7 +57,7 @@ def until_of(text: str) -> datetime | None:
 
 
 def ends(node: NodeView, _policy: Policy) -> datetime | None:
-    """Return the instant at which the Node's hold ends; None if the hold names no instant."""
+    """Return the instant at which the Node's hold ends; None if the hold has no end."""
     return until_of(node.annotations.get(keys.HOLD, ""))
 
 

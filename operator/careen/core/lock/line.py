@@ -18,7 +18,7 @@ longest names take 64 KiB."""
 
 class Line(Value, kw_only=True):
     """The line of waiting nodes in the lock. Usually the agent that last released or took a claim has written the line.
-    A field keeps its default if the line names no node, or if the field's value is unknown."""
+    A field keeps its default if the line is empty, or if the field's value is unknown."""
 
     names: tuple[str, ...] = ()  # the nodes that come next, in order
     at: str = ""  # RFC 3339: when they were named
@@ -27,8 +27,8 @@ class Line(Value, kw_only=True):
     passed: tuple[str, ...] = ()  # named nodes that did not start; the order puts them last until they are ready again
 
     def naming(self, names: tuple[str, ...], *, at: str, waiting: int, abreast: int | None = None) -> Line:
-        """Return the line of waiting nodes with these names, in this order. The list of nodes that were passed over
-        stays the same."""
+        """Return the line of waiting nodes that consists of these names, in this order. The list of nodes that were
+        passed over stays the same."""
         if not names:
             return Line(waiting=waiting, passed=self.passed)
         return replace(self, names=names[:_MOST_NAMES], at=at, waiting=waiting, abreast=abreast)
@@ -47,7 +47,7 @@ class Line(Value, kw_only=True):
         )
 
     def keeping(self, waiting: Collection[str]) -> Line:
-        """Return the line of waiting nodes without the names that are not in `waiting`."""
+        """Return the line of waiting nodes with only those of its names that are also in `waiting`."""
         line = self
         for name in self.names:
             if name not in waiting:
@@ -55,12 +55,12 @@ class Line(Value, kw_only=True):
         return line
 
     def one_fewer(self) -> Line:
-        """Return the line with its count of waiting nodes reduced by one."""
+        """Return the line with its number of waiting nodes reduced by one."""
         return replace(self, waiting=max(0, self.waiting - 1))
 
     def passing_over(self, names: Collection[str]) -> Line:
-        """Return the line with these nodes added to the nodes that were passed over, because the line named them and
-        they took no claim in time. If the list of nodes passed over becomes too long, its older names are dropped
+        """Return the line with these nodes added to the nodes that were passed over. These nodes were in the line and
+        did not take a claim in time. If the list of nodes passed over becomes too long, its older names are dropped
         first."""
         before = [name for name in self.passed if name not in names]
         return replace(self, passed=tuple(sorted([*names, *before][:_MOST_NAMES])))

@@ -75,8 +75,8 @@ def moves(node: NodeView) -> int:
 
 
 def moves_in_zone(node: NodeView) -> int:
-    """Like `moves`, but counts only the pods that must stay in the node's zone. Return 0 if the Node has no readable
-    number of these pods, and the huge number if `moves` returns it."""
+    """Return how many pods of the node must stay in the node's zone, among the pods that a drain would evict. Return 0
+    if the Node has no readable number of these pods. If `moves` returns its huge number, return that number too."""
     pods = moves(node)
     return pods if pods == _MORE_THAN_ANY else min(pods, _number(node, keys.MOVES_IN_ZONE, otherwise=0))
 
@@ -96,7 +96,7 @@ def name_next(
     leave_out: str = "",
     moves_of: Callable[[NodeView], int] = moves,
 ) -> LockContent:
-    """Return the content whose line names the next ready nodes, in the order of `next_nodes`."""
+    """Return the lock's content with a new line: the ready nodes that come next, in the order of `next_nodes`."""
     line = next_nodes(waiters, content, policy, zone=zone, leave_out=leave_out, moves_of=moves_of)
     waiting = {node.name for node in waiters if node.name != leave_out}
     before = replace(content.line, passed=tuple(name for name in content.line.passed if name in waiting))
@@ -116,11 +116,11 @@ def next_nodes(
 ) -> list[NodeView]:
     """Return the ready nodes that come next, in order.
 
-    A node that the line already names keeps its place if the order allows that. Nodes that would exceed the budget of a
+    A node that is already in the line keeps its place if the order allows that. Nodes that would exceed the budget of a
     group come last. `zone` is the zone in which nodes hold claims: its nodes come first, except with
-    --order=fewest-moves. If there is no `zone`, no claim and no named node, a new roll-out begins in the zone that
-    `_first_zone` chooses. --order=fewest-moves counts the pods with `moves_of`; other orders use the counts that each
-    node wrote when it became ready.
+    --order=fewest-moves. If there is no `zone`, no claim and no node in the line, a new roll-out begins in the zone
+    that `_first_zone` chooses. With --order=fewest-moves, `moves_of` returns the number of a node's pods. With another
+    order, the number is read from the Node.
     """
     not_in_line = {*content.holders, leave_out}
     still_waiting = [node for node in waiters if node.name not in not_in_line]
@@ -136,8 +136,8 @@ def next_nodes(
 
 
 def line_length(content: LockContent, policy: Policy) -> int:
-    """Return how many nodes the line names: one node for every free slot, and a few more nodes, which then learn early
-    that they come next."""
+    """Return the length of the line: one node for every free slot, and a few more nodes, which then learn early that
+    they come next."""
     return max(1, slots_beside_holders(content, policy.concurrency)) + SPARE_NAMES
 
 
@@ -163,7 +163,7 @@ def _by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> _Key:
     """Return the sort key of --order=zone. First come the nodes of the zone in which nodes reboot now, even before
-    nodes that the line names already. Otherwise a node of that zone that becomes ready late would wait until all other
+    nodes that are already in the line. Otherwise a node of that zone that becomes ready late would wait until all other
     zones are done."""
     working_zone, by_zone_and_need = _zone_by_zone(waiters, content, None if content.entries else zone, candidates)
     return lambda node: (
@@ -191,9 +191,9 @@ def _zone_by_zone(
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """Return the sort key of --order=fewest-moves: how many pods each drain moves. A node that the line names stays in
-    the line: its agent may read the lock rarely, and must have time to see the name. The order of the named nodes may
-    change, because pods come and go."""
+    """Return the sort key of --order=fewest-moves: how many pods each drain moves. A node that is in the line stays in
+    the line: its agent may read the lock rarely, and must have time to see the node's name there. The order within the
+    line may change, because pods come and go."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -213,8 +213,7 @@ def _place(node: NodeView, content: LockContent) -> int:
 
 
 def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, Alike]) -> dict[str, _Rank]:
-    """Return the rank of each zone, which is the rank of the zone's first waiting node, even if that node is
-    not ready."""
+    """Return a sort key for each zone: the least key of its waiting nodes, including nodes that are not ready."""
     ranks: dict[str, _Rank] = {}
     for node in waiters:
         hour, in_zone, pods, *_ = in_later_zone(alike[node.name])
@@ -225,7 +224,7 @@ def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, Alike]) -> dict[str,
 
 def _zone_at_work(content: LockContent, candidates: Sequence[NodeView], alike: Mapping[str, Alike]) -> str | None:
     """Return the zone whose nodes come first: the zone of the oldest claim. Without claims, return the zone of the
-    first named node; without named nodes, return the zone in which a roll-out begins."""
+    first node in the line; with an empty line, return the zone in which a roll-out begins."""
     if content.entries:
         return content.entries[0].zone
     named = [node for node in candidates if node.name in content.line.names]
@@ -258,18 +257,18 @@ def among_alike(node: NodeView) -> Alike:
     """Return the sort key of nodes that are equal in everything else: the hour in which the node's need began, the
     number of its pods, the number of its pods that must stay in the zone, the exact instant of the need, the name.
 
-    If two needs began in the same hour of the UTC clock, the number of pods decides, because it matters little which
-    host noticed first. The first drain of a roll-out, and of each zone, can move pods only to nodes that have yet to
-    reboot, so these pods move twice.
+    If two needs began in the same hour of the UTC clock, the number of pods decides, because it matters little which of
+    the two hosts asked for its reboot a few minutes earlier. The first drain of a roll-out, and of each zone, can move
+    pods only to nodes that have yet to reboot, so these pods move twice.
     """
     since = need_since(node)
     return since[: len("2026-01-05T10")], moves(node), moves_in_zone(node), since, node.name
 
 
 def in_later_zone(alike: Alike) -> Alike:
-    """Return the sort key of a node whose zone begins after another zone is done. `alike` is the node's key by
-    `among_alike`. The rebooted nodes of the other zone can take all pods that may leave this zone. So the number of
-    pods that must stay in the zone comes before the number of all pods."""
+    """Return the sort key of a node in any zone but the first. `alike` is the node's key by `among_alike`. The nodes of
+    an earlier zone have rebooted by then, and can take all pods that may leave this zone. So the key has the number of
+    pods that must stay in the zone before the number of all pods."""
     hour, pods, in_zone, since, name = alike
     return hour, in_zone, pods, since, name
 
@@ -280,7 +279,7 @@ _MORE_THAN_ANY = 10**9
 
 def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
     """Return how many nodes at the head of the line are in the zone of the nodes that hold claims. If no node holds a
-    claim, count the nodes in the zone of the first node."""
+    claim, return the number for the zone of the first node in the line."""
     zones = lock.zones_at_work(content) or {node.zone for node in line[:1]}
     return next((count for count, node in enumerate(line) if {node.zone} != zones), len(line))
 
@@ -294,7 +293,8 @@ def need_since(node: NodeView) -> str:
 
 
 def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Policy, most: int) -> list[NodeView]:
-    """Return the first `most` candidates. Candidates that would exceed a budget of one of their groups come last."""
+    """Return the candidates for the line, in order. The line has room for `most` nodes. Candidates that would exceed a
+    budget of one of their groups come last."""
     used: dict[str, int] = {}
     for entry in content.entries:
         for group in entry.groups:
@@ -315,8 +315,8 @@ def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Polic
 
 
 class Clearance(Value, kw_only=True):
-    """Whether this node may take a claim now. `places` is the number of nodes at the head of the line that may take a
-    claim, including nodes that were passed over."""
+    """Whether this node may take a claim now. At the head of the line, `places` nodes may take a claim. This number
+    includes nodes that were passed over."""
 
     is_allowed: bool
     asks_waiters: bool  # no node is named: the step has to list the waiting nodes to know the order
@@ -346,8 +346,8 @@ def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, up
 
 
 def unwatched(memory: Memory) -> Memory:
-    """Return the memory of a node that is not waiting for a free slot. When the node waits again, its agent measures
-    anew how long a slot has been free."""
+    """Return `memory` without the instant since which this process has seen a free slot, because the node does not wait
+    for a slot now. When the node waits again, its agent measures anew how long a slot has been free."""
     return replace(memory, line=replace(memory.line, key="", since=0.0))
 
 
@@ -372,9 +372,9 @@ def hand_over_key(content: LockContent) -> str:
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """Return two counts of nodes at the head of the line: the nodes that may take a claim as soon as a slot is free,
-    and the nodes that may take a claim now. The second count is one higher for each of the `minutes` in which no named
-    node took a claim. With --order=zone, while a node holds a claim, only nodes of that node's zone are counted."""
+    """Return how many nodes at the head of the line may take a claim, as two numbers: right after a slot becomes free,
+    and now. Each minute without a new claim (`minutes`) adds one to the second number. With --order=zone, while a node
+    holds a claim, both numbers include only nodes of that node's zone."""
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -384,9 +384,9 @@ def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tu
 
 
 def how_many_wait(content: LockContent | None, agents: int | None, now: datetime) -> int:
-    """Return how many nodes may be waiting. An agent that releases or takes a claim counts the waiting nodes. While
-    that count is recent, return it. Later return the number of nodes with an agent, because more nodes may have begun
-    to wait. While the lock is paused or gates refuse every node, no agent counts.
+    """Return how many nodes may be waiting. An agent that releases or takes a claim writes the number of waiting nodes
+    into the lock. While that number is recent, return it. Later, or while the lock is paused, return at least the
+    number of nodes with an agent, because more nodes may have begun to wait.
 
     `content` is None if the lock cannot be read. `agents` is the number of nodes that should run an agent, if known.
     """
@@ -413,11 +413,11 @@ def look_again_seconds(
     now: datetime | None = None,
 ) -> float:
     """Return how many seconds a node that passes its gates waits before it reads the lock again. `waiting` is the
-    result of `how_many_wait`, or None for the number in the lock. `now` is None if the caller does not know the time.
+    result of `how_many_wait`, or None: then the number in the lock is used. `now` is None if the time is unknown.
 
-    Nodes that may take a claim after the next release read the lock every few seconds. The other nodes read the lock
-    less often, the farther back in the line they are. Otherwise a roll-out would spend more requests on reading the
-    lock than on reboots.
+    A node at the head of the line reads the lock every few seconds, so that it can take its claim soon after another
+    node has released one. A node farther back in the line reads the lock less often. Otherwise a roll-out would spend
+    more requests on reading the lock than on reboots.
     """
     if now is not None and content.holders and content.line.names[:1] == (name,):
         return min(_first_pause_seconds(entry, now) for entry in content.entries)

@@ -78,7 +78,7 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
 
 
 def _since(node: NodeView, entry: Entry, now: datetime) -> datetime | None:
-    """Return the instant since which the node has been in its phase. If the Node does not say, or names an instant in
+    """Return the instant since which the node has been in its phase. If the Node has no such instant, or an instant in
     the future, return the instant at which the node took its claim. Return None if that instant is unknown or in the
     future too."""
     told = (from_rfc3339(node.annotations.get(keys.SINCE, "")), from_rfc3339(entry.created))

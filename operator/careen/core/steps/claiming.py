@@ -94,8 +94,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def _enter(situation: Situation, content: LockContent) -> Decision:
-    """Return the decision to add this node's claim to the lock. The same write names the waiting nodes that come after
-    this node, because the agents of named nodes read the lock often."""
+    """Return the decision to add this node's claim to the lock. In the same write, the agent puts the waiting nodes
+    that come next into the line, because the agents of nodes in the line read the lock often."""
     is_by_zone = situation.policy.order is Order.ZONE
     added = lock.add(
         content, situation.new_entry(situation.progress.claim), situation.policy.concurrency, in_one_zone=is_by_zone
@@ -155,9 +155,9 @@ def _delay_left(situation: Situation) -> float:
 
 
 def _ask_everything(situation: Situation) -> Decision:
-    """Return the decision after evaluating the costly gates in order. The decision is to read a missing fact, to go
-    back to the phase Waiting if a gate refuses, or to cordon the node, after the Nodes and the lock were read once
-    more."""
+    """Return the decision after evaluating the costly gates in order: to read a missing fact, to go back to the phase
+    Waiting because a gate refuses, or to cordon the node. Before the cordon, the agent reads the Nodes and the lock
+    once more."""
     if preparing.lacking(situation):
         return want(situation, *_LAST, Evidence.PODS, Evidence.DISRUPTIONS)
     situation = _with_fresh_forecast(preparing.used(situation))
@@ -204,9 +204,9 @@ def _is_old(situation: Situation, fleet: Fleet) -> bool:
 
 
 def _others_first(situation: Situation) -> Decision | None:
-    """Return the decision to go back to the phase Waiting if more nodes hold claims or were taken down by careen than
-    the limit allows. Return the decision to wait a little if another node is in the phase Claiming but has no claim in
-    this lock. Return None otherwise."""
+    """Return the decision to go back to the phase Waiting if the nodes with claims and the nodes that careen took down
+    are together more than the limit. Return the decision to wait a little if another node is in the phase Claiming but
+    has no claim in this lock. Return None otherwise."""
     peers, content = situation.seen.peers, situation.lock
     assert isinstance(content, LockContent)
     if not isinstance(peers, tuple):
@@ -220,7 +220,7 @@ def _others_first(situation: Situation) -> Decision | None:
     working = sorted(node.name for node in others if budgets.works(node))
     if len(content.holders) + len(working) > lock.limit(content, situation.policy.concurrency):
         other_nodes = ", ".join(working or content.holders)
-        return _back(situation, Code.SURPLUS, f"with {other_nodes}, more nodes hold claims than the limit allows")
+        return _back(situation, Code.SURPLUS, f"the limit of claims is exceeded because of these nodes: {other_nodes}")
     claiming = [node for node in others if not budgets.works(node) and _claims(node)]
     return _wait_for(situation, claiming) if claiming else None
 

@@ -145,9 +145,9 @@ def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
 
 
 def tidy_line(situation: Situation) -> Decision | None:
-    """Return the decision to remove nodes that do not wait for a reboot from the line in the lock. Examples are this
-    node, if its earlier write to leave the line failed, and nodes that no longer exist. Return None if the line has no
-    such nodes.
+    """Return the decision to remove from the line in the lock those nodes that do not wait for a reboot. Examples are
+    this node, if its earlier write to leave the line failed, and nodes that no longer exist. Return None if the line
+    has no such nodes.
 
     While a node with a claim is overdue, the agents of many idle nodes read the lock. If each of them listed the
     waiting nodes, the cost would be too high, so each agent then removes only its own node.
@@ -171,7 +171,7 @@ def tidy_line(situation: Situation) -> Decision | None:
         Stay(
             look=LOOK_SECONDS,
             actions=(
-                write_lock(situation, f"remove nodes that do not wait from the line of waiting nodes: {gone}", left),
+                write_lock(situation, f"remove from the line of waiting nodes those that do not wait: {gone}", left),
             ),
         ),
     )

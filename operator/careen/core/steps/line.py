@@ -1,5 +1,5 @@
-"""Decides for a waiting node that no cheap gate refuses: the node's place in the line of waiting nodes, when the node
-comes next, and its claim.
+"""Decides for a waiting node that no cheap gate refuses: where the node stands in the line of waiting nodes, whether it
+comes next, and whether it takes a claim.
 
 `waiting.py` evaluates the cheap gates first, and `lock/order.py` decides the order of the line.
 """
@@ -249,8 +249,8 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
     """Return the lock's content after a refusal that concerns every node. The line of waiting nodes stays. But if too
-    many nodes are down, cordoned nodes that may reboot within the limit move to the front. Only cordoned nodes may then
-    reboot, because the gate `budgets` does not count a node's own cordon."""
+    many nodes are down, the line then begins with cordoned nodes, at most as many as the limit permits. Only a cordoned
+    node may then reboot, because the gate `budgets` does not count a node's own cordon."""
     waiters, line = situation.seen.waiters, content.line
     if isinstance(waiters, tuple):
         names_waiting = {node.name for node in _with_own(situation, waiters)}
@@ -377,8 +377,8 @@ def _line_pause(situation: Situation, content: LockContent) -> float:
 
 def refused_pause(situation: Situation) -> float:
     """Return the seconds after which the agent decides again for a waiting node that a cheap gate refuses. The pause is
-    longer if many nodes may wait. The few nodes that the line in the lock names keep the short pause, because they are
-    the first to begin their drains when a person ends a pause of the lock."""
+    longer if many nodes may wait. It stays short for the few nodes that are in the lock's line, because they are the
+    first to begin their drains when a person ends a pause of the lock."""
     content = situation.lock
     if isinstance(content, LockContent) and situation.node.name in content.line.names:
         return LOOK_SECONDS

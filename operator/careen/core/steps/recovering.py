@@ -1,8 +1,8 @@
-"""Handles an entry (claim) of this node in the lock that careen's record on the Node does not name. The agent either
-adopts the entry (writes it into the record and continues) or releases the claim.
+"""Handles a claim of this node that is in the lock, but not in careen's record on the Node. The agent either adopts the
+claim (writes it into the record and continues) or releases it.
 
-Such an entry appears when the record was wiped, the Node was recreated, a write to the lock reached the API server
-late, or kured left its lock behind. Every agent checks for such an entry when it starts and while its node waits.
+Such a claim appears when the record was wiped, the Node was recreated, a write to the lock reached the API server late,
+or kured left its lock behind. Every agent checks for such a claim when it starts and while its node waits.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _UNREAD_LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision | None:
-    """Return the decision about an entry of this node in the lock that the record on the Node does not name. Return
-    None if the lock has no such entry, or if it is too early to decide."""
+    """Return the decision about a claim of this node that is in the lock but not in the record on the Node. If the lock
+    has no claim of the node, return the decision to remove a cordon that careen left behind. Return None if there is
+    nothing to do, or if it is too early to decide."""
     content = situation.lock
     if situation.progress.claim or not situation.boot:
         return None
@@ -150,9 +151,9 @@ def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
 
     An agent announces the reboot (records on the Node that a reboot follows) before it asks the host. So the result is
     true in two cases. Either the record of the former Node had no announcement when this process last read it. Or this
-    process made the first announcement itself, and did not ask the host or could not start the reboot. A write of this
-    process that is still under way names the former Node's resourceVersion, so the API server will not apply the write
-    to the new Node.
+    process made the first announcement itself, and did not ask the host or could not start the reboot. If a write of
+    this process is still under way, the API server will reject it, because the write contains the former Node's
+    resourceVersion.
 
     A process that was started later has no memory of the former Node. Such a process waits, as for any Node that is
     gone, because the host may be going down.

@@ -1,5 +1,6 @@
 """Decides for a node in the phase Settling: the agent waits until the displaced workloads (the workloads whose pods the
-drain evicted) are as healthy as before. Then the agent releases the claim and names the next nodes in the lock."""
+drain evicted) are as healthy as before. Then the agent releases the claim, and writes into the lock which nodes come
+next."""
 
 from __future__ import annotations
 
@@ -164,8 +165,8 @@ def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]
 
 
 def _without_own_claim(situation: Situation, content: LockContent) -> LockContent:
-    """Return the lock's content without this node's claim. The content names the next nodes, chosen from the list of
-    waiting nodes if the agent could read that list."""
+    """Return the lock's content without this node's claim, and with the next nodes in the line. The next nodes are
+    chosen from the list of waiting nodes if the agent could read that list."""
     name = situation.node.name
     left = lock.remove(content, name, situation.progress.claim)
     if situation.policy.cluster_interval_seconds and situation.progress.verify_started:

@@ -131,8 +131,8 @@ def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
     """Return the write of the lock by which this node gives up its place in the line of waiting nodes, because
-    otherwise the other nodes would wait a minute for this node. Return nothing if the line does not name the node, or
-    if the lock is paused."""
+    otherwise the other nodes would wait a minute for this node. Return nothing if the node is not in the line, or if
+    the lock is paused."""
     content, name = situation.lock, situation.node.name
     if not isinstance(content, LockContent) or content.is_paused or name not in content.line.names:
         return ()
@@ -141,7 +141,8 @@ def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
 
 
 def _forgive(situation: Situation) -> Decision:
-    """Return the decision to reset the counts of reboots, tries and failures, because a person asked for a retry."""
+    """Return the decision to set the counters of reboots, tries and failures to zero, because a person asked for a
+    retry."""
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0)
     return move(
         situation,

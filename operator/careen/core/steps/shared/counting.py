@@ -3,8 +3,8 @@ writes both numbers on the Node, because the order in which waiting nodes begin 
 
 An agent counts only the pods of its own node, when the node becomes ready, with one list request for which the API
 server has an index. The patch that sets the label `ready` on the Node contains the numbers. With --order=fewest-moves
-the agent counts again from time to time, because pods come and go with each drain, and more often while the line of
-waiting nodes in the lock names the node.
+the agent counts again from time to time, because pods come and go with each drain. It counts more often while the node
+is in the line of waiting nodes in the lock.
 """
 
 from __future__ import annotations

@@ -52,17 +52,17 @@ def _with_check(situation: Situation, check: HolderCheck) -> Situation:
 
 
 def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float:
-    """Return the seconds after which this node checks the nodes with claims again. If the line in the lock names no
-    node, all `lookers` waiting nodes may check: the pause is then so long that all of them together check about once a
-    second. `lookers` is None if the number is unknown."""
+    """Return the seconds after which this node checks the nodes with claims again. While the line in the lock is empty,
+    every waiting node may check. The pause is then so long that all of them together check about once a second.
+    `lookers` is the number of waiting nodes, None if unknown."""
     if not content.line.names:
         return max(LOOK_SECONDS, lookers or 0)
     return LOOK_SECONDS * (1 + content.line.names.index(name)) if name in content.line.names else OTHERS_LOOK_SECONDS
 
 
 def _lookers(situation: Situation) -> int | None:
-    """Return how many nodes may check the nodes with claims if the line in the lock names no node. This is the number
-    of waiting nodes if this node has counted them, otherwise the number of nodes with an agent."""
+    """Return how many nodes may check the nodes with claims while the line in the lock is empty. This is the number of
+    waiting nodes if this node has counted them, otherwise the number of nodes with an agent."""
     counted = crowd.counted(situation)
     return situation.memory.agents if counted is None else counted
 
@@ -132,8 +132,9 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
 
 
 def _standstill(situation: Situation, marked: LockContent, new: list[Entry]) -> tuple[Notify, ...]:
-    """Return the message to people that the roll-out stands still, if this write adds a mark and as many claims as the
-    limit allows are then marked as overdue. Only the agent that writes this mark sends the message."""
+    """Return the message to people that the roll-out stands still. Return nothing if this write adds no mark, or if the
+    number of overdue claims is then still below the limit of claims. Only the agent that adds the last mark sends the
+    message."""
     late = overdue.holders_overdue(marked)
     if not new or len(late) < lock.limit(marked, situation.policy.concurrency):
         return ()

@@ -143,7 +143,7 @@ def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
 
 
 def _is_next(situation: Situation, content: LockContent) -> bool:
-    """Whether this node may take the next claim that another node releases."""
+    """Whether this node is first in the line and may take a claim as soon as another node releases one."""
     is_first = content.line.names[:1] == (situation.node.name,)
     is_full = free_slots(content, situation.policy.concurrency) == 0
     return is_first and is_full and not (content.is_paused or content.failed)
@@ -186,8 +186,8 @@ def _prepared(situation: Situation, content: LockContent, leaving: frozenset[str
 
 def _refused(situation: Situation) -> str:
     """Return why this node could not begin its drain now: a fact could not be read, or a gate refuses because of the
-    forecast or the dry runs. Return an empty text if there is no such reason. A preparation with such a reason is never
-    used."""
+    forecast or the dry runs. The preparation is then never used. Return an empty text if the node could begin its
+    drain."""
     unknown = [kind for kind in _RESTS_ON if not situation.seen.knows(kind)]
     if unknown:
         unknown_fact = unknown[0]

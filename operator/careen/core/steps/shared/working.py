@@ -83,8 +83,8 @@ def put_back(situation: Situation) -> Decision | None:
 
 
 def is_released(situation: Situation) -> bool:
-    """Whether this node's claim was removed from the lock object in which the agent put it, either by this agent just
-    before a crash or by a person."""
+    """Whether this agent (just before a crash) or a person removed this node's claim from the lock object that
+    contained it."""
     content = situation.lock
     return (
         isinstance(content, LockContent)
