@@ -13,8 +13,8 @@ class Ranges(Value, kw_only=True):
     """The ranges of a plan's figures over all simulated seeds. Each pair has the least and the greatest value of a
     figure.
 
-    `not_clean` counts the seeds whose timeline is not clean (`Timeline.is_clean`), for example because some pod finds
-    no room. If nothing in the roll-out depends on chance, only one seed is simulated.
+    `not_clean` is the number of seeds whose timeline is not clean (`Timeline.is_clean`), for example because some pod
+    finds no room. If nothing in the roll-out depends on chance, only one seed is simulated.
     """
 
     seeds: int

@@ -65,7 +65,7 @@ class RolloutRules:
     ) -> None:
         """Prepares the rules for the nodes of a cluster. At the beginning of the roll-out, no node holds a claim.
 
-        `named` are the nodes that the lock names as next now. `moves` says how many pods a drain of each node would
+        `named` are the nodes that are in the lock's line now. `moves` says how many pods a drain of each node would
         evict, and `moves_in_zone` how many of these must stay in the node's zone; both are used for nodes whose
         annotations do not have these numbers. `released_at` is the end of the cluster's last reboot, as the lock says.
         """
@@ -181,8 +181,8 @@ class RolloutRules:
         return min(instants, default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """Returns the last second before all windows are closed. If no window is open at `at`, the search begins when
-        the next window opens."""
+        """Returns the last second before all windows are closed. If no window is open at `at`, the result is for the
+        time after the next opening."""
         return self._windows.next_closing(at)
 
     # ---- details ----

@@ -45,11 +45,11 @@ class Waiters:
     def short_list(
         self, waiting: Collection[str], content: LockContent, movable: Callable[[str], int]
     ) -> list[NodeView]:
-        """Returns the waiting nodes from which the next nodes can be chosen: the nodes that the lock names already, and
-        the first nodes of each kind.
+        """Returns the waiting nodes from which the next nodes can be chosen: the nodes that are already in the line,
+        and the first nodes of each kind.
 
-        The lock names a limited number of next nodes, so no more nodes of each kind are needed. If a node may not go
-        next, no later node of the same kind may go next either.
+        The line has a limited length, so no more nodes of each kind are needed. If a node may not go next, no later
+        node of the same kind may go next either.
         """
         here = waiting if isinstance(waiting, AbstractSet) else set(waiting)
         holders = set(content.holders)

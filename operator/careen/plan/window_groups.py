@@ -58,7 +58,7 @@ class WindowGroups:
 
     def next_closing(self, at: datetime) -> datetime | None:
         """Returns the last second before all windows are closed at the same time. If they are all closed at `at`, the
-        search begins at the next opening. None if they do not all close within eight days."""
+        result is for the time after the next opening. None if they do not all close within eight days."""
         opened = at if openings.is_open(self._all, at) else openings.change_after(self._all, at)
         shut = None if opened is None else openings.change_after(self._all, opened)
         return None if shut is None else shut - timedelta(seconds=1)

@@ -1,9 +1,9 @@
 """Finds the states of the cluster that the scheduler may have seen when it decided about a pod.
 
-The scheduler decides a moment before other clients see its binding, and it counts the pod on its node at once. So the
-cluster right before a binding can differ from what the scheduler saw. The cluster may lack pods that the scheduler
-decided earlier but bound later. It may contain pods that the scheduler decided later but bound earlier, and changes
-that the scheduler had not seen.
+The scheduler knows its decision at once, but other clients see the binding a moment later. So the cluster right before
+a binding can differ from what the scheduler saw. The cluster may lack pods that the scheduler decided earlier but bound
+later. It may contain pods that the scheduler decided later but bound earlier, and changes that the scheduler had not
+seen.
 
 Pods of equal priority are decided in the order in which they were created. The scheduler may have seen a second state
 if two pods are bound in another order within a short time, or if the cluster changed shortly before.

@@ -165,8 +165,8 @@ class Shadow:
                 self._others.bound(held, self._monotonic())
 
     def _went_by(self, news: PodNews) -> None:
-        """Records a binding that cannot be compared. The binding still moves the node at which the scheduler's next
-        search begins, because all profiles of the scheduler share that node."""
+        """Records a binding that cannot be compared. After such a binding too, the scheduler begins its next search at
+        another node, because all profiles of the scheduler continue from one common position."""
         if not news.node or news.scheduler not in self._scheduler.runners:
             return
         if self._landed:
@@ -213,8 +213,8 @@ class Shadow:
         return len(self._landed)
 
     def compare(self, *, at_last: bool = False) -> bool:
-        """Compares the binding or refusal that the scheduler decided first, once a second has passed since it was seen.
-        With `at_last`, does not wait for that second. Returns whether it compared a pod."""
+        """Compares the binding or refusal that the scheduler decided first, but only if the shadow saw it more than one
+        second ago. With `at_last`, does not wait for that second. Returns whether it compared a pod."""
         if not self._landed:
             return False
         landed = self._decided_first()

@@ -60,7 +60,7 @@ class RunCounts:
 
     @property
     def agreement(self) -> float | None:
-        """The share of the compared bindings that agree; None if none was compared."""
+        """The share of the compared bindings that agree; None if no binding was compared."""
         return agreement_of(self.number(Agreement.AGREED), self.number(Agreement.DISAGREED))
 
     @property
@@ -107,7 +107,7 @@ def _causes(disagreements: Iterable[Compared]) -> Iterable[str]:
     refusals = Counter(each.plugin for each in last if each.plugin)
     for plugin, number in refusals.most_common(3):
         yield (
-            f"the plugin {plugin} refuses {number} of the {len(last)} nodes that the scheduler took: the scheduler "
+            f"the plugin {plugin} refuses {number} of the {len(last)} nodes that the scheduler chose: the scheduler "
             "probably does not use this plugin, or uses other arguments for it"
         )
     fitting = [each for each in last if each.reason is AgreementReason.OTHER_NODE]

@@ -90,7 +90,7 @@ def test_the_report_shows_the_likely_cause_that_explains_the_disagreements(more:
 def test_the_report_lists_plugins_that_refuse_nodes_chosen_by_the_scheduler() -> None:
     made = tally(*[one(AgreementReason.REFUSED_NODE, plugin="NodeAffinity")] * 40)
     (found,) = made.causes()
-    assert found.startswith("the plugin NodeAffinity refuses 40 of the 40 nodes that the scheduler took")
+    assert found.startswith("the plugin NodeAffinity refuses 40 of the 40 nodes that the scheduler chose")
 
 
 def test_the_json_output_of_careen_shadow_has_the_content_of_its_text_output() -> None:
