@@ -167,8 +167,8 @@ def _is_reconciled(memory: Memory, uptime: float) -> bool:
 
 
 def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
-    """Return the memory for this Node. If the Node was recreated (another UID), the memory keeps only three things:
-    this process's last attempt to reboot the host, the last claim, and the number of agents."""
+    """Return the agent's memory for this Node. If the Node was recreated (another UID), only three things stay in the
+    memory: this process's last attempt to reboot the host, the last claim, and the number of agents."""
     memory = seen.memory
     if memory.node_uid != node.uid:
         memory = Memory(node_uid=node.uid, reboot=memory.reboot, held=memory.held, agents=memory.agents)

@@ -194,9 +194,9 @@ def _kept_settings(situation: Situation, progress: Progress) -> dict[str, str | 
 
 
 def _warning(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation with the self-test's warning that a reboot of the host would lose something, or its removal
-    if there is no warning. Return nothing if the agent has no result of the self-test in this round of its loop, or if
-    the Node already has the right annotation."""
+    """Return the annotation with the self-test's warning that a reboot of the host would lose something. If there is no
+    warning, return the removal of this annotation. Return nothing if the agent has no result of the self-test in this
+    round of its loop, or if the Node already has the right annotation."""
     test = situation.seen.self_test
     if not isinstance(test, SelfTest) or (test.warning or None) == situation.node.annotations.get(keys.WARNING):
         return {}

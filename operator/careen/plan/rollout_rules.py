@@ -94,7 +94,7 @@ class RolloutRules:
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         """Returns the waiting nodes that come next; none if every claim is taken. Leaves out nodes whose windows are
-        closed, because their agents would not label them ready."""
+        closed, because their agents would not set the label `ready`."""
         if not lock.free_slots(self._content, self._policy.concurrency):
             return ()
         if self._rests(at):

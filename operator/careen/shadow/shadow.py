@@ -94,8 +94,8 @@ class Shadow:
         self._news = self._held = self._before = None
 
     def _is_of_interest(self, kind: str) -> bool:
-        """Whether a comparison may need the state of the cluster before this event. For most events of pods no
-        comparison needs it, so the shadow makes no snapshot."""
+        """Whether a comparison may need the state of the cluster before this event. Most events of pods are of no
+        interest, and for these the shadow makes no snapshot."""
         news, held = self._news, self._held
         if kind != "Pod":
             return True

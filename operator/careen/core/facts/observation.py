@@ -199,8 +199,8 @@ class Fleet(Value, kw_only=True):
 
 
 class Holders(Value, kw_only=True):
-    """The Nodes whose names have claims in the lock, read after the lock. `nodes` are the Nodes that exist; `absent`
-    are the names in the lock for which no Node exists."""
+    """The Nodes of the nodes that hold claims. The agent reads these Nodes after it has read the lock. `nodes` are the
+    Nodes that exist; `absent` are the names in the lock for which no Node exists."""
 
     nodes: tuple[NodeView, ...] = ()
     absent: frozenset[str] = frozenset()

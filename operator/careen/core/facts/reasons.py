@@ -266,8 +266,8 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.BOUND_POD: ReasonText(
         "A pod's owner names this node in its template (spec.nodeName), so the pod comes back after each eviction.",
-        "Remove spec.nodeName from the template that the message names (with a node affinity instead, the pod waits "
-        "for the node), or leave such pods on the node with --pods-bound-to-node=stay.",
+        "Remove spec.nodeName from the template that the message names, or leave such pods on the node with "
+        "--pods-bound-to-node=stay. If you use a node affinity instead, the pod waits for the node.",
     ),
     Code.ALERT: ReasonText("An alert is active.", "Resolve the named alert, or ignore it with --alert-filter-regexp."),
     Code.ALERTS_UNKNOWN: ReasonText(

@@ -106,8 +106,8 @@ def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
 
 
 def _forget_gone(situation: Situation) -> Memory:
-    """Return the memory without the eviction requests and back-offs of pods that have left the node. A new pod with the
-    same name has another UID, so it starts without a back-off."""
+    """Return the agent's memory without the eviction requests and back-offs of pods that have left the node. A new pod
+    with the same name has another UID, so it starts without a back-off."""
     pods = situation.seen.pods
     here = {pod.uid for pod in pods} if isinstance(pods, tuple) else set()
     return replace(

@@ -325,8 +325,8 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
 
 def _refused_in_line_pause(situation: Situation, content: LockContent) -> float:
     """Return the pause in seconds until a node reads the lock again after the refusal of a costly gate. While the line
-    of waiting nodes has room, the next node that releases its claim may name this node, and the gate may then no longer
-    refuse. So this node reads the lock as often as the last node of the line."""
+    of waiting nodes has room, this node may be added to the line when another node releases its claim. The gate may
+    then no longer refuse. So this node reads the lock as often as the last node of the line."""
     name = situation.node.name
     has_room = len(content.line.names) < order.line_length(content, situation.policy)
     if has_room and content.holders and name not in content.line.names:

@@ -218,9 +218,8 @@ def _how_the_claim_ended(situation: Situation) -> str:
 
 
 def _with_later_read(situation: Situation) -> Memory:
-    """Return the memory in which the agent's next read of the lock is postponed, if the agent has just listed the
-    waiting nodes and no other node holds a claim. An earlier read would show nothing new. Otherwise return the memory
-    unchanged."""
+    """Return the agent's memory, with a later instant for its next read of the lock if the agent has just listed the
+    waiting nodes and no other node holds a claim. An earlier read would show nothing new."""
     memory, content = situation.memory, situation.lock
     is_counted = isinstance(situation.seen.waiters, tuple)
     if (

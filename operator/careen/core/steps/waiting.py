@@ -106,9 +106,9 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
 
 
 def _refused_pause(situation: Situation, refused: tuple[Refusal, ...]) -> float:
-    """Return the pause in seconds of a node that gates refuse: the usual pause, or a shorter pause if a maintenance
-    window opens earlier. The shorter pause ends soon after the opening, so that this node is in line when the first
-    node takes a claim."""
+    """Return for how many seconds the agent pauses after a gate has refused: the usual pause, or a shorter pause if a
+    maintenance window opens earlier. The shorter pause ends soon after the opening, so that this node is in line when
+    the first node takes a claim."""
     usual, jitter = line.refused_pause(situation), situation.seen.chance.jitter
     if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
         return usual

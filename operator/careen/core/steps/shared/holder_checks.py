@@ -105,9 +105,9 @@ def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...])
 
 
 def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decision | Situation:
-    """Return the decision to update the marks of overdue claims in the lock. Return the situation if no mark changes,
-    or if the API server's time is unknown. A new mark is reported as a warning; the removal of a mark is not reported.
-    """
+    """Return the decision to update the marks of overdue claims in the lock. Return the situation if the marks stay the
+    same, or if the API server's time is unknown. A new mark is reported as a warning; the removal of a mark is not
+    reported."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return situation
     marked = overdue.marked(content, holders, situation.policy, now=situation.server_now)

@@ -234,8 +234,8 @@ def _why_budgets(situation: Situation, prepared: Prepared) -> str:
 
 
 def _change(before: Mapping[str, object], now: Mapping[str, object], what: str) -> str:
-    """Return a phrase about the first difference between the two mappings, by name, such as `the Node n2 has changed`.
-    Return an empty text if the mappings are equal. `what` is the kind of item, such as `the Node`."""
+    """Compare the two mappings by name, and return a phrase about the first difference, such as `the Node n2 has
+    changed`. Return an empty text if the mappings are equal. `what` is the kind of item, such as `the Node`."""
     changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
     if not changed:
         return ""
