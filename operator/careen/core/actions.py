@@ -124,7 +124,8 @@ class PostEvent(Value, kw_only=True):
 
 
 class Occasion(StrEnum):
-    """An occasion on which careen sends a message to people. On the first three occasions kured sends messages too."""
+    """An occasion on which careen sends a message to people. kured also sends messages on the first three of these
+    occasions."""
 
     DRAIN = "drain"
     REBOOT = "reboot"

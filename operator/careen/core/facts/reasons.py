@@ -166,7 +166,7 @@ REASONS: dict[Code, ReasonText] = {
         "The node is back; workloads are less healthy than before the drain, or --lock-release-delay is not over.",
         "If this lasts, look at the workloads that the message names.",
     ),
-    Code.RELEASED: ReasonText("The agent released the claim; the next node may take its claim.", "Nothing to do."),
+    Code.RELEASED: ReasonText("The agent released the claim; the next node may take a claim.", "Nothing to do."),
     Code.RETRY: ReasonText("A person asked for a retry.", _ITSELF),
     Code.HELD: ReasonText(
         "A person keeps this node from rebooting.",
@@ -330,7 +330,7 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.LOCK_UNKNOWN: ReasonText(
         "The lock cannot be read.",
-        "Check the DaemonSet that --ds-namespace and --ds-name name, and the agent's rights.",
+        "Check the lock's DaemonSet (--ds-namespace, --ds-name) and the agent's rights.",
         is_warning=True,
     ),
     Code.LOCK_GARBAGE: ReasonText(

@@ -28,7 +28,7 @@ _MOST_TOLD = 3
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
     """Return a refusal outside of the maintenance windows. With the annotation `careen.dev/reboot-now` the node needs
-    no open window until the instant that the annotation names."""
+    no open window until the instant in that annotation."""
     windows, now = windows_of(situation.policy, _own_labels(situation)), situation.seen.now
     if is_open(windows, now) or is_waived(situation.node, now):
         return None
