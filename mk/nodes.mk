@@ -11,7 +11,7 @@ test-nodes: $(INSTALLED) ## the image and the manifests on real kubelets, with r
 	@tests/nodes/run-stories $(VENV) $(NODES_STORIES)
 
 .PHONY: bench-nodes
-bench-nodes: $(INSTALLED) ## on real nodes: seconds from need to release of the claim, the idle agent's memory and CPU, image size (root, Debian)
+bench-nodes: $(INSTALLED) ## on real nodes: seconds from the need of a reboot to the release of the claim, the idle agent's memory and CPU, image size (root, Debian)
 	@tests/nodes/run-stories $(VENV) tests/nodes/figures.py
 	@$(MAKE) --no-print-directory image-size BASE=debian
 

@@ -31,8 +31,8 @@ SIZES = (200, 1000, 5000)
 
 class CountedDrain(Value, kw_only=True):
     """Seconds of processor time in a cluster of `nodes` nodes. `forecast` is the time of the command `careen forecast
-    --from`. `with_count` is the median time of a simulated drain with the count of all possible starts of the
-    scheduler's search, and `without` is the median time without this count."""
+    --from`. The other two are median times of a simulated drain: `with_count` if the drain also counts every possible
+    start of the scheduler's search, `without` if it does not."""
 
     nodes: int
     searches: int
@@ -73,8 +73,8 @@ def main() -> None:
 
 
 def compared(snapshot: Snapshot, forecast: float, runs: int) -> CountedDrain:
-    """Simulates the drain of the first node `runs` times with the count of all possible starts of the scheduler's
-    search, and `runs` times without this count. Returns the median times."""
+    """Simulates the drain of the first node `runs` times with and `runs` times without counting every possible start of
+    the scheduler's search. Returns the median times."""
     used: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(runs):
         for counts, seconds in used.items():

@@ -67,8 +67,8 @@ def others(record: DrainRecord) -> tuple[int, float]:
 
 
 def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[str, list[tuple[str, str]]]:
-    """Returns the logged bindings, as (pod, node), of all pods that are not in `known`. They are grouped by the pod in
-    `known` that is bound next in the log. The key "" has the bindings after the last pod in `known`."""
+    """Groups the bindings in the scheduler's log that belong to pods outside `known`. Each group is stored under the
+    pod of `known` that the log binds next, or under "" at the end of the log. A binding is the tuple (pod, node)."""
     found: dict[str, list[tuple[str, str]]] = {}
     waiting: list[tuple[str, str]] = []
     for title, node in logged:

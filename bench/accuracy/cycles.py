@@ -1,8 +1,8 @@
 """Measures how real scheduling cycles deviate from computed ones: `make bench-accuracy-cycles CYCLES_FLAGS=FOLDER`.
 
-The folders contain records of `python -m bench.accuracy.sampled --record FOLDER`. The scheduler's log says where each
-search began and how many nodes it processed, so the bench can compute each cycle of a drain again and compare. It fits
-the two parameters of `scheduler_core.simulation.scenario_parts.deviations` to every second cluster, and tests the
+Each FOLDER has records that `python -m bench.accuracy.sampled --record FOLDER` wrote. The scheduler's log says where
+each search began and how many nodes it processed, so the bench can compute each cycle of a drain again and compare. It
+fits the two parameters of `scheduler_core.simulation.scenario_parts.deviations` to every second cluster, and tests the
 parameters on these clusters and on the remaining clusters.
 """
 
@@ -53,9 +53,9 @@ _BOUNDS = (0.0, 0.02, 0.05, 0.1, 0.2, 1.01)
 @dataclass(frozen=True, slots=True)
 class ObservedCycle:
     """One recorded scheduling cycle, compared with the computed cycle. `refused` is the share of the processed nodes
-    that refused the pod, from 0 to 1; None if all nodes were processed. `start_off` is the number of nodes from the
-    computed start of the next search to its real start. `is_node_right`: the pod got the computed node. `is_best`: the
-    pod got one of the nodes with the best score."""
+    that refused the pod, or None if all nodes were processed. `start_off` says how many nodes away from its computed
+    start the next search began. `is_node_right`: the pod got the computed node. `is_best`: the pod got one of the nodes
+    with the best score."""
 
     refused: float | None
     start_off: int
@@ -159,17 +159,15 @@ def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:
 
 
 def likelihood(cycles: Sequence[ObservedCycle], ahead: float, nodes: int | None) -> float:
-    """Returns the mean log-likelihood of the observed starts of the next searches, without the cycles that processed
-    every node. If `nodes` is None, every search has the same probability `ahead` of a start at another node than the
-    computed node."""
+    """Returns the mean log-likelihood of the observed starts of the next searches. Leaves out the cycles that processed
+    every node. `moved` explains the parameters."""
     right = [(each.is_start_right, moved(each.refused, ahead, nodes)) for each in cycles if each.refused is not None]
     return sum(log(1.0 - part if is_right else part) for is_right, part in right) / max(1, len(right))
 
 
 def moved(refused: float, ahead: float, nodes: int | None) -> float:
-    """Returns the probability that the next search does not begin at the computed node. The result is at least 0.01 and
-    at most 0.99.
-    """
+    """Returns the probability that the next search does not begin at the computed node, between 0.01 and 0.99. If
+    `nodes` is None, the probability is `ahead`, whatever share of the nodes refused the pod."""
     part = ahead if nodes is None else ahead * (1.0 - (1.0 - refused) ** nodes)
     return min(0.99, max(0.01, part))
 

@@ -121,8 +121,8 @@ def judged(folder: Path, kinds: Sequence[str], *, anew: bool) -> list[Pair]:
 
 
 def judge(path: Path) -> None:
-    """Scores two forecasts of the recorded drain, which the current scheduler_core computes, and writes the score next
-    to the record."""
+    """Computes two forecasts of the recorded drain with the current scheduler_core. Scores them, and writes both scores
+    into one file next to the record."""
     record = read(path)
     happened = record.happened
     snapshot = load_pages(happened.pages)
@@ -156,7 +156,7 @@ def section(pairs: Sequence[Pair]) -> Iterator[str]:
     yield f"\n95 % interval {low:.1f} to {high:.1f} % for the column *inside*, by resampling drains."
     said, known = total([pair.said for pair in pairs]), total([pair.told_start for pair in pairs])
     if known.mean_size:
-        yield f"The forecasts name {said.mean_size / known.mean_size:.2f} times as many nodes as with a known start."
+        yield f"A forecast lists {said.mean_size / known.mean_size:.2f} times as many nodes as with a known start."
     yield from misses([(name, total([pair.said for pair in each])) for name, each in rows])
 
 

@@ -78,10 +78,10 @@ def _measure(*tricks: str) -> AgentCost:
 
 
 def rows(times: int) -> Iterator[str]:
-    """Measures and yields the lines of the table, each as soon as it is measured."""
+    """Yields the lines of the table. Yields each line as soon as its trick is measured."""
     _measure()  # writes the bytecode that is missing
     lean, whole = cost_without(times=times), cost_without(*TRICKS, times=times)
-    yield "| switched off trick | private memory, KiB | processor time, ms | what the trick does |"
+    yield "| trick that is switched off | private memory, KiB | processor time, ms | what the trick does |"
     yield "|---|---|---|---|"
     yield f"| nothing | {lean.private_kib:.0f} | {1000 * lean.seconds:.0f} | |"
     yield _row("everything", lean, whole, "")

@@ -241,8 +241,8 @@ def _field(message: Any, name: str, number: int, kind: str, *, is_repeated: bool
 
 
 def _filled(message: Any, name: str, written: Mapping[str, Any]) -> Any:
-    """Fills the message with the content of the JSON object. A part of the object without a table in `MESSAGES` is
-    written as JSON text, which is longer than protobuf."""
+    """Fills the message with the content of the JSON object. If `MESSAGES` has no table for a part of the object,
+    writes this part as JSON text, which is longer than protobuf."""
     if name == "Volume":
         written = {"name": written["name"], "volumeSource": {k: v for k, v in written.items() if k != "name"}}
     for field, (_, kind) in MESSAGES[name].items():

@@ -163,8 +163,8 @@ def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 
 @contextmanager
 def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """Runs a real kube-apiserver with the bench's cluster. Yields the options of `careen forecast` that read it, and a
-    sentence about the requests that are necessary to read the cluster."""
+    """Runs a real kube-apiserver with the bench's cluster. Yields the options with which `careen forecast` reads this
+    cluster, and a sentence about the requests that are necessary for reading it."""
     from bench.forecast.store import FilledControlPlane
     from tests.cluster.harness.machines.control_plane import a_control_plane
 
@@ -176,8 +176,8 @@ def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 
 
 async def asked(kubeconfig: Path) -> str:
-    """Reads the cluster as the child process of a forecast does. Returns the number of requests, their bytes and the
-    time, in a sentence."""
+    """Reads the cluster as the child process of a forecast does. Returns a sentence with the number of requests, their
+    bytes and the time."""
     counted: list[tuple[str, int]] = []
 
     def count(request: Request, response: Response | None) -> None:

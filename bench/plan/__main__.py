@@ -5,9 +5,9 @@
 
 The first command plans 200 nodes in every order and 5,000 nodes in the default order, and writes results.md. The
 cluster is that of the scheduler's bench (30 pods a node), but without cordoned nodes, with few namespaces, and with ten
-old ReplicaSets for each application, as Deployments leave them. The bench reads it from a dump, as `careen plan --from`
-does, and keeps the dump in a folder for the next run. CPU is the processor time of the process, user and system. Other
-work on the machine increases this time, because all processes share the processor's caches.
+old ReplicaSets for each application, as Deployments leave them. The bench reads the cluster from a dump, as `careen
+plan --from` does, and keeps the dump in a folder for the next run. CPU is the processor time of the process, user and
+system. Other work on the machine increases this time, because all processes share the processor's caches.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ HEADER = ["ORDER", "SECONDS", "CPU", "REBOOTS", "MOVES", "DOUBLE", "PENDING S"]
 
 
 class Measured(Value, kw_only=True):
-    """The figures for one size of cluster. `read` and `forecast` are seconds of processor time: to read the dump, and
-    for `careen forecast` of one node. `rows` has a row for each order. `resident` is the largest memory so far, in
-    MiB."""
+    """The figures for one size of cluster. `read` is the time to read the dump, and `forecast` is the time of `careen
+    forecast` for one node, both in seconds of processor time. `rows` has a row for each order. `resident` is the
+    largest memory so far, in MiB."""
 
     nodes: int
     pods: int
@@ -96,7 +96,8 @@ def main() -> None:
 
 
 def measured(folder: Path, nodes: int, orders: Sequence[Order], *, seed: int, concurrency: int) -> Measured:
-    """Measures the plans of one cluster in these orders, and the forecast of its first node."""
+    """Measures the plan of one cluster for each order of the nodes. Also measures the forecast of the cluster's first
+    node."""
     dump = folder / f"{nodes}-{seed}.json.gz"
     if not dump.exists():
         dump.parent.mkdir(parents=True, exist_ok=True)

@@ -76,8 +76,8 @@ class Lot:
 
 
 def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
-    """Simulates the three roll-outs of one `Lot`. Lots with the same number have the same initial placement of pods and
-    the same random order of nodes."""
+    """Simulates the roll-out three times, once for each field of `Lot`. If two lots have the same number, their pods
+    start on the same nodes, and their nodes have the same random order."""
     chance = random.Random(f"lot {drawn.seed} {lot}")
     snapshot = placed(drawn, chance)
     names = [name for name, _ in nodes()]
@@ -91,7 +91,7 @@ def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
 
 
 def as_agents_go(snapshot: Snapshot) -> RolloutRules:
-    """Returns the rules of careen's agents, which choose the order of the nodes. All nodes need their reboot from the
+    """Returns the rules by which careen's agents choose the order of the nodes. All nodes need their reboot from the
     beginning, and no forecast keeps a node from its reboot."""
     views = [
         NodeView(name=node.name, uid=node.name, resource_version="", labels=node.labels) for node in snapshot.nodes

@@ -79,7 +79,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--size", type=int, default=MAIN_SIZE, help="number of nodes for the measurements of loading and draining"
     )
-    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="numbers of nodes in the table of growth")
+    parser.add_argument(
+        "--sizes", type=int, nargs="*", default=SIZES, help="sizes of cluster (numbers of nodes) in the table"
+    )
     parser.add_argument("--cache", type=Path, default=Path(".cache/bench"))
     return parser.parse_args()
 

@@ -2,9 +2,9 @@
 these figures after its other table.
 
 A simulated scheduler binds pods, and a `SearchEstimate` learns from the bindings. The bench measures the processor time
-of three steps: to predict a binding, to learn from it, and, for comparison, to make one plain decision. It also
-measures the memory of what was learned, and the most memory that one binding needs. tracemalloc slows the bindings
-down, so the memory is measured with other bindings than the time.
+of three steps: to predict a binding, to learn from it, and, for comparison, to choose a node for a pod without
+learning. It also measures the memory of the learned values, and the most memory that one binding needs. tracemalloc
+slows the bindings down, so the bench uses different bindings for time and for memory.
 """
 
 from __future__ import annotations

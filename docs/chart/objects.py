@@ -36,8 +36,8 @@ def components() -> list[str]:
 
 
 def parts() -> dict[str, Any]:
-    """Returns the objects that the chart's templates read: the base, the DaemonSet with and without each component, its
-    annotations, and the objects that each component adds."""
+    """Returns the objects that the chart's templates read: the base, the DaemonSet with and without each component, the
+    annotations of the DaemonSet, and the objects that each component adds."""
     base = _labelled(_resources(MANIFESTS))
     agent = _agent(base)
     found: dict[str, Any] = {

@@ -23,7 +23,7 @@ _SMALLEST = 1.0  # megabytes: packages below it are summed up
 
 
 def main(image: Path, base: Path) -> int:
-    """Prints the three figures and the largest packages."""
+    """Prints the sizes of the base image, of careen's own layers and of the whole image. Lists the largest packages."""
     of_the_base = {diff for diff, _, _ in layers(base)}
     shared = [layer for layer in layers(image) if layer[0] in of_the_base]
     ours = [layer for layer in layers(image) if layer[0] not in of_the_base]

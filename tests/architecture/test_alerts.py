@@ -140,7 +140,7 @@ DAY, HOUR = 24 * 60, 60
 
 
 def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"') -> list[dict[str, str]]:
-    """Return one time series for each pod of an agent. Each pod is given as (first minute, last minute, value)."""
+    """Return one time series for each pod of an agent. Each pod is the tuple (first minute, last minute, value)."""
     return [
         {
             "series": f'{metric}{{{labels},pod="careen-{number}"}}',
@@ -151,9 +151,7 @@ def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"'
 
 
 def counted(outcome: str, reason: str, values: str) -> dict[str, str]:
-    """Return the time series of the shadow's counter with this outcome and reason, and with these values for each
-    minute.
-    """
+    """Return the series of the shadow's counter for this outcome and reason. `values` has a value for each minute."""
     labels = f'profile="default-scheduler",outcome="{outcome}",reason="{reason}"'
     return {"series": f"careen_shadow_pods_total{{{labels}}}", "values": values}
 
@@ -190,7 +188,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {5 * HOUR: []},
     ),
-    "a pod that blocks a node for longer than its entry in blocking-pods allows, and a pod without such a limit": (
+    "a pod that blocks a node for longer than its limit in blocking-pods, and a pod without a limit": (
         "CareenPodsBlockTooLong",
         [
             *series(

@@ -259,7 +259,7 @@ def dump(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
-def test_forecast_from_a_dump_imports_no_client_and_no_simulation(dump: Path, output: str) -> None:
+def test_careen_forecast_with_a_dump_imports_no_client_and_no_simulation(dump: Path, output: str) -> None:
     program = textwrap.dedent(f"""
         from careen.cli import cli
         assert cli.main(["forecast", "n1", "--from", {str(dump)!r}, "--output", {output!r}], standalone_mode=False) == 0
@@ -283,5 +283,5 @@ def test_the_child_process_of_a_forecast_from_a_dump_imports_only_the_simulation
     ) == {"scheduler_core.cycle"}
 
 
-def test_explain_from_a_dump_imports_no_kubernetes_client() -> None:
+def test_careen_explain_with_a_dump_imports_no_kubernetes_client() -> None:
     assert loaded_after("import careen.cli.explain", *OF_SERVERS, *OF_DECISIONS, "yaml") == set()

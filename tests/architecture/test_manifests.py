@@ -154,7 +154,7 @@ def test_the_installed_settings_file_changes_no_default() -> None:
     assert yaml.safe_load(settings_text()) is None
 
 
-def test_the_settings_file_shows_the_flag_for_each_setting_that_gives_root() -> None:
+def test_the_settings_file_shows_the_flag_for_each_setting_that_gives_root_rights() -> None:
     blocks = re.findall(r"^((?:# .*\n)+)#([a-z-]+): ", settings_text(), re.MULTILINE)
     marked = {name: re.search(r"ROOT: .*--([a-z-]+)\.$", " ".join(text.split("\n# ")).strip()) for text, name in blocks}
     assert {name: match[1] for name, match in marked.items() if match} == {
@@ -162,7 +162,7 @@ def test_the_settings_file_shows_the_flag_for_each_setting_that_gives_root() -> 
     }
 
 
-def test_by_default_the_config_map_can_set_nothing_that_gives_root() -> None:
+def test_by_default_the_config_map_can_set_nothing_that_gives_root_rights() -> None:
     given = " ".join([*CONTAINER["args"], *(each["name"] for each in CONTAINER["env"])])
     assert "may" not in given.lower()
 
@@ -434,7 +434,7 @@ def test_the_patch_in_the_readme_removes_every_field_unknown_to_older_api_server
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_prometheus_component_in_the_readme_builds_and_its_settings_apply(tmp_path: Path) -> None:
+def test_the_agent_uses_the_settings_of_the_prometheus_component_in_the_readme(tmp_path: Path) -> None:
     readme = (MANIFESTS / "README.md").read_text()
     (example,) = [each for each in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "PROMETHEUS" in each]
     shutil.copytree(MANIFESTS, tmp_path / "manifests")
@@ -506,7 +506,7 @@ def test_systemd_accepts_the_unit_files(tmp_path: Path, file: str) -> None:
 # ---- the network ----
 
 
-def test_the_network_policy_allows_all_egress_and_only_ingress_to_the_metrics_port() -> None:
+def test_the_network_policy_allows_all_egress_but_ingress_only_to_the_metrics_port() -> None:
     policy = the("NetworkPolicy", "network/policy.yaml")
     assert policy["metadata"]["namespace"] == AGENT["metadata"]["namespace"]
     assert policy["spec"] == {
@@ -527,7 +527,7 @@ def test_the_network_policy_allows_all_egress_and_only_ingress_to_the_metrics_po
         ("shadow", {"Deployment"}),
     ],
 )
-def test_each_component_builds_on_the_base(tmp_path: Path, component: str, kinds: set[str]) -> None:
+def test_kustomize_builds_each_component_on_top_of_the_base(tmp_path: Path, component: str, kinds: set[str]) -> None:
     base = {each["kind"] for each in kustomize(MANIFESTS)}
     assert {each["kind"] for each in overlay(tmp_path, component)} - base == kinds
 
@@ -669,7 +669,7 @@ def test_the_shadow_has_no_privileges_and_only_rights_to_read() -> None:
     assert the("ServiceAccount", "shadow/shadow.yaml")["metadata"]["name"] == account["name"]
 
 
-def test_the_shadow_has_existing_options_and_is_not_selected_as_an_agent() -> None:
+def test_the_shadow_uses_only_existing_options_and_is_not_selected_as_an_agent() -> None:
     deployment = the("Deployment", "shadow/shadow.yaml")
     template = deployment["spec"]["template"]
     assert not AGENT["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()

@@ -36,7 +36,7 @@ def test_a_process_that_does_not_end_is_killed_and_its_output_is_shown(
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_a_wait_that_gives_up_reports_its_condition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_helper_that_gives_up_reports_its_condition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "SECONDS", 0.1)
     with pytest.raises(AssertionError, match="the condition was not met: rain"):
         patience.wait_until(lambda: False, lambda: "rain")

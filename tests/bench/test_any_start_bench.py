@@ -34,7 +34,7 @@ def test_the_bench_measures_each_forecast_with_one_start_and_with_every_possible
     assert bench.RESULTS.read_text() == before  # which has other sizes
 
 
-def test_a_simulated_drain_counts_every_possible_start_only_on_request(
+def test_a_simulated_drain_counts_possible_starts_of_a_search_only_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = bench.cluster_of(tmp_path, 110)

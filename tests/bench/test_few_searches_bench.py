@@ -33,7 +33,7 @@ def test_the_bench_scores_each_cluster_size_with_the_fewest_and_the_most_searche
     assert bench.RESULTS.read_text() == before  # which has other sizes
 
 
-def test_a_pod_placed_on_a_node_that_was_not_forecast_counts_as_outside_its_forecast(
+def test_a_pod_on_a_node_that_was_not_forecast_is_outside_its_forecast(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = bench.cluster_of(tmp_path, 20)
@@ -50,7 +50,7 @@ def test_half_of_the_searches_use_a_shuffled_node_order() -> None:
     assert {search.workers for search in searches} == {1, 2, 4, 8, 16}
 
 
-def test_the_page_of_the_bench_marks_the_default_number_of_searches() -> None:
+def test_the_default_number_of_searches_is_marked_on_the_page_of_the_bench() -> None:
     found = [
         bench.Counted(nodes=nodes, searches=searches, drains=1, landings=200, inside=190, mean_set=4.25)
         for nodes, searches in ((1000, 32), (1000, 160), (5000, 32))

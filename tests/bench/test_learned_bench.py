@@ -52,7 +52,7 @@ def test_bindings_of_pods_that_are_not_in_the_record_keep_the_order_of_the_sched
     assert seen == [None, "varied/web-2", None]
 
 
-def test_bindings_in_other_namespaces_are_counted_per_second() -> None:
+def test_the_bench_counts_the_bindings_in_other_namespaces() -> None:
     assert others(logged(a_record("n1"), "other/a", "varied/web-2")) == (1, pytest.approx(1.0))
     assert others(a_record("n1")) == (0, 0.0)
 
@@ -79,7 +79,7 @@ def test_the_bench_starts_to_learn_again_after_the_cluster_was_recreated(
 
 
 @pytest.mark.parametrize(("least", "counted"), [(0, 3), (20, 0)])
-def test_drains_do_not_count_until_the_bench_has_seen_enough_bindings(
+def test_the_bench_scores_no_drain_until_it_has_seen_enough_bindings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, counted: int
 ) -> None:
     paths = [tmp_path / "varied-2-000007" / f"{number}.json.gz" for number in range(3)]
@@ -92,7 +92,7 @@ def test_drains_do_not_count_until_the_bench_has_seen_enough_bindings(
     assert judged(tmp_path, "large") == []
 
 
-def test_the_table_shows_how_many_nodes_a_forecast_names_with_and_without_learning() -> None:
+def test_the_table_compares_the_size_of_forecasts_with_and_without_learning() -> None:
     pairs = [LearnedPair("7: 2 nodes", Score(pods=2, inside=2, sizes=8), Score(drains=1, pods=2, inside=1, sizes=3))]
     lines = list(section(pairs))
     assert lines[1:3] == ["|---" * len(HEADER) + "|", lines[2]]

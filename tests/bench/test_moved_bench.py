@@ -80,7 +80,7 @@ def test_roll_outs_of_some_and_of_all_nodes_have_separate_tables() -> None:
     )
 
 
-def test_runs_with_the_same_seed_are_compared_if_both_agents_ran() -> None:
+def test_two_roll_outs_with_the_same_seed_are_compared_if_both_agents_ran() -> None:
     assert differences([*RUNS, a_run("with", 4, 9)], "with", "without") == [-8, -6, -4]
     assert tables(RUNS, AGENTS, 12).endswith(
         "* with taint minus no taint: -8, -6, -4 repeat moves, -6.0 on average. "

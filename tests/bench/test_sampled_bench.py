@@ -98,7 +98,7 @@ def test_the_bootstrap_resamples_drains_instead_of_pods() -> None:
     assert lower < low < 50 < high < higher
 
 
-def test_a_section_of_the_page_shows_each_cluster_the_total_and_each_wrong_forecast() -> None:
+def test_a_section_of_the_page_has_a_row_per_cluster_a_total_and_the_wrong_forecasts() -> None:
     miss = Miss(node="v1", owner="ReplicaSet v/web", said=(("v2",),), went=("v5",), reason="not explained")
     one = Pair("varied", "7: 200 nodes", Score(pods=4, inside=4, firsts=2, sizes=12), Score(pods=4, inside=4, sizes=8))
     two = Pair(
@@ -108,7 +108,7 @@ def test_a_section_of_the_page_shows_each_cluster_the_total_and_each_wrong_forec
     assert lines[1].count("|") == len(HEADER) + 1
     assert lines[2] == "| 7: 200 nodes | 2 | 8 | 8 of 8 (100.0 %) | 4 of 8 (50.0 %) | 3.00 | 8 of 8 (100.0 %) | 2.00 |"
     assert lines[4].startswith("| all | 3 | 12 | 11 of 12 (91.7 %) |")
-    assert "The forecasts name 1.50 times as many nodes as with a known start." in lines
+    assert "A forecast lists 1.50 times as many nodes as with a known start." in lines
     assert lines[-1] == "* 8 v1, ReplicaSet v/web: the forecast named v2, but the pods got v5: not explained"
     assert total([one.said, two.said]).pods == 8
 

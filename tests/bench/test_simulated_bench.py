@@ -30,14 +30,14 @@ def lots() -> list[simulated.Lot]:
     return [simulated.one_lot(sample(0), number) for number in range(2)]
 
 
-def test_the_reboot_order_avoids_more_repeated_pod_moves_than_the_taint(
+def test_the_reboot_order_avoids_more_repeat_moves_than_the_taint(
     lots: list[simulated.Lot],
 ) -> None:
     assert lots[0].ordered < lots[0].tainted < lots[0].plain
     assert lots[1].ordered < lots[1].tainted <= lots[1].plain
 
 
-def test_if_only_some_nodes_reboot_the_taint_avoids_most_repeated_pod_moves() -> None:
+def test_the_taint_avoids_most_repeat_moves_if_only_some_nodes_reboot() -> None:
     lot = simulated.one_lot(sample(0), 0, asking=8)
     assert 3 * lot.tainted < lot.plain
 

@@ -89,8 +89,8 @@ def writes_a_phase(call: Call, node: str) -> str | None:
 
 
 class FirstPatch:
-    """A proxy rule that disturbs, for each phase, the first patch that writes this phase. The function `befall` causes
-    the fault: it may send the request, and returns the response."""
+    """A proxy rule that disturbs, for each phase, the first patch that writes this phase. The function `befall` decides
+    whether the patch reaches the API server, and returns the response to the agent."""
 
     def __init__(self, host: Host, befall: Callable[[Callable[[], Answer]], Answer]) -> None:
         self.met: list[str] = []

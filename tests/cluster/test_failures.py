@@ -56,7 +56,7 @@ def test_with_concurrency_three_all_waiting_nodes_report_the_failed_node_and_the
     story.reaches(sick, "Failed")
     story.need_reboot(others)
     story.wait_for(
-        "every waiting node names the failed node",
+        "every waiting node reports the failed node",
         lambda: all(f"careen retry {sick.name}" in story.reason(host) for host in others),
         60,
     )
@@ -104,14 +104,14 @@ def test_waiting_nodes_report_the_rebooting_node_and_when_its_reboot_began(story
     story.need_reboot([stuck])
     story.wait_for("the host was asked to reboot", lambda: stuck.failed_requests() > 0)
     story.need_reboot(others)
-    story.wait_for("every other node waits", lambda: all(story.phase(host) == "Waiting" for host in others))
+    story.wait_for("all other nodes wait", lambda: all(story.phase(host) == "Waiting" for host in others))
     sentence = f"{stuck.name} was asked to reboot at"
     story.wait_for(
-        "every waiting node names the rebooting node",
+        "every waiting node reports the rebooting node",
         lambda: all(sentence in story.reason(host) for host in others),
         170,
     )
-    early = "the reboot deadline passed before all waiting nodes named the rebooting node"
+    early = "the reboot deadline passed before all waiting nodes reported the rebooting node"
     assert story.phase(stuck) == "Rebooting", early
     assert stuck.name in story.command("status").stdout
     assert story.holders() == (stuck.name,)
@@ -122,14 +122,13 @@ def test_waiting_nodes_report_the_rebooting_node_and_when_its_reboot_began(story
 
 
 def test_a_pod_whose_template_sets_the_node_name_does_not_delay_other_nodes(story: Story) -> None:
-    """The scheduler does not place pods that name their node. So their controller would recreate these pods on the
-    cordoned node for ever.
-    """
+    """The scheduler does not place such pods. So their controller would recreate these pods on the cordoned node for
+    ever."""
     tied, free = hosts = story.nodes(2)
     story.workloads(deployment("tied", 2, nodeName=tied.name), deployment("web", 2))
     story.need_reboot([tied])
     story.wait_for(
-        "the node reboots, or names the pod as the reason for the wait",
+        "the node reboots, or reports that it waits because of the pod",
         lambda: "shop/tied" in story.reason(tied) + str(story.refusals(tied)) or tied.reboots,
     )
     story.need_reboot([free])
@@ -159,7 +158,7 @@ def test_a_failing_reboot_command_is_tried_three_times_before_the_drain_is_undon
     story.judge()
 
 
-def test_a_node_whose_sentinel_survives_reboots_stops_rebooting_at_the_loop_limit(story: Story) -> None:
+def test_a_node_whose_sentinel_file_never_disappears_stops_rebooting_at_the_loop_limit(story: Story) -> None:
     (host,) = story.nodes(1, change=lambda host: setattr(host, "sentinel_survives", True))
     story.need_reboot([host])
     story.wait_for("the node has rebooted twice", lambda: len(host.reboots) == 2)
@@ -175,7 +174,7 @@ def test_a_node_whose_sentinel_survives_reboots_stops_rebooting_at_the_loop_limi
     )
 
 
-def test_a_hold_annotation_set_during_a_drain_undoes_the_drain(story: Story) -> None:
+def test_a_hold_annotation_that_is_set_during_a_drain_undoes_the_drain(story: Story) -> None:
     (host,) = story.nodes(1)
     story.workloads(deployment("slow", 2, stop_seconds=10))
     story.need_reboot([host])

@@ -70,7 +70,7 @@ def confirms(host: Host) -> Callable[[Call], bool]:
     return moment
 
 
-def test_agents_suspended_in_any_phase_break_no_rule_when_they_resume(story: Story) -> None:
+def test_agents_that_were_suspended_in_any_phase_break_no_rule_when_they_resume(story: Story) -> None:
     """Three agents are suspended at the same time, each in another phase. Meanwhile a person puts a hold on the node
     that was about to reboot, so this node must not reboot.
     """

@@ -78,7 +78,7 @@ def test_the_observer_continues_after_an_outage_of_the_api_server(cluster: Clust
     assert sum(seen.unschedulable for seen in cluster.observer.node_history("n00")) == 1
 
 
-def test_an_agents_token_names_its_node_and_becomes_invalid_when_its_pod_is_deleted(
+def test_an_agents_token_contains_its_nodes_name_and_is_invalid_after_its_pod_is_deleted(
     cluster: Cluster, plane: ControlPlane
 ) -> None:
     assert cluster.fleet is not None

@@ -36,7 +36,7 @@ def test_a_node_that_waits_for_its_reboot_keeps_waiting_after_its_agent_is_kille
     is_through(story, hosts)
 
 
-def test_an_agent_killed_during_a_drain_continues_and_reboots_the_node_once(story: Story) -> None:
+def test_a_node_whose_agent_is_killed_during_a_drain_continues_and_reboots_once(story: Story) -> None:
     hosts = story.nodes(3)
     story.workloads(deployment("slow", 3, stop_seconds=8, **on_node(hosts[0].name)))
     # The node selector allows only this node, so its pods return to it.
@@ -53,7 +53,7 @@ def test_an_agent_killed_during_a_drain_continues_and_reboots_the_node_once(stor
     is_through(story, hosts[:1])
 
 
-def test_an_agent_killed_after_its_reboot_request_does_not_assume_that_the_host_rebooted(story: Story) -> None:
+def test_an_agent_that_is_killed_after_its_reboot_request_does_not_assume_a_reboot(story: Story) -> None:
     hosts = story.nodes(2, change=lambda host: setattr(host, "shutdown_seconds", 6.0))
     story.need_reboot(hosts)
     first = story.any_of(hosts, "Rebooting")

@@ -93,7 +93,7 @@ def test_a_pod_that_is_not_replaced_during_the_drain_does_not_count_as_a_miss() 
     assert (made.pods, made.superseded, made.misses) == (0, 1, [])
 
 
-def test_a_replacement_that_an_earlier_drain_caused_does_not_count() -> None:
+def test_a_replacement_that_an_earlier_drain_caused_is_not_scored() -> None:
     """Pods of one Job were evicted in this drain and in an earlier drain. The only replacement belongs to the earlier
     drain.
     """
@@ -187,7 +187,7 @@ JOBS_LAST = (
         ),
     ],
 )
-def test_the_score_reports_replacements_of_jobs_at_unexpected_times(
+def test_the_score_reports_that_a_job_replaced_a_pod_at_an_unexpected_time(
     happened: tuple[str, ...], lacking: dict[str, int], why: str
 ) -> None:
     assert disorder(a_drain([moves(name, "n2") for name in "abe"], *happened, lacking=lacking)) == why

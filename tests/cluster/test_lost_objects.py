@@ -52,7 +52,7 @@ def test_a_draining_node_that_is_deleted_and_registered_again_finishes_its_reboo
     story.is_clean(hosts)
 
 
-def test_a_node_recreated_during_its_drain_does_not_keep_other_nodes_waiting(story: Story) -> None:
+def test_a_node_that_is_recreated_during_its_drain_does_not_keep_other_nodes_waiting(story: Story) -> None:
     """The host still runs the same boot, so its agent releases the old claim without waiting for the deadline of 15
     minutes.
     """
@@ -135,7 +135,7 @@ def test_careen_uncordons_a_draining_node_that_lost_its_annotations_and_its_clai
     )
 
 
-def test_careen_why_shows_who_cordoned_a_node(story: Story) -> None:
+def test_careen_why_reports_who_cordoned_a_node(story: Story) -> None:
     (host,) = story.nodes(1)
     story.cordon(host)
     answer = story.command("why", host.name)

@@ -73,7 +73,7 @@ def test_every_careen_command_works_for_a_person_with_only_the_role_for_that_com
         assert "is forbidden" not in done.stdout + done.stderr, (words, done.stdout, done.stderr)
 
 
-def test_a_person_with_the_viewer_role_cannot_run_careen_hold_lock_pause_or_cleanup(scene: Story) -> None:
+def test_a_person_with_the_viewer_role_cannot_hold_a_node_pause_the_lock_or_clean_up(scene: Story) -> None:
     set_the_stage(scene)
     kubeconfig = a_person(scene, "careen-view")
     scene.wait_for("the role is in force", lambda: scene.command("status", kubeconfig=kubeconfig).returncode == 0)

@@ -119,7 +119,7 @@ def test_the_rules_require_no_claim_for_a_machine_that_crashes() -> None:
     assert sentences(Seen(nodes=[node(0), node(22, ready=False), node(30)], locks=[lock(0)]), host(alone)) == []
 
 
-def test_the_rules_report_a_claim_released_before_the_node_is_back_in_service() -> None:
+def test_the_rules_report_a_node_that_released_its_claim_before_it_is_back_in_service() -> None:
     seen = a_good_story()
     seen.locks[-1] = lock(25)
     assert sentences(seen) == [
@@ -173,7 +173,7 @@ def test_the_observer_reads_the_nodes_with_a_claim_from_each_format_of_the_lock(
     assert LockSeen(at=0, uid="d", text=text).holders == holders
 
 
-def test_a_node_is_counted_as_down_until_it_is_ready_and_schedulable_again() -> None:
+def test_the_figures_count_a_node_as_down_until_it_is_ready_and_schedulable_again() -> None:
     assert down_spans(a_good_story().nodes, END) == [Span(start=10, end=40)]
     assert down_spans([node(0), node(5, ready=False)], END) == [Span(start=5, end=END)]
 

@@ -72,7 +72,7 @@ def test_careen_shadow_agrees_with_a_scheduler_of_the_same_configuration(plane: 
     (code, right), (_, other) = told.said(), untold.said()
     sweep(plane.admin, NAMESPACE)
     print(*(f"{name}: {each}" for name, each in (("told", right), ("untold", other))), sep="\n")
-    assert right["agreed"] + right["disagreed"] >= 30, "too few pods were compared to prove anything"
+    assert right["agreed"] + right["disagreed"] >= 30, "too few pods were compared, so this test proves nothing"
     assert (code, right["agreement"] >= 0.95) == (0, True), right
     assert right["cannotSay"] <= right["agreed"]
     # Without a configuration, the shadow assumes that the scheduler scores a part of the nodes, and names more nodes.

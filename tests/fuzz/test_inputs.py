@@ -41,9 +41,8 @@ def _spliced(text: str, at: int, length: int, piece: str) -> str:
 
 
 def raw(known: tuple[str, ...]) -> st.SearchStrategy[bytes]:
-    """Draw the texts of `texts` as bytes, of which some are compressed and some are cut off, even inside a
-    character.
-    """
+    """Draw texts as `texts` does, and return them as bytes. Some are compressed. Some end too early, even in the middle
+    of a character."""
     encoded = texts(known).map(lambda text: text.encode("utf-8", "surrogatepass"))
     packed = encoded.map(lambda plain: gzip.compress(plain, mtime=0))
     cut = st.builds(lambda whole, at: whole[: max(0, len(whole) - at)], encoded | packed, st.integers(0, 30))

@@ -28,7 +28,8 @@ def test_measure_the_time_of_a_reboot_and_the_cost_of_an_idle_agent(
     ready = time.time() - begun
     rows = [f"{ready:.0f} s from the apply of the manifests until every agent is Ready"]
     rows += [
-        f"{machine.name}: {seconds_from_need_to_release(story, machine):.1f} s from need to release of the claim"
+        f"{machine.name}: {seconds_from_need_to_release(story, machine):.1f} s from the need of a reboot "
+        "to the release of the claim"
         for machine in story.machines
     ]
     rows += idle(story.machines[0])

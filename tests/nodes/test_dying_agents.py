@@ -29,7 +29,7 @@ def new_phase(story: Story, machine: Machine, seen: list[str]) -> str:
     return "" if phase in (*seen, "Idle") else phase
 
 
-def test_an_agent_killed_in_every_phase_continues_and_reboots_its_node_once(story: Story) -> None:
+def test_a_node_whose_agent_is_killed_in_every_phase_reboots_once(story: Story) -> None:
     machine = story.machines[0]
     story.workloads(deployment("slow", 2, containers=[before_stop(5)], **on_node(machine.name)))
     story.install()

@@ -21,7 +21,7 @@ spec:
 """
 
 
-def test_with_concurrency_two_at_most_two_nodes_are_down_and_the_budget_holds(story: Story) -> None:
+def test_with_concurrency_two_at_most_two_nodes_are_down_and_no_budget_is_broken(story: Story) -> None:
     story.workloads()
     story.install(concurrency=2)
     story.want_reboot()
@@ -47,7 +47,7 @@ def test_a_drain_waits_for_a_pre_stop_hook_of_forty_seconds(story: Story) -> Non
     assert first.gone_at - first.deleting_at >= 39  # the hook's duration without the watch's possible delay
 
 
-def test_static_pods_and_daemonset_pods_with_on_delete_stay_on_the_node(story: Story) -> None:
+def test_static_pods_and_pods_of_an_on_delete_daemonset_stay_on_the_node(story: Story) -> None:
     machine = story.machines[0]
     shipper = daemon_set("log-shipper")
     shipper["spec"]["updateStrategy"] = {"type": "OnDelete"}
@@ -76,6 +76,6 @@ def test_a_stateful_set_with_host_path_volumes_moves_to_another_node(story: Stor
 
 
 def pods_on(story: Story, node: str, prefix: str) -> set[str]:
-    """Return the uids of the pods in the namespace shop on this node whose names begin with `prefix`."""
+    """Find this node's pods in the namespace shop whose names begin with `prefix`. Return their uids."""
     lives = story.observer.pods()
     return {life.uid for life in lives if life.namespace == SHOP and life.node == node and life.name.startswith(prefix)}

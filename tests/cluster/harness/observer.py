@@ -102,9 +102,8 @@ Take = Callable[[str, Object, float], None]
 
 @dataclass(slots=True, kw_only=True)
 class _Collection:
-    """One watch: its path, its handler, the objects that exist, and `only`, the name of the single object to follow
-    (None for all objects).
-    """
+    """One watch, and the objects that exist now. If `only` is not None, the watch follows only the object with this
+    name."""
 
     path: str
     take: Take

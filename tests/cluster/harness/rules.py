@@ -103,9 +103,8 @@ def claim_released_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) 
 
 
 def not_cleaned_up(state: NodeSeen | None, *, cordoned: bool = False) -> list[str]:
-    """Check that an idle node has no mark (label, annotation or taint) of careen, and that it is cordoned only if
-    `cordoned` is set.
-    """
+    """Check that an idle node has no mark (label, annotation or taint) of careen. With `cordoned`, the node must be
+    cordoned; without it, the node must not be cordoned."""
     if state is None:
         return ["the node is gone"]
     left = [key for key in (*state.labels, *state.annotations) if key.startswith(OURS) and key not in STAYS]

@@ -324,7 +324,7 @@ def require_binaries() -> None:
 
 
 def stages(pods: PodTimes) -> list[dict[str, Any]]:
-    """Return the kwok stages that make pods ready, complete Jobs and end deleted pods.
+    """Return the kwok stages that set pods to ready, let Jobs complete, and end deleted pods.
 
     `hosts.py` simulates the nodes, because kwok would write the old boot id when it repairs a NotReady node.
     """

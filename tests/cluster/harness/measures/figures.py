@@ -128,7 +128,7 @@ def holding_spans(locks: Sequence[LockSeen], node: str, end: float) -> list[Span
 
 
 def soft_tainted_at(history: Sequence[NodeSeen], start: float) -> float | None:
-    """Return when the node first had a PreferNoSchedule taint after `start`, or None if it had none."""
+    """Return the time at which the node first had a PreferNoSchedule taint after `start`, or None if it had none."""
     return next(
         (seen.at for seen in history if seen.at >= start and any(effect == SOFT for _, effect in seen.taints)), None
     )
