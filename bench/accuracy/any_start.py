@@ -73,8 +73,8 @@ def main() -> None:
 
 
 def compared(snapshot: Snapshot, forecast: float, runs: int) -> CountedDrain:
-    """Simulates the drain of the first node `runs` times with and `runs` times without counting every possible start of
-    the scheduler's search. Returns the median times."""
+    """Simulates the drain of the first node repeatedly: `runs` times with the additional count of every possible start
+    of the scheduler's search, and `runs` times without it. Returns the median times."""
     used: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(runs):
         for counts, seconds in used.items():

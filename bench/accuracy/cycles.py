@@ -1,9 +1,9 @@
 """Measures how real scheduling cycles deviate from computed ones: `make bench-accuracy-cycles CYCLES_FLAGS=FOLDER`.
 
 Each FOLDER has records that `python -m bench.accuracy.sampled --record FOLDER` wrote. The scheduler's log says where
-each search began and how many nodes it processed, so the bench can compute each cycle of a drain again and compare. It
-fits the two parameters of `scheduler_core.simulation.scenario_parts.deviations` to every second cluster, and tests the
-parameters on these clusters and on the remaining clusters.
+each search began and how many nodes it processed, so the bench can compute each cycle of a drain again and compare the
+results. It fits the two parameters of `scheduler_core.simulation.scenario_parts.deviations` to every second cluster,
+and tests the parameters on these clusters and on the remaining clusters.
 """
 
 from __future__ import annotations

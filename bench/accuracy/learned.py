@@ -53,9 +53,8 @@ LEAST_BINDINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class LearnedPair:
-    """The scores of two forecasts of one drain. `learned` used what was learned from earlier bindings, and `without`
-    did not.
-    """
+    """The scores of two forecasts of one drain. The forecast of `learned` used what was learned from earlier bindings.
+    The forecast of `without` did not use it."""
 
     cluster: str
     without: Score
@@ -120,7 +119,7 @@ def judge(drains: Sequence[Path]) -> list[LearnedPair]:
 
 
 def learned_from(done: DrainRecord, listed: Snapshot, estimate: SearchEstimate, scheduler: Scheduler) -> SearchEstimate:
-    """Returns the estimate of where the scheduler's next search starts, updated with the bindings of the drain."""
+    """Learns from the bindings of the drain. Returns the new estimate of where the scheduler's next search starts."""
     for seen in bindings(done, listed):
         if seen.pod is None:
             estimate = estimate.after_unknown_binding(seen.before)

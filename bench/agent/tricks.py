@@ -78,7 +78,7 @@ def _measure(*tricks: str) -> AgentCost:
 
 
 def rows(times: int) -> Iterator[str]:
-    """Yields the lines of the table. Yields each line as soon as its trick is measured."""
+    """Yields each line of the table as soon as its trick is measured."""
     _measure()  # writes the bytecode that is missing
     lean, whole = cost_without(times=times), cost_without(*TRICKS, times=times)
     yield "| trick that is switched off | private memory, KiB | processor time, ms | what the trick does |"

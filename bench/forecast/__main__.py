@@ -152,8 +152,8 @@ def left_behind(arguments: list[str]) -> str:
 
 @contextmanager
 def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """Writes the bench's cluster as a dump, as `careen snapshot` does. Yields the options of `careen forecast` that
-    read it."""
+    """Writes the bench's cluster as a dump, as `careen snapshot` does. Yields the options with which `careen forecast`
+    reads this dump."""
     dump = folder / "dump.json.gz"
     if not dump.exists():
         with dump.open("wb") as file:

@@ -98,8 +98,7 @@ def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
 
 
 def comparisons(runs: Sequence[Run], agents: Mapping[str, str]) -> list[str]:
-    """Returns one line for each agent except the first agent. Each line compares the first agent with that agent, seed
-    by seed."""
+    """Returns one line for each agent after the first. The line compares this agent with the first, seed by seed."""
     first, *others = agents
     return [_compared(runs, first, other, agents) for other in others]
 

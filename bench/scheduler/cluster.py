@@ -71,8 +71,8 @@ def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
 
 
 def _applications(nodes: int) -> int:
-    """Returns the number of applications, a multiple of the number of kinds. There are so many applications that even
-    in a small cluster an application with anti-affinity to itself finds nodes for its pods."""
+    """Returns the number of applications, a multiple of the number of kinds. Even a small cluster has 200 applications,
+    so that an application with anti-affinity to itself finds nodes for its pods."""
     wanted = max(200, nodes * PODS_PER_NODE // REPLICAS)
     return wanted - wanted % len(KINDS)
 

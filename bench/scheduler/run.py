@@ -80,7 +80,7 @@ def _options() -> argparse.Namespace:
         "--size", type=int, default=MAIN_SIZE, help="number of nodes for the measurements of loading and draining"
     )
     parser.add_argument(
-        "--sizes", type=int, nargs="*", default=SIZES, help="sizes of cluster (numbers of nodes) in the table"
+        "--sizes", type=int, nargs="*", default=SIZES, help="numbers of nodes of the clusters in the table"
     )
     parser.add_argument("--cache", type=Path, default=Path(".cache/bench"))
     return parser.parse_args()

@@ -42,7 +42,7 @@ def test_a_waiting_helper_that_gives_up_reports_its_condition(monkeypatch: pytes
         patience.wait_until(lambda: False, lambda: "rain")
 
 
-def test_run_returns_the_output_and_exit_code_of_a_process() -> None:
+def test_the_helper_run_returns_the_output_and_exit_code_of_a_process() -> None:
     done = patience.run(["sh", "-c", "cat; echo oops >&2; exit 3"], input="hello")
     assert (done.returncode, done.stdout, done.stderr) == (3, "hello", "oops\n")
 

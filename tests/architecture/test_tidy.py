@@ -107,7 +107,7 @@ def banned_calls(module: Module) -> list[str]:
     ]
 
 
-def test_only_listed_modules_read_time_randomness_or_environment() -> None:
+def test_only_listed_modules_read_the_clock_randomness_or_the_environment() -> None:
     found = [
         call
         for module in all_modules()

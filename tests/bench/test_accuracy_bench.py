@@ -61,7 +61,7 @@ def test_the_table_has_a_row_per_cluster_and_a_total() -> None:
     )
 
 
-def test_each_pod_placed_outside_its_forecast_is_reported_with_a_reason() -> None:
+def test_each_pod_that_landed_outside_its_forecast_is_reported_with_a_reason() -> None:
     score = Score(
         misses=[
             Miss(

@@ -98,7 +98,7 @@ def test_the_bootstrap_resamples_drains_instead_of_pods() -> None:
     assert lower < low < 50 < high < higher
 
 
-def test_a_section_of_the_page_has_a_row_per_cluster_a_total_and_the_wrong_forecasts() -> None:
+def test_a_section_of_the_page_has_rows_for_clusters_and_lists_wrong_forecasts() -> None:
     miss = Miss(node="v1", owner="ReplicaSet v/web", said=(("v2",),), went=("v5",), reason="not explained")
     one = Pair("varied", "7: 200 nodes", Score(pods=4, inside=4, firsts=2, sizes=12), Score(pods=4, inside=4, sizes=8))
     two = Pair(
@@ -113,7 +113,7 @@ def test_a_section_of_the_page_has_a_row_per_cluster_a_total_and_the_wrong_forec
     assert total([one.said, two.said]).pods == 8
 
 
-def test_the_nodes_of_a_cluster_of_kind_identical_differ_only_in_name_and_zone() -> None:
+def test_the_nodes_of_a_uniform_cluster_differ_only_in_name_and_zone() -> None:
     nodes = varied_cluster(3, 30, **KINDS["identical"].shape).nodes
     kinds = {
         json.dumps({k: v for k, v in each["metadata"]["labels"].items() if k != HOSTNAME and "zone" not in k})

@@ -122,8 +122,8 @@ def test_waiting_nodes_report_the_rebooting_node_and_when_its_reboot_began(story
 
 
 def test_a_pod_whose_template_sets_the_node_name_does_not_delay_other_nodes(story: Story) -> None:
-    """The scheduler does not place such pods. So their controller would recreate these pods on the cordoned node for
-    ever."""
+    """The scheduler does not place a pod whose template sets the node name. So the controller would recreate this pod
+    on the cordoned node for ever."""
     tied, free = hosts = story.nodes(2)
     story.workloads(deployment("tied", 2, nodeName=tied.name), deployment("web", 2))
     story.need_reboot([tied])

@@ -47,7 +47,8 @@ def a_person(story: Story, role: str) -> Path:
 
 
 def set_the_stage(story: Story) -> str:
-    """Write a claim of n02 into the lock, and a failed reboot into the annotations of n02. Return the name of a pod."""
+    """Write a claim of the node n02 into the lock, and a failed reboot into the annotations of n02. Return the name of
+    a pod."""
     story.write_lock('{"nodeID":"n02","locks":[{"nodeID":"n02","id":"c2"}],"maxOwners":1}')
     failed = {"careen.dev/phase": "Failed", "careen.dev/reason": "x", "careen.dev/since": "2026-03-04T12:00:00Z"}
     story.admin.patch("/api/v1/nodes/n02", {"metadata": {"annotations": failed}})
@@ -73,7 +74,7 @@ def test_every_careen_command_works_for_a_person_with_only_the_role_for_that_com
         assert "is forbidden" not in done.stdout + done.stderr, (words, done.stdout, done.stderr)
 
 
-def test_a_person_with_the_viewer_role_cannot_hold_a_node_pause_the_lock_or_clean_up(scene: Story) -> None:
+def test_the_viewer_role_permits_neither_hold_nor_lock_pause_nor_cleanup(scene: Story) -> None:
     set_the_stage(scene)
     kubeconfig = a_person(scene, "careen-view")
     scene.wait_for("the role is in force", lambda: scene.command("status", kubeconfig=kubeconfig).returncode == 0)

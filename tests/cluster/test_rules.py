@@ -242,7 +242,7 @@ def request(
     }
 
 
-def test_requests_are_counted_by_verb_and_resource() -> None:
+def test_the_audit_counts_requests_by_verb_and_resource() -> None:
     found = requests_of(
         [
             request("create", "pods", subresource="eviction", code=429),

@@ -26,14 +26,14 @@ def count_example() -> Callable[[str], None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send the numbers of examples that this pytest-xdist worker has counted to the main process."""
+    """Tell the main process how many examples this pytest-xdist worker has counted."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["fuzzed"] = dict(_TRIED)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Add the numbers of examples that a finished worker has counted to the totals of the main process."""
+    """Add the numbers of a finished worker's examples to the totals of the main process."""
     _TRIED.update(getattr(node, "workeroutput", {}).get("fuzzed", {}))
 
 

@@ -39,9 +39,8 @@ def pod(name: str, **more: Any) -> PodLife:
 
 
 def a_good_story() -> Seen:
-    """Return the records of a correct roll-out: n1 is cordoned at second 10 and reboots. One of two pods is evicted at
-    second 12, and its replacement is ready at second 14.
-    """
+    """Return the records of a correct roll-out: the node n1 is cordoned at second 10 and reboots. One of two pods is
+    evicted at second 12, and its replacement is ready at second 14."""
     return Seen(
         nodes=[node(0), node(10, cordoned=True), node(20, cordoned=True, boot="second"), node(22, boot="second")],
         pods={

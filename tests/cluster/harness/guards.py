@@ -60,9 +60,8 @@ def policies_on(story: Story) -> Iterator[None]:
 
 
 def keep_parameters_followed(story: Story) -> None:
-    """Install a policy that matches no request, and leave it installed. Without it, the API server would stop watching
-    DaemonSets for ever when the last policy is removed (kubernetes/kubernetes#130887).
-    """
+    """Install a policy that matches no request, and leave it installed. If no policy were left, the API server would no
+    longer watch DaemonSets, even for policies that are installed later (kubernetes/kubernetes#130887)."""
     name, group = {"name": "tests-follow-daemonsets"}, "admissionregistration.k8s.io/v1"
     rule = {"apiGroups": ["tests"], "apiVersions": ["*"], "resources": ["nothing"], "operations": ["CREATE"]}
     spec = {

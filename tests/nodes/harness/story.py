@@ -66,9 +66,8 @@ class Story:
         self.agents_are_ready()
 
     def workloads(self, *items: Object) -> None:
-        """Create four pods `web`, with a budget that allows one of them to be unavailable, and the given workloads.
-        Return when all pods are ready.
-        """
+        """Create the given workloads, and four pods `web` with a budget that allows one unavailable pod. Return when
+        all pods are ready."""
         if not self.lab.plane.admin.find(f"/api/v1/namespaces/{SHOP}"):
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
         self.create(web(), budget("web", max_unavailable=1), *items)

@@ -142,8 +142,8 @@ def _stranger(drain: Drain) -> str:
 
 
 def _early(drain: Drain) -> str:
-    """Return a sentence about the first replacement of a Job's pod that appears sooner than a forecast assumes, or an
-    empty text. Does not check the order of several Jobs."""
+    """Return a sentence about the first replacement of a Job's pod that appears sooner than a forecast assumes. Return
+    an empty text if there is none. Does not check the order of several Jobs."""
     away: list[PodEvent] = []  # evicted from this node and not replaced yet, Jobs' pods aside
     came = ""
     for event in drain.events:
