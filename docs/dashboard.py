@@ -56,7 +56,7 @@ PANELS: tuple[Panel, ...] = (
     ),
     Panel(
         title="Oldest need",
-        says="For how long the node that has waited longest has needed a reboot.",
+        says="The longest time for which a node has needed its reboot.",
         kind="stat",
         query="max(time() - max by (node) (careen_need_since_seconds)) or vector(0)",
         unit="s",

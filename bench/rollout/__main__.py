@@ -81,7 +81,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--warm-up",
         type=float,
-        help="seconds from the start of the agents until hosts need a reboot (kured waits up to 90 s before it works)",
+        help="seconds from the start of the agents until hosts need a reboot (kured waits up to 90 s after its start)",
     )
     parser.add_argument("--limit", type=float, default=1800, help="the bench gives up after this many seconds")
     parser.add_argument("--runs", type=int, default=1)
