@@ -200,7 +200,7 @@ class Applier:
 
     async def _patch_node(self, patch: PatchNode) -> Stop | None:
         if patch.send_before is not None and self._hands.host.uptime() >= patch.send_before:
-            return Stop(f"{patch.purpose}: the patch was not sent, because the facts behind it are too old")
+            return Stop(f"{patch.purpose}: the patch was not sent, because it is based on facts that are too old")
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):

@@ -77,8 +77,8 @@ class Messenger:
         self._in_background(self._deliver(message, "" if is_looked_up else self._worded(message), targets))
 
     def is_wanted(self, occasion: Occasion) -> bool:
-        """Whether the settings name this occasion and also something to send to: a receiver, a file of receivers, or
-        kured's deprecated --slack-hook-url."""
+        """Whether messages of this occasion are switched on and there is at least one receiver: in the settings, in a
+        file of receivers, or in kured's deprecated --slack-hook-url."""
         settings = self._settings()
         is_anybody_told = settings.notify_url or settings.notify_url_file or settings.slack_hook_url
         return occasion in settings.notify_on and bool(is_anybody_told)
@@ -90,7 +90,7 @@ class Messenger:
         return text
 
     def _receivers(self) -> tuple[Target, ...]:
-        """Reads the receivers from the settings and from the files that the settings name. Counts each problem with
+        """Reads the receivers from the settings and from the configured files of receivers. Counts each problem with
         these files as a failed message."""
         settings = self._settings()
         found = notification_files.read(settings.notify_url_file)
@@ -98,8 +98,8 @@ class Messenger:
         return receivers(settings, found.targets)
 
     def _services(self) -> set[str]:
-        """Returns the names of the services that messages may go to. The name `file` is among them if the settings name
-        a file of receivers."""
+        """Returns the names of the services to which messages may be sent. The name `file` is among them if a file of
+        receivers is configured."""
         settings = self._settings()
         targets = receivers(settings, notification_files.read(settings.notify_url_file).targets)
         return {target.service for target in targets} | ({"file"} if settings.notify_url_file else set())

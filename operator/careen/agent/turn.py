@@ -43,8 +43,8 @@ class Turned(Value, kw_only=True):
 
 
 class _UnsentDecision(Value, kw_only=True):
-    """The Events and messages about a patch of the Node, the decision that requested the patch, and the Node's UID. The
-    API server's response to this patch was lost."""
+    """A decision whose patch of the Node got no response from the API server. `unsent` are the Events and messages
+    about this patch."""
 
     unsent: UnsentReports
     decision: Decision

@@ -1,7 +1,6 @@
 """`careen lock show|pause|resume|release`: shows the lock, or changes it by hand.
 
-Each command that writes prints what its write changes in the lock. The write carries the resourceVersion that the
-command has read.
+A command that changes the lock prints the change, and writes with the resourceVersion that it has read.
 """
 
 from __future__ import annotations

@@ -167,8 +167,8 @@ class _Rollout(Value, kw_only=True):
     "--order",
     "line",
     type=click.Choice([each.value for each in Order]),
-    help="The order of the nodes; the default is the agents' --order. The order fewest-moves counts pods and ignores "
-    "how important the pods are.",
+    help="The order of the nodes; the default is the agents' --order. With fewest-moves, only the number of "
+    "pods matters, not how important the pods are.",
 )
 @click.option(
     "--compare",

@@ -201,12 +201,12 @@ FORECAST_RIGHTS: tuple[Right, ...] = tuple(
         ("", "persistentvolumeclaims", "the forecast finds the volumes of a pod"),
         ("", "persistentvolumes", "the forecast knows where a volume can be attached"),
         ("storage.k8s.io", "storageclasses", "the forecast knows how a volume is bound"),
-        ("storage.k8s.io", "csinodes", "the forecast counts the volumes that a node can still attach"),
-        ("storage.k8s.io", "csidrivers", "the forecast counts the volumes that a node can still attach"),
+        ("storage.k8s.io", "csinodes", "the forecast finds out how many more volumes a node can attach"),
+        ("storage.k8s.io", "csidrivers", "the forecast finds out how many more volumes a node can attach"),
         ("storage.k8s.io", "csistoragecapacities", "the forecast knows where a volume can be created"),
-        ("storage.k8s.io", "volumeattachments", "the forecast counts the volumes that a node can still attach"),
-        ("resource.k8s.io", "resourceclaims", "the forecast finds the devices that a pod claims"),
-        ("resource.k8s.io", "deviceclasses", "the forecast finds the devices that a pod claims"),
+        ("storage.k8s.io", "volumeattachments", "the forecast finds out how many more volumes a node can attach"),
+        ("resource.k8s.io", "resourceclaims", "the forecast finds the devices for a pod"),
+        ("resource.k8s.io", "deviceclasses", "the forecast finds the devices for a pod"),
     )
 )
 

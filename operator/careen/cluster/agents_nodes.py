@@ -22,7 +22,7 @@ _AT_ONCE = 8  # half of the client's threads
 
 
 class AgentsNodes:
-    """Lists the Nodes. If the agent may not list them, reads each Node that an agent's pod names."""
+    """Lists the Nodes. If the agent may not list them, reads each Node to which the pod of an agent is bound."""
 
     def __init__(self, api: ClusterApi, *, own: str, namespace: str, daemonset: str) -> None:
         """`own` is the name of this agent's node. The agent reads its own Node in any case, because the list of pods

@@ -32,7 +32,8 @@ _SINGLE_READS = 2
 
 
 class Owner(NamedTuple):
-    """A controller, as a pod's owner reference names it. Owners are sorted by kind, namespace and name."""
+    """A controller of pods, with the values in a pod's owner reference. Owners are sorted by kind, namespace and
+    name."""
 
     kind: str
     namespace: str
@@ -52,8 +53,8 @@ async def list_pods_on(api: ClusterApi, node: str) -> tuple[PodView, ...]:
 
 async def list_blocking_pods(api: ClusterApi, rules: Iterable[BlockingPods]) -> tuple[PlacedPod, ...]:
     """Lists the pods that forbid the reboot of other nodes too, not only of the node on which they run. Sends one
-    request for each entry of --blocking-pods that selects such pods, or one for each namespace that the entry names.
-    The server selects the pods by their labels. Raises `ClusterError`."""
+    request for each entry of --blocking-pods that selects such pods. If the entry has namespaces, sends one request for
+    each namespace. The server selects the pods by their labels. Raises `ClusterError`."""
     found: list[PlacedPod] = []
     for rule in rules:
         if rule.scope is not BlockingScope.NODE:

@@ -67,7 +67,7 @@ def _counted(outcome: object) -> int | Unknown:
             return int(output)
         case Exited(code=0, output=""):
             return Unknown(
-                "systemd on the host does not count soft reboots, but --reboot-proof=soft-reboots needs the count"
+                "systemd on the host does not count soft reboots, but --reboot-proof=soft-reboots needs their number"
             )
         case _:
             return Unknown(f"the host's count of soft reboots cannot be read: {outcome}")

@@ -97,8 +97,8 @@ def _whole_lock_holder(root: Path, path: str, proc: Path) -> int | None:
 
 
 def _living(root: Path, path: str, proc: Path) -> int | None:
-    """Returns the process that a pid file names, if it is alive. A process without a command line is a zombie and
-    treated as dead, as in libzypp."""
+    """Returns the id of the process in a pid file, if this process is alive. A process without a command line is a
+    zombie and treated as dead, as in libzypp."""
     number = (read_regular_file(root, path, 32) or "").strip()
     if not re.fullmatch(r"[1-9][0-9]{0,9}", number, re.ASCII):
         return None

@@ -109,8 +109,8 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
 
 
 def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
-    """Sorts the nodes: the most urgent phase first, then the nodes that the lock names as next in the order of the
-    lock, then by name."""
+    """Sorts the nodes by phase, the most urgent phase first. Within a phase, the nodes that are named next in the lock
+    come first, in the order of the lock, and the other nodes follow by name."""
     named = lock.line.names if isinstance(lock, LockContent) else ()
 
     def key(node: NodeView) -> tuple[int, int, str]:
@@ -127,8 +127,8 @@ def phase_of(node: NodeView) -> str:
 
 
 def place_of(node: NodeView, lock: LockState) -> str:
-    """Returns `holder` for a node with a claim, and `next` for a node that the lock names as next. Another waiting node
-    is `ready` if its cheap gates permit the reboot, otherwise `required`. Empty if the node does not wait."""
+    """Returns `holder` for a node with a claim, and `next` for a node that is named next in the lock. Another waiting
+    node is `ready` if its cheap gates permit the reboot, otherwise `required`. Empty if the node does not wait."""
     if isinstance(lock, LockContent) and node.name in lock.holders:
         return "holder"
     if isinstance(lock, LockContent) and node.name in lock.line.names:

@@ -103,11 +103,11 @@ def _needed(answer: NodesAnswer) -> str:
         return f"{count_of(answer.needed, 'node')} like {answer.template} {are} enough for all pods."
     tried = f"the simulation tried up to {count_of(answer.tried, 'node')}"
     if not answer.best_count:
-        return f"No number of nodes like {answer.template} would take one of the pods ({tried})."
+        return f"More nodes like the node {answer.template} would take none of these pods ({tried})."
     most = f"{count_of(answer.best_count, 'node')} would take {count_of(answer.best_placed, 'pod')}"
     return (
-        f"No number of nodes like {answer.template} would take all pods ({tried}): {most}, and more nodes would take "
-        "no more pods."
+        f"More nodes like the node {answer.template} would not take all pods ({tried}): {most}, and further nodes "
+        "would take no more pods."
     )
 
 

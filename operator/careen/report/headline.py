@@ -136,10 +136,10 @@ def _said(node: NodeView) -> str:
 def _by_their_refusals(
     waiting: Sequence[NodeView], now: datetime, policy: Policy | None, *, is_free: bool
 ) -> Headline | None:
-    """Returns the headline if gates refuse the reboots of all waiting nodes; otherwise None.
+    """Returns the headline in two cases, otherwise None: gates refuse the reboots of all waiting nodes, or no node
+    holds a claim and a costly gate refuses the reboot of at least one node.
 
-    If no node holds a claim, it is enough that a costly gate refuses one node. Only the agents of the first nodes in
-    line ask costly gates, and the other waiting nodes wait for these agents.
+    Only the agents of the first nodes in line ask costly gates, and all other waiting nodes wait for these agents.
     """
     everybody = {node.name: _refusals_now(node, now) for node in waiting}
     refused = {name: refusals for name, refusals in everybody.items() if refusals}

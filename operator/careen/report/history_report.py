@@ -1,4 +1,4 @@
-"""Shows past reboots (when, why and how long), and estimates when rebooting nodes return."""
+"""Shows past reboots (when, why and how long). Also estimates when the nodes that are rebooting now will be back."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def lock_sentence(state: LockState, now: datetime) -> str:
     if state.line.names:
         parts.append(f"next: {listed(state.line.names)}{f', chosen from {waiting}' if waiting else ''}")
     elif waiting:
-        parts.append(f"next: the lock names none of {waiting} yet")
+        parts.append(f"next: none of {waiting} is named in the lock yet")
     return "; ".join(parts)
 
 
@@ -98,8 +98,8 @@ def stray_json(strays: Iterable[StrayClaim]) -> list[dict[str, Any]]:
 def lock_text(
     state: LockState, nodes: Mapping[str, NodeView], now: datetime, *, where: str, width: int | None = None
 ) -> str:
-    """The lock for a terminal. `nodes` maps the names of holders to their Nodes, if these exist. `where` names the
-    object whose annotation is the lock."""
+    """The lock for a terminal. `nodes` maps the names of holders to their Nodes, if these exist. `where` is the name of
+    the object whose annotation is the lock."""
     lines = [paragraph(f"Lock on {where}: {lock_sentence(state, now)}")]
     if isinstance(state, LockContent) and state.entries:
         rows = [_row(entry, nodes.get(entry.node), now) for entry in state.entries]

@@ -108,8 +108,8 @@ def summary(plan: Plan) -> list[str]:
     if len(timeline.closings) > 3:
         last = timeline.closings[-1]
         sentences.append(
-            f"{count_of(len(timeline.closings), 'window')} end with nodes still to reboot; the last of these windows "
-            f"ends at {instant(plan, last.at)} with {count_of(last.left, 'node')} still to reboot."
+            f"{count_of(len(timeline.closings), 'window')} end before all nodes have rebooted; the last of these "
+            f"windows ends at {instant(plan, last.at)} with {count_of(last.left, 'node')} still to reboot."
         )
     pods = len(timeline.moves_by_pod)
     sentences.append(
@@ -228,8 +228,8 @@ def risks(plan: Plan) -> list[Risk]:
             Risk(
                 what=f"draining {node} leaves {listed([wait.pod for wait in waits], most=3)} without room, "
                 f"{waited(timeline, longest)}: {longest.why.rstrip('.')}",
-                remedy=f"Add room or scale down beforehand; `careen forecast {node}` names the single change that "
-                f"would place each pod, and with `--with-nodes {node}=1` says whether more nodes would help.",
+                remedy=f"Add room or scale down beforehand; `careen forecast {node}` shows which single change "
+                f"would make room for each pod, and with `--with-nodes {node}=1` says whether more nodes would help.",
             )
         )
     if plan.ranges and plan.ranges.not_clean and timeline.is_clean:

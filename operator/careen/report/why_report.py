@@ -265,7 +265,7 @@ def line_sentence(story: NodeStory) -> str:
     if name in story.lock.holders:
         return f"{name} holds a claim"
     if name in (line := story.lock.line.names):
-        return f"{name} is number {line.index(name) + 1} of the {len(line)} nodes that the lock names as next"
+        return f"{name} is number {line.index(name) + 1} of the {len(line)} nodes that are named next in the lock"
     if story.node.labels.get(keys.REBOOT_LABEL) == "ready":
         return f"{name} is ready, but the lock does not name it as next yet"
     return ""

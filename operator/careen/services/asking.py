@@ -50,11 +50,11 @@ REJECTIONS = (401, 403)
 
 
 async def answer_of(server: str, url: str, timeout_seconds: float, question: Callable[[], T]) -> T | Unknown:
-    """Calls `question` once in a thread and returns its result. If it raises or takes too long, returns unknown with
-    the reason.
+    """Calls `question` once in a thread and returns its result. If `question` raises an error or takes too long,
+    returns unknown with the reason.
 
     The client applies `timeout_seconds` to each read from the network, so the whole query may take twice as long. The
-    reason names `server` and shows `url` without its login.
+    reason contains `server`, and `url` without its login.
     """
     shown = f"{server} at {without_login(url)}"
     try:
@@ -94,11 +94,12 @@ def read_json(
     """Sends one request with the token of `access`. Returns the undecoded JSON and the headers of an answer with status
     200.
 
-    Stops reading at `most_mebibytes`, and after twice `timeout_seconds`. `arguments` are passed to `requests.request`.
+    Stops reading after `most_mebibytes` MiB, and after twice `timeout_seconds`. Passes `arguments` to
+    `requests.request`.
 
-    Raises `CannotAsk`; `CredentialsRejected` with the status and `if_rejected`; `UnusableAnswer` for any other status
-    and for an answer beyond these limits; the errors of requests and urllib3 if the connection fails. `answer_of`
-    handles all of them."""
+    Raises `CannotAsk` if the token cannot be read, and `CredentialsRejected` if the server rejects it. Raises
+    `UnusableAnswer` for any other status and for an answer beyond these limits. Raises the errors of requests and
+    urllib3 if the connection fails. `answer_of` handles all of them."""
     import requests  # most agents of a fleet never ask
 
     ends = time.monotonic() + 2 * timeout_seconds  # a thread cannot be stopped from outside

@@ -13,8 +13,8 @@ _LONGEST_FILE = 64 * 2**10
 
 
 class FoundTargets(Value, kw_only=True):
-    """The receivers that the files name, and the problems with the files. A message about a URL contains only the name
-    of its service, because the URL may be secret."""
+    """The receivers in the files, and the problems with the files. A message about a URL contains only the name of its
+    service, because the URL may be secret."""
 
     targets: tuple[Target, ...] = ()
     refused: tuple[str, ...] = ()

@@ -140,7 +140,7 @@ class _Parts:
 
 
 def parse(text: str) -> Target:
-    """Returns the target that a URL names. Raises ValueError with a message that contains no secret."""
+    """Returns the target for a URL. Raises ValueError with a message that contains no secret."""
     text = text.strip().strip('"')  # kured removes quotes, because charts leave them in
     scheme = re.match(r"([a-z0-9]{1,32})(?:\+([a-z0-9]{1,32}))?://", text, re.IGNORECASE)
     if scheme is None or re.search(r"\s", text):
@@ -429,7 +429,8 @@ def _pushover(parts: _Parts) -> Target:
 
 
 def _rocketchat(parts: _Parts) -> Target:
-    """A Rocket.Chat webhook. The URL names the channel after the tokens, or as its fragment (after a `#`)."""
+    """A Rocket.Chat webhook. The channel follows the tokens in the path of the URL, or is the fragment of the URL
+    (after a `#`)."""
     parts.need(
         "rocketchat://[USER@]HOST/TOKEN-A/TOKEN-B[/CHANNEL|/@RECIPIENT]",
         parts.host,

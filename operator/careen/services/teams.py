@@ -27,7 +27,7 @@ _WORKFLOW = re.compile(r"(/[A-Za-z0-9_-]+)*/workflows/[A-Za-z0-9_-]+/triggers/[A
 _CONNECTORS = re.compile(r"(outlook\.office(365)?\.com|[a-z0-9-]+\.webhook\.office\.com)")
 
 CONNECTORS_ARE_OFF = (
-    "the URL names an Office 365 connector of Teams, and Microsoft has switched these connectors off: create a "
+    "the URL belongs to an Office 365 connector of Teams, and Microsoft has switched these connectors off: create a "
     'workflow in the channel ("Post to a channel when a webhook request is received") and give the URL of the workflow '
     "unchanged"
 )

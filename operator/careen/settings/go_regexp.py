@@ -1,6 +1,7 @@
 """Translates Go's regular expressions (RE2, https://github.com/google/re2/wiki/Syntax), which kured uses, to Python's.
 
-Raises an error that names the syntax if Python lacks it. Keeps Python's own extensions, such as `(?!…)`.
+If Python lacks a syntax, raises an error with that syntax in the message. Keeps Python's own extensions, such as
+`(?!…)`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ class GoRegexp(Value):
 
 
 def in_python(text: str) -> str:
-    """Translates the expression to Python's syntax. Raises ValueError if Python lacks the syntax; the message names
-    it."""
+    """Translates the expression to Python's syntax. If Python lacks a syntax, raises ValueError with that syntax in the
+    message."""
     return _Translation(text).whole()
 
 

@@ -364,7 +364,7 @@ def annotation_key(text: str) -> str:
 
 
 def scheduler_config(text: str) -> str:
-    """Checks the name of a file, or of a ConfigMap's key as `configmap:KEY`."""
+    """Checks a value of --scheduler-config: the name of a file, or `configmap:KEY` for a key of the ConfigMap."""
     kind, colon, key = text.partition(":")
     if kind == "configmap" and colon and not _KEY_OF_A_CONFIG_MAP.fullmatch(key):
         raise ValueError("expected configmap:KEY with a key of the ConfigMap, such as configmap:scheduler.yaml")

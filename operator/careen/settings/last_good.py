@@ -67,8 +67,8 @@ def restore(
 ) -> LastGood:
     """Restores the settings from flags, environment and the annotation.
 
-    `lock_annotation` is the key of the lock's annotation, as the node's record of its claim names it.
-    Raises `BadSettings` if flags and environment alone are unusable, because then the agent has no usable settings.
+    `lock_annotation` is the key of the lock's annotation, as recorded on the Node together with the claim. Raises
+    `BadSettings` if flags and environment alone are unusable, because then the agent has no usable settings.
     """
     found = _read(text)
     values: dict[str, Any] = {}

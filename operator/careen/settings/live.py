@@ -1,7 +1,7 @@
 """The settings in force. A changed ConfigMap takes effect as a whole or not at all.
 
 After a bad edit the old settings stay in force, and the agent reports the problem. They also stay in force after the
-ConfigMap is deleted, as `kubectl replace --force` does for a moment: without these settings, configured gates would no
+ConfigMap is deleted (`kubectl replace --force` deletes it for a moment), because without them configured gates would no
 longer refuse reboots. Settings that cannot change while the agent runs take effect when it starts again.
 """
 
@@ -153,8 +153,8 @@ class LiveSettings:
         _tell(changed, waiting, resolved)
 
     def _policy_of(self, resolved: Resolved) -> Policy:
-        """Returns the policy of the settings in force. It contains the ConfigMap's settings from `resolved` as
-        `kept_settings`; the agent needs them if it restarts and cannot read the ConfigMap."""
+        """Returns the policy of the settings in force. Its field `kept_settings` contains the ConfigMap's settings, for
+        an agent that restarts and cannot read the ConfigMap."""
         policy, instead = policy_of(self.settings), self._instead
         if instead is None:
             return replace(policy, kept_settings=last_good.to_annotation(resolved))

@@ -1,4 +1,4 @@
-"""Builds the `Policy`, which `careen.core` obeys in its decisions, from the settings."""
+"""Builds a `Policy` from the settings. The decisions of `careen.core` follow this policy."""
 
 from __future__ import annotations
 

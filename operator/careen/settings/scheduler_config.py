@@ -29,7 +29,7 @@ class Unusable(Exception):
 
 
 def is_key(where: str) -> bool:
-    """Whether this value of --scheduler-config names a key of the ConfigMap rather than a file."""
+    """Whether this value of --scheduler-config refers to a key of the ConfigMap, and not to a file."""
     return where.startswith(_KEY_PREFIX)
 
 

@@ -95,7 +95,7 @@ class Settings:
         False,
         kinds.SWITCH,
         "Whether the ConfigMap may set the commands that run as root on every host, and the signal to PID 1; "
-        "false: only flags and environment may.",
+        "false: only flags and environment may set them.",
         live=False,
         bootstrap=True,
     )
@@ -103,7 +103,7 @@ class Settings:
         False,
         kinds.SWITCH,
         "Whether the ConfigMap may name files that the agent opens as root, and the Prometheus server that "
-        "receives secrets; false: only flags and environment may.",
+        "receives secrets; false: only flags and environment may name them.",
         live=False,
         bootstrap=True,
     )
@@ -213,7 +213,7 @@ class Settings:
         "The firmware of a large server takes ten minutes.",
     )
     verify_timeout: float = _ours(
-        900.0, kinds.DEADLINE, "How long after the boot the node and its DaemonSet pods may take to become ready."
+        900.0, kinds.DEADLINE, "How long the node and its DaemonSet pods may take to become ready after the boot."
     )
     reboot_loop_limit: int = _ours(
         1,
@@ -247,7 +247,7 @@ class Settings:
         True,
         kinds.SWITCH,
         "Whether a node counts as down if another client cordoned it. With --concurrency=1 such a node stops "
-        "the roll-out; false: only nodes that are not ready are counted.",
+        "the roll-out; false: only nodes that are not ready count as down.",
     )
     reboot_cordoned: bool = _ours(
         True,
@@ -341,8 +341,8 @@ class Settings:
     settle_policy: str = _ours(
         "halt",
         kinds.word("halt", "continue"),
-        "What to do if displaced workloads do not become as healthy in time as before the drain: halt the roll-out, or "
-        "continue it.",
+        "What to do if --settle-timeout passes before displaced workloads are as healthy as before the drain: halt the "
+        "roll-out, or continue it.",
     )
     settle_timeout: float = _ours(
         600.0,
@@ -382,8 +382,8 @@ class Settings:
     blocking_pod_selector: tuple[Selector, ...] = _kured(
         (),
         kinds.SELECTORS,
-        "Label selector. A running pod of the node that matches the selector forbids the reboot. Repeatable; in "
-        "the environment, one selector per line.",
+        "Label selector. The reboot is forbidden while a running pod on the node matches the selector. Repeatable; "
+        "in the environment, one selector per line.",
     )
     blocking_pods: tuple[ConfiguredBlocker, ...] = _ours(
         (),
@@ -471,11 +471,13 @@ class Settings:
         "What to do about a bad forecast of where the node's pods would land. refuse: do not drain; warn: "
         "only report it; off: make no forecast.",
     )
-    forecast_pending_allowed: int = _ours(0, kinds.whole_number(0), "How many pods may find no room in the forecast.")
+    forecast_pending_allowed: int = _ours(
+        0, kinds.whole_number(0), "A forecast is bad if it finds no room for more than this number of pods."
+    )
     forecast_unknown_allowed: int = _ours(
         0,
         kinds.whole_number(0),
-        "How many pods the forecast may be unable to predict (other schedulers, unallocated devices).",
+        "A forecast is bad if it cannot predict more than this number of pods (other schedulers, unallocated devices).",
     )
     forecast_patience: float = _ours(
         3600.0, kinds.DURATION, "How long the forecast may refuse a reboot before the agent posts a warning."
@@ -523,7 +525,7 @@ class Settings:
     notify_timeout: float = _ours(
         15.0,
         kinds.DEADLINE,
-        "How long sending a message may take. The agent's other work does not wait for the message.",
+        "The time limit for sending one message. The agent's other work does not wait for the message.",
     )
     slack_username: str = _kured(
         "kured", kinds.TEXT, "Accepted from kured, without effect; kured never used it either."

@@ -160,7 +160,7 @@ def tls_server(tmp_path: Path) -> Iterator[str]:
         (
             "",
             (
-                "{file} names no current context: choose a context with --context; the kubeconfig has the contexts "
+                "{file} has no current context: choose a context with --context; the kubeconfig has the contexts "
                 "prod, staging"
             ),
         ),

@@ -492,7 +492,7 @@ def test_the_with_nodes_flag_of_forecast_accepts_a_file_with_a_node(desk: Desk, 
     output = " ".join(desk.run("forecast", "n1", f"--with-nodes={path}=2").stdout.split())
     assert "With 2 more nodes like n3, 0 of the 3 pods that find no room would find a place." in output
     assert "shop/web-1, shop/web-2, shop/web-3 would still find no place: Insufficient cpu." in output
-    assert "No number of nodes like n3 would take one of the pods (the simulation tried up to 1 node)." in output
+    assert "More nodes like the node n3 would take none of these pods (the simulation tried up to 1 node)." in output
 
 
 def test_forecast_says_that_more_nodes_make_no_difference_if_all_pods_fit_already(desk: Desk) -> None:

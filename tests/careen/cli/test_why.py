@@ -75,7 +75,7 @@ def test_why_says_that_only_the_next_node_in_line_makes_a_forecast(desk: Desk) -
     desk.lock(LockContent(entries=(Entry(node="n2", id="c"),), max_owners=1, line=Line(names=("n3", "n1"), at=SINCE)))
     output = desk.ok("why", "n1")
     assert rows(output)["forecast"][0::2] == ["not asked", "only the agent of the next node in line asks this gate"]
-    assert "Line: n1 is number 2 of the 2 nodes that the lock names as next." in output
+    assert "Line: n1 is number 2 of the 2 nodes that are named next in the lock." in output
 
 
 def test_why_shows_that_a_draining_node_has_passed_every_gate(desk: Desk) -> None:

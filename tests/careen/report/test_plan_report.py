@@ -63,12 +63,12 @@ At risk:
         "  - the window ends at Wed 2026-03-04 22:05 UTC with 3 nodes still to reboot. "
         "Lengthen the window, or raise --concurrency as far as the budgets allow.\n"
         "  - draining n1 leaves shop/c without room, for 4m: 0/4 nodes are available: 4 Insufficient cpu. "
-        "Add room or scale down beforehand; `careen forecast n1` names the single change that would place each pod, "
-        "and with `--with-nodes n1=1` says whether more nodes would help.\n"
+        "Add room or scale down beforehand; `careen forecast n1` shows which single change would make room for "
+        "each pod, and with `--with-nodes n1=1` says whether more nodes would help.\n"
         "  - draining n2 leaves shop/e without room, until after the end of the plan: "
         "0/4 nodes are available: 4 Insufficient memory. "
-        "Add room or scale down beforehand; `careen forecast n2` names the single change that would place each pod, "
-        "and with `--with-nodes n2=1` says whether more nodes would help.\n"
+        "Add room or scale down beforehand; `careen forecast n2` shows which single change would make room for "
+        "each pod, and with `--with-nodes n2=1` says whether more nodes would help.\n"
         "  - shop/bare will not be created again: they have no controller, or their Job has no retry left. "
         "Recreate these pods by hand, give them a controller, or let their Job ignore evictions (podFailurePolicy).\n"
         "  - the simulation cannot say where shop/odd would go. "
@@ -89,8 +89,8 @@ def test_the_report_of_a_plan_summarises_many_windows() -> None:
     text = plan_text(a_plan(closings=closings))
     assert text.count("The window ends at ") == 3
     assert (
-        "5 windows end with nodes still to reboot; the last of these windows ends at Sun 2026-03-08 22:00 UTC with 5 "
-        "nodes still to reboot." in text
+        "5 windows end before all nodes have rebooted; the last of these windows ends at Sun 2026-03-08 22:00 UTC with "
+        "5 nodes still to reboot." in text
     )
 
 

@@ -275,7 +275,7 @@ BAD = [
         "needs --force-reboot",
         id="--force-reboot-past-budgets without --force-reboot",
     ),
-    pytest.param({"flags": {"budget": ("zone=1", "zone=2")}}, "the same group twice", id="two budgets for one group"),
+    pytest.param({"flags": {"budget": ("zone=1", "zone=2")}}, "two limits for the same group", id="two budgets for one group"),
     pytest.param(
         {"flags": {"node_id": "A_B"}},
         "--node-id='A_B': expected the name of a Kubernetes object",
@@ -475,7 +475,8 @@ def test_a_teams_connector_causes_a_warning_with_its_remedy() -> None:
     url = "teams://group@tenant/alternative/SECRETWORD?host=example.webhook.office.com"
     (note,) = settle(environment={"CAREEN_NOTIFY_URL": url}).notes
     assert note.startswith(
-        "--notify-url: the URL names an Office 365 connector of Teams, and Microsoft has switched these connectors off"
+        "--notify-url: the URL belongs to an Office 365 connector of Teams, and Microsoft has switched these "
+        "connectors off"
     )
     assert "SECRET" not in note
 

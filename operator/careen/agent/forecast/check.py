@@ -27,13 +27,13 @@ Landings = Mapping[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Numbers of evicted pods, by whether their forecast was right. A pod is a hit if its replacement runs on a node
-    that the pod's forecast names, and a miss if the replacement runs on another node.
+    """Numbers of evicted pods, by whether their forecast was right. A pod is a hit if its replacement runs on one of
+    the nodes in the pod's forecast, and a miss if the replacement runs on another node.
 
     A pod is superseded, neither hit nor miss, if its controller has not replaced it (scaled down, deleted, or a Job
-    that waits). It is also superseded if a shortened forecast does not name the node of its replacement.
+    that waits). It is also superseded if its forecast was shortened and does not contain the node of the replacement.
 
-    `firsts` is the number of pods whose replacement runs on the first node that their forecast names.
+    `firsts` is the number of pods whose replacement runs on the first node in their forecast.
     """
 
     hits: int
@@ -48,7 +48,7 @@ class Score(NamedTuple):
 
 class EndedDrain(NamedTuple):
     """A finished drain. `landings` is the forecast, `owners` are the controllers of the moved pods, and `since` is when
-    the drain began. `sampled` names the pods for which kube-scheduler examined only some of the nodes."""
+    the drain began. `sampled` is the set of pods for which kube-scheduler examined only some of the nodes."""
 
     landings: Landings
     owners: tuple[OwnerHealth, ...]
@@ -112,9 +112,8 @@ async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
 
 
 def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Score:
-    """Returns the score of the pods of one controller. `said` contains, for each evicted pod, the nodes that its
-    forecast names. `places` contains the node of each replacement pod, or an empty text if the replacement has no node
-    yet."""
+    """Returns the score of the pods of one controller. `said` contains the nodes in the forecast of each evicted pod.
+    `places` contains the node of each replacement pod, or an empty text if the replacement has no node yet."""
     whole = [nodes for nodes in said if keys.AND_OTHERS not in nodes]
     hits = most_matches(said, places)
     not_replaced = max(0, len(said) - len(places))
@@ -124,9 +123,9 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
-    """Returns how many replacement pods (`places`) run on a node that a forecast (`said`) names. Each forecast is
-    paired with one replacement only. The replacements of one owner are interchangeable, so the function pairs forecasts
-    and replacements such that the number is as large as possible.
+    """Returns how many of the replacement pods run on a node of their forecast. `said` contains the nodes of each
+    forecast, and `places` the node of each replacement pod. Each forecast is paired with at most one replacement. The
+    replacements of one owner are interchangeable, so the function forms as many matching pairs as possible.
 
     The algorithm is augmenting paths in a bipartite graph. It is fast enough, because each side has at most the pods of
     one node.
@@ -154,8 +153,8 @@ def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> boo
 
 
 def _landings(text: str | None) -> Landings:
-    """Parses the Node's forecast annotation. Returns the nodes that the forecast names for each pod, with the pod's
-    `namespace/name` as the key. Returns an empty dictionary if the annotation is unreadable."""
+    """Parses the Node's forecast annotation. Returns the forecast nodes of each pod, with the pod's `namespace/name` as
+    the key. Returns an empty dictionary if the annotation is unreadable."""
     pods = object_of(text).get("pods")
     found = (
         {title: _nodes(said) for title, said in pods.items()}

@@ -104,7 +104,7 @@ async def forecast_together(
     """Simulates in a child process that these nodes are drained at the same time. Returns one forecast for each node,
     in the given order.
 
-    `dump` names a file with a dump of the cluster, which is used instead of the API server. `process` is a child
+    `dump` is the path of a dump of the cluster, which is used instead of the API server. `process` is a child
     process that was started before the request.
     """
     return await _run(

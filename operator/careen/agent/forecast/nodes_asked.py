@@ -24,7 +24,7 @@ class NoTemplateError(ValueError):
 def nodes_asked(
     order: ForecastRequest, snapshot: Snapshot, configuration: Configuration | None, version: str, stays: StaysBecause
 ) -> dict[str, Any]:
-    """Returns the fields to add to the forecast's JSON. If the request names additional nodes, the field `moreNodes`
+    """Returns the fields to add to the forecast's JSON. If the request asks for additional nodes, the field `moreNodes`
     contains their effect. Otherwise the field `notes` contains a sentence about nodes that would help, if any would.
     Raises NoTemplateError."""
     import msgspec

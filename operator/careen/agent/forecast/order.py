@@ -14,8 +14,8 @@ limit of this process in bytes."""
 
 
 class NodesToAdd(Value):
-    """`count` additional nodes to simulate. All of them are copies of the Node called `name`, or of the Node in
-    `manifest`."""
+    """Additional nodes to simulate; `count` is their number. All of them are copies of the Node called `name`, or of
+    the Node in `manifest`."""
 
     count: int
     name: str = ""

@@ -29,8 +29,8 @@ _AGAIN_SECONDS = 60.0
 
 
 def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
-    """Returns the keys that the agent will write and that the admission policies do not allow by default. The result is
-    grouped by the policies' list that must contain the keys and by the setting that names the keys, for example
+    """Returns the keys that the agent will write and that the admission policies do not allow by default. The keys are
+    grouped by the list of the policies that must contain them, and by the setting that needs them, for example
     `{("taints", "prefer_no_schedule_taint"): ["example.com/reboot"]}`."""
     found = {
         ("taints", "prefer_no_schedule_taint"): [settings.prefer_no_schedule_taint],
@@ -53,12 +53,12 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
         listed = {key.strip() for key in annotations.get(PREFIX + name, "").split(",")}
         if missing := [key for key in dict.fromkeys(each) if key not in listed]:
             problems.append(
-                f"the annotation {PREFIX}{name} does not list {', '.join(missing)}, which --{flag(setting)} names"
+                f"the annotation {PREFIX}{name} does not list {', '.join(missing)}, which --{flag(setting)} needs"
             )
     if not problems:
         return ""
     return (
-        f"the admission policies will refuse keys that the settings name: on DaemonSet {daemonset}, "
+        f"the admission policies will refuse some keys in the settings: on DaemonSet {daemonset}, "
         f"{'; '.join(problems)}. Add the keys to these annotations, or change the settings"
     )
 

@@ -45,7 +45,7 @@ class Judged(Value):
 
 
 async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPod | None, annotation: str) -> Judged:
-    """Checks the DaemonSet that the settings name. Raises `ClusterError` if the server gives no answer.
+    """Checks `named`, the DaemonSet in the settings. Raises `ClusterError` if the server gives no answer.
 
     `is_given` is true if a person gave both --ds-namespace and --ds-name. `pod` is None if this process does not run in
     a pod.

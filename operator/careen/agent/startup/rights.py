@@ -45,7 +45,7 @@ _PROTECTS_NOTHING = frozenset({OptionalRight.EVENTS, OptionalRight.FOLLOWING})
 feature off. The agent switches off other features only if it runs with kured's roles."""
 
 _BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRight.OWNERS, "budget": OptionalRight.NODES}
-"""The optional feature that a setting requests, by the setting's field name."""
+"""Maps the field name of a setting to the optional feature that the setting requests."""
 
 
 def asked_for_by(origins: Mapping[str, Supplied]) -> frozenset[OptionalRight]:

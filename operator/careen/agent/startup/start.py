@@ -365,8 +365,8 @@ def _pause_seconds(error: ClusterError, tries: int) -> float:
 
 
 def _own_pod(environment: Mapping[str, str]) -> lock_place.OwnPod:
-    """Returns the pod that this process runs in. The service account's files name the namespace; POD_NAME or the host
-    name is the pod's name."""
+    """Returns the pod that this process runs in. The namespace is read from the service account's files. The pod's name
+    is POD_NAME or the host name."""
     try:
         namespace = _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
     except OSError:

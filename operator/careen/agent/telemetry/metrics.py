@@ -131,9 +131,9 @@ class Metrics:
         )
         self.forecast_pods = Counter(
             "careen_forecast_pods",
-            "Evicted pods by result: hit if the replacement runs on a node that the forecast names, miss if it runs on "
-            "another node, superseded if the pod has no replacement or a shortened forecast does not name the "
-            "replacement's node. With sampled=true, kube-scheduler examined only a part of the nodes, and 95 of 100 "
+            "Evicted pods by result: hit if the replacement runs on one of the nodes in the forecast, miss if it runs "
+            "on another node, superseded if the pod has no replacement or the replacement's node is missing from a "
+            "shortened forecast. With sampled=true, kube-scheduler examined only a part of the nodes, and 95 of 100 "
             "such pods should be hits.",
             ["node", "result", "sampled"],
             registry=registry,
@@ -141,7 +141,7 @@ class Metrics:
         self.forecast_first = Counter(
             "careen_forecast_first",
             "The hits and misses of careen_forecast_pods by a stricter rule: hit only if the replacement runs on the "
-            "node that the forecast names first, otherwise miss.",
+            "first node in the forecast, otherwise miss.",
             ["node", "result", "sampled"],
             registry=registry,
         )
@@ -229,9 +229,9 @@ class Metrics:
             self._need_since.labels(self._node).set(since)
 
     def show_phase(self, phase: Phase, *, at: float, recorded: float | None = None) -> None:
-        """Shows the node's phase and when the phase began. `recorded` is that time according to the Node's progress
-        annotation, so the time survives a restart of the agent. Without `recorded`, the metric shows `at` of the first
-        call with this phase. Both times are in seconds since 1970."""
+        """Shows the node's phase and when the phase began. That time is `recorded`, from the Node's progress
+        annotation, so it survives a restart of the agent. If `recorded` is None, it is the time `at` of the first call
+        with this phase. Both times are in seconds since 1970."""
         if phase is not self._shown_phase:
             for each in Phase:
                 self._phase.labels(self._node, each.value).set(each is phase)

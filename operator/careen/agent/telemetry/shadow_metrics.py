@@ -1,6 +1,6 @@
 """The metrics of `careen shadow`, which compares the node that kube-scheduler chose for a pod with the node that
-scheduler_core would choose. Each scrape reads the counts at that moment, so the metrics agree with the command's
-report."""
+scheduler_core would choose. Each scrape reads the present results of the comparison, so the metrics agree with the
+command's report."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ShadowMetrics(Collector):
     def _pods(self) -> Metric:
         family = CounterMetricFamily(
             "careen_shadow_pods",
-            "Pods that were bound or found no node, by outcome (agreed, disagreed, cannot-say) and reason.",
+            "Bound pods and unschedulable pods, by outcome (agreed, disagreed, cannot-say) and reason.",
             labels=["profile", "outcome", "reason"],
         )
         for (profile, reason), count in sorted(self._tally.counts.copy().items()):

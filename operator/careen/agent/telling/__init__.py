@@ -1,2 +1,2 @@
-"""Messages to people that depend on more than one decision, and the Alertmanager silence for the node's alerts while
-the node reboots."""
+"""Sends reports to people. Each report depends on several decisions of the agent, for example on a refusal that lasts
+too long. Also silences the node's alerts in Alertmanager while the node reboots."""

@@ -1,7 +1,7 @@
 """Decides when to report a node whose reboot the gates (the checks before a reboot) have refused for too long.
 
-The reports are due at fixed times after the gates began to refuse, so a restarted process sends no report twice. Before
-a report an agent posts an Event, so that two processes or agents do not send the same report.
+The reports are due at fixed times after the gates began to refuse, so a restarted process sends no report twice. An
+agent posts an Event before it sends a report, so that two processes or agents do not send the same report.
 """
 
 from __future__ import annotations

@@ -37,8 +37,7 @@ class Silencer:
         in_background: Callable[[Coroutine[Any, Any, object]], None],
         silences: Callable[[Settings], Silences],
     ) -> None:
-        """`silences` is a function that returns the object for this node's silences in the Alertmanager that the
-        settings name."""
+        """`silences` is a function that returns the object for this node's silences in the configured Alertmanager."""
         self._node = node
         self._api = api
         self._settings = settings

@@ -26,7 +26,7 @@ ANY_NODE = "each-nodes-own"
 
 
 class Launch(Value, kw_only=True):
-    """How the DaemonSet starts the agents: their flags and their environment. `where` names this DaemonSet."""
+    """How the DaemonSet starts the agents: their flags and their environment. `where` is the name of this DaemonSet."""
 
     flags: Mapping[str, Sequence[str]]
     environment: Mapping[str, str]
@@ -96,8 +96,8 @@ async def settings_of_agents(api: ClusterApi, *, namespace: str, name: str) -> t
 
 
 async def launch_of_agents(api: ClusterApi, basics: Settings) -> Launch:
-    """Returns the command line and environment with which the DaemonSet starts its agents. The settings `basics` name
-    the DaemonSet.
+    """Returns the command line and environment with which the DaemonSet starts its agents. `basics` are settings with
+    the namespace and the name of this DaemonSet.
 
     Raises `ClusterError` if the DaemonSet cannot be read. Ends the command if the DaemonSet starts no agent.
     """
@@ -128,8 +128,8 @@ _SECRETS = {
 
 
 async def config_map_data(api: ClusterApi, basics: Settings) -> Mapping[str, str]:
-    """Returns the data of the ConfigMap that the settings `basics` name. Returns an empty mapping if the ConfigMap does
-    not exist. Raises `ClusterError`."""
+    """Returns the data of the ConfigMap whose namespace and name are in the settings `basics`. Returns an empty mapping
+    if the ConfigMap does not exist. Raises `ClusterError`."""
     if not basics.config_map:
         return {}
     try:

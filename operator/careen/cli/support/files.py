@@ -1,4 +1,4 @@
-"""Checks, before the command begins its work, the files that its options name. If a file cannot be read or written, the
+"""Checks the files in a command's options before the command begins its work. If a file cannot be read or written, the
 command ends with exit code 2 and a message with the option and the file.
 
 Each check tries to read or write the file, because only this detects missing rights, read-only file systems and missing
@@ -45,7 +45,7 @@ def _try_to_write(path: Path) -> None:
         try_folder(path.parent)
         return
     if stat.S_ISDIR(kind):
-        raise OSError("the path names a folder")
+        raise OSError("the path is a folder")
     if stat.S_ISREG(kind):  # a pipe or a device may wait for its reader, and says so when it is written
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
 
@@ -77,7 +77,8 @@ def try_to_read(path: Path, option: str) -> None:
 
 
 def dump_of(path: Path) -> Dump:
-    """Returns the dump that --from names. Ends the command with exit code 2 if it cannot be read or is not a dump."""
+    """Returns the dump in the file of the option --from. Ends the command with exit code 2 if it cannot be read or is
+    not a dump."""
     from scheduler_core.snapshot.dump import UnreadableDumpError, read_dump
 
     try:

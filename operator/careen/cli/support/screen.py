@@ -1,7 +1,7 @@
 """Prints text for people. This is the only module that writes to a terminal, because it removes control characters from
 names, annotations and servers' responses.
 
-A test finds calls in other modules that print.
+A test fails if another module prints.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ not be distinguished from a page of a proxy."""
 
 
 class RequestedObject(Value):
-    """The object or list that an API path names. `namespace` and `name` are empty if the path does not contain them."""
+    """The object or list at an API path. `namespace` and `name` are empty if the path does not contain them."""
 
     api_version: str
     kind: str
@@ -60,8 +60,8 @@ class RequestedObject(Value):
 
 
 def asked_for(path: str) -> RequestedObject:
-    """Returns the object or list that the API path names. Raises KeyError for a resource that `KINDS` does not
-    contain."""
+    """Returns the kind, namespace and name of the object or list at this API path. Raises KeyError for a resource that
+    `KINDS` does not contain."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
     version, rest = (parts[1], parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
     namespace = ""
@@ -115,8 +115,9 @@ class _Success(msgspec.Struct, gc=False, frozen=True):
 
 
 def the_object(body: bytes, path: str, kind: type[T], what: str) -> T:
-    """Decodes the response `body`, which must contain the object at `path`. If `path` names a list, the request created
-    an object in this list, and `body` must contain that object. Raises `UnreadableAnswer` for another object."""
+    """Decodes the response `body`, which must contain the object at `path`. If `path` is the path of a list, the
+    request created an object in this list, and `body` must contain that object. Raises `UnreadableAnswer` for another
+    object."""
     asked, head = asked_for(path), decoded(body, _Object, what)
     _same_kind(head, asked.kind, asked, what)
     _same_object(head.metadata, asked, what)

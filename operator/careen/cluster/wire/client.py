@@ -55,7 +55,7 @@ class NoSuchContext(CannotReachCluster):
 
     def __init__(self, kubeconfig: Path, name: str, names: Sequence[str]) -> None:
         super().__init__(
-            f"there is no context {name!r} in {kubeconfig}" if name else f"{kubeconfig} names no current context"
+            f"there is no context {name!r} in {kubeconfig}" if name else f"{kubeconfig} has no current context"
         )
         self.name = name
         self.names = tuple(names)

@@ -260,8 +260,8 @@ def _no_web_server(aiohttp: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def _no_system_certificates() -> Iterator[None]:
-    """Returns a context in which the default TLS contexts that this thread creates trust no certificate. A connection
-    with such a TLS context fails; it never skips the check of the server's certificate."""
+    """Returns a context manager. While it is open, a default TLS context that this thread creates trusts no
+    certificate. A connection with this TLS context fails, so the check of the server's certificate is never skipped."""
     ours, real = threading.get_ident(), ssl.create_default_context
 
     def create(*arguments: Any, **named: Any) -> ssl.SSLContext:

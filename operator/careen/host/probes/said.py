@@ -63,7 +63,8 @@ def together(needs: Iterable[Need]) -> Need:
     if said[NeedAnswer.UNKNOWN] or not every:
         return _one(
             NeedAnswer.UNKNOWN,
-            said[NeedAnswer.UNKNOWN] or ["the configuration names no source that says whether the host needs a reboot"],
+            said[NeedAnswer.UNKNOWN]
+            or ["the configuration contains no source that says whether the host needs a reboot"],
             busy,
         )
     return _one(NeedAnswer.NO, said[NeedAnswer.NO], busy)

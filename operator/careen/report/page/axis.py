@@ -1,5 +1,4 @@
-"""Computes the time line of a plan. It shows only the times at which nodes are at work, because the pauses between them
-can be long."""
+"""Computes the time line of a plan. It leaves out long pauses, in which no node holds a claim on the reboot lock."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from scheduler_core.simulation.timeline import Visit
 from scheduler_core.values import Value
 
-LONGEST_PAUSE = timedelta(minutes=30)  # longer ones in which no node is at work are cut out
+LONGEST_PAUSE = timedelta(minutes=30)  # the time line leaves out longer pauses
 MOST_TICKS = 8
 _STEPS = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440, 10_080))
 
@@ -40,7 +39,7 @@ class Axis(Value):
 
     @property
     def length(self) -> timedelta:
-        """The total time in which nodes are at work, at least one second."""
+        """The length of the time line without the pauses that it leaves out; at least one second."""
         return sum((end - start for start, end in self.pieces), timedelta()) or timedelta(seconds=1)
 
     @property
@@ -55,8 +54,8 @@ class Axis(Value):
         return round(100 * (before / self.length), 3)
 
     def ticks(self, zone: tzinfo) -> list[Tick]:
-        """Returns the marks of the time line. A mark with the day stands where work begins after a pause. Other marks
-        are at round times of the zone's clock, such as 22:00 and 22:10."""
+        """Returns the marks of the time line. At the beginning, and after each pause that is left out, a mark shows the
+        day. Other marks are at round times of the zone's clock, such as 22:00 and 22:10."""
         step = next((each for each in _STEPS if self.length / each <= MOST_TICKS), _STEPS[-1])
         found: list[Tick] = []
         for start, end in self.pieces:

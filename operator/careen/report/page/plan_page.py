@@ -94,7 +94,7 @@ def _timeline(plan: Plan) -> str:
     if not timeline.visits:
         return ""
     axis = Axis.of(timeline.visits)
-    cut = "Each dotted line marks a time that is left out, because no node was at work."
+    cut = "Each dotted line marks a pause that is left out, because no node held a claim."
     parts = [paragraph(cut, "dim")] if axis.cuts else []
     parts += (
         [overview(timeline, axis, plan.zone_of, plan.zone), folded("The time line of each node", rows(plan, axis))]

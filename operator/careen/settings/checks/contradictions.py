@@ -112,9 +112,9 @@ def _credentials(settings: Settings) -> list[str]:
         and getattr(settings, name)
     ]
     if given and not settings.prometheus_url:
-        found.append(f"--{flag(given[0])} needs --prometheus-url, because it is used only for Prometheus")
+        found.append(f"--{flag(given[0])} needs --prometheus-url, because only requests to Prometheus use this setting")
     found += [
-        f"--{flag(name)} needs --alertmanager-url, because it is used only for Alertmanager"
+        f"--{flag(name)} needs --alertmanager-url, because only requests to Alertmanager use this setting"
         for name in ("alertmanager_token_file", "alertmanager_ca_file")
         if getattr(settings, name) and not settings.alertmanager_url
     ]
@@ -166,5 +166,5 @@ def _twice(settings: Settings) -> list[str]:
     ]
     groups = [(each.kind, each.key, each.selector.text if each.selector else "") for each in settings.budget]
     if len(set(groups)) < len(groups):
-        found.append("--budget names the same group twice: keep one of them")
+        found.append("--budget has two limits for the same group: keep one of them")
     return found

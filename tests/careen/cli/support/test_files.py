@@ -57,7 +57,7 @@ def test_this_file_tests_every_option_that_takes_a_file() -> None:
     [
         pytest.param("missing/file", "there is no folder", id="the folder of the file does not exist"),
         pytest.param("file/below", "there is no folder", id="the parent of the file is not a folder"),
-        pytest.param("folder", "the path names a folder", id="the path is a folder"),
+        pytest.param("folder", "the path is a folder", id="the path is a folder"),
         pytest.param("/proc/careen", "No such file or directory", id="the file is in /proc"),
         pytest.param("nul\0byte", "null", id="the path contains a null byte"),
     ],

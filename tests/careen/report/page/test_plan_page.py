@@ -137,7 +137,7 @@ def test_the_time_line_cuts_out_a_night_between_two_windows() -> None:
     page = Page(plan_html(a_plan(visits=(a_visit("n1", 0), a_visit("n2", DAY)))))
     assert [edges(bar) for bar in page.with_class("bar")][3][0] == pytest.approx(50)
     assert [cut["style"] for cut in page.with_class("cut")] == ["left:50.0%", "left:50.0%"]
-    assert "Each dotted line marks a time that is left out" in page.words
+    assert "Each dotted line marks a pause that is left out" in page.words
     assert Page(plan_html(a_plan())).with_class("cut") == []
 
 
