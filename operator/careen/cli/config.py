@@ -87,8 +87,8 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
 
 
 async def _found(api: ClusterApi, given: Resolved) -> Settings:
-    """Returns the settings with namespace and name of the agents' DaemonSet filled in. If the caller named no
-    DaemonSet, searches for the DaemonSet with the lock, as the other commands do."""
+    """Fills the namespace and the name of the agents' DaemonSet into the settings, and returns the result. If the
+    caller gave no DaemonSet, searches for the DaemonSet with the lock, as the other commands do."""
     settings = given.settings
     named = {
         name: None if given.origins[name].source is Source.DEFAULT else getattr(settings, name)

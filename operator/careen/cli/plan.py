@@ -242,7 +242,7 @@ def plan(connection: Connection, *, output: str, **given: Any) -> None:
 
     Each drain is simulated on the cluster that the earlier drains left. Exit code 0: all nodes reboot in the same
     maintenance window, and every pod finds room. 3: at least one node does not reboot in that window, or a pod finds no
-    room; the plan names it. 1: the plan could not be made, or --report could not be written.
+    room; the plan says which. 1: the plan could not be made, or --report could not be written.
     """
     request = _Request(**given)
     made = _made(request, connection)

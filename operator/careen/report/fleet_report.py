@@ -160,7 +160,7 @@ def unreadable(node: NodeView) -> str:
 
 def _warnings(nodes: Sequence[NodeView]) -> list[str]:
     """Returns the warnings of the agents' self-tests. Each warning is listed once, with the names of its nodes, because
-    most nodes have the same one."""
+    most nodes have the same warnings."""
     saying: dict[str, list[str]] = {}
     for node in nodes:
         if warning := node.annotations.get(keys.WARNING):

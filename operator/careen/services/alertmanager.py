@@ -57,7 +57,7 @@ class Alertmanager:
 
 
 class Several:
-    """Several sources of alerts, queried as one source. The alerts are unknown if any source is unknown."""
+    """Several sources of alerts, queried as one source. If the alerts of any source are unknown, all are unknown."""
 
     def __init__(self, sources: Sequence[AlertSource]) -> None:
         self._sources = tuple(sources)

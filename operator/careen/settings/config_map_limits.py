@@ -16,8 +16,8 @@ from careen.settings.tree import SETTINGS, Settings, flag, variable
 
 
 class Power(StrEnum):
-    """What a person could do with a setting. The value is the name of the flag that allows the ConfigMap such
-    settings."""
+    """The kinds of dangerous settings. Each value is the name of the flag that allows these settings in the
+    ConfigMap."""
 
     COMMANDS = "config_map_may_run_commands"
     FILES = "config_map_may_name_files"

@@ -275,7 +275,9 @@ BAD = [
         "needs --force-reboot",
         id="--force-reboot-past-budgets without --force-reboot",
     ),
-    pytest.param({"flags": {"budget": ("zone=1", "zone=2")}}, "two limits for the same group", id="two budgets for one group"),
+    pytest.param(
+        {"flags": {"budget": ("zone=1", "zone=2")}}, "two limits for the same group", id="two budgets for one group"
+    ),
     pytest.param(
         {"flags": {"node_id": "A_B"}},
         "--node-id='A_B': expected the name of a Kubernetes object",

@@ -12,11 +12,8 @@ from scheduler_core.values import Value
 
 
 class RecordedClaim(Value, kw_only=True):
-    """A claim in the lock, as the Node's progress annotation records it.
-
-    `settings` is the text that `last_good.py` wrote. `lock_annotation` is the key of the DaemonSet's annotation that is
-    the lock.
-    """
+    """A claim in the lock, as recorded in the Node's progress annotation. `settings` is the text that `last_good.py`
+    wrote. `lock_annotation` is the key of the DaemonSet's annotation that is the lock."""
 
     id: str
     node_uid: str

@@ -1,5 +1,5 @@
-"""Finds the DaemonSet that carries the lock if the caller does not name it. Tries the DaemonSet of manifests/ first,
-then kured's."""
+"""Finds the DaemonSet that carries the lock, for a caller that does not name the DaemonSet. Tries the DaemonSet of
+manifests/ first, then kured's."""
 
 from __future__ import annotations
 
