@@ -65,7 +65,7 @@ class _Sieved:
     def without(self, answers: Round) -> _Sieved:
         alive = self.alive.copy()
         alive[answers.refused] = False
-        return _Sieved(alive, (*self.rounds, answers), is_over=not alive.any())
+        return _Sieved(alive, (*self.rounds, answers), is_over=not np.logical_or.reduce(alive))
 
 
 class Runner:
@@ -170,7 +170,7 @@ class Runner:
             return self._sift(self._filters, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes).rounds, None
         begun = self._by_node_rules(state, pod, nodes)
         done = self._sift(self._filters[len(self._node_filters) :], begun, state, pod, nodes)
-        return done.rounds, begun.rows if done is begun else np.flatnonzero(done.alive)
+        return done.rounds, begun.rows if done is begun else done.alive.nonzero()[0]
 
     def _by_node_rules(self, state: CycleState, pod: Pod, nodes: NodeList) -> _Sieved:
         """Runs the first filters, whose results depend only on the nodes (`NodeRulePlugin`). Returns the nodes that

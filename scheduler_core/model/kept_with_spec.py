@@ -34,8 +34,10 @@ def kept_with_spec(
             of_spec = kept[number] = (ref(spec, lambda _: kept.pop(number, None)), {})
         key = (others, *named.items()) if named else others
         results = of_spec[1]
-        if key not in results:
-            results[key] = work_out(spec, *others, **named)
-        return results[key]
+        try:
+            return results[key]
+        except KeyError:
+            result = results[key] = work_out(spec, *others, **named)
+            return result
 
     return remembering

@@ -112,7 +112,9 @@ class InterPodAffinity(Value):
         return state.read(AffinityPull).scores(nodes)
 
     def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002
-        least, most = (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
+        if not len(scores):
+            return scores
+        least, most = int(np.minimum.reduce(scores)), int(np.maximum.reduce(scores))
         if most == least:
             return np.zeros_like(scores)
         # Floating point in exactly this order: 29 of 100 then gives 28, as in the scheduler.

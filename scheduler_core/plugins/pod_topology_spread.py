@@ -6,6 +6,7 @@ spread_counts.py counts the pods per domain.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import ClassVar, Final, Literal
 
 import numpy as np
@@ -28,7 +29,7 @@ from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unre
 from scheduler_core.model.labels import LabelSelector
 from scheduler_core.model.manifests.from_manifest import spread_constraint_from_manifest
 from scheduler_core.model.node import HOSTNAME_LABEL, ZONE_LABEL
-from scheduler_core.model.pod import Pod, TopologySpreadConstraint
+from scheduler_core.model.pod import Pod, PodSpec, TopologySpreadConstraint
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -74,11 +75,16 @@ class PodTopologySpread(Value):
         selector = default_selector(snapshot, pod) if defaults else None
         if selector is None or selector.is_empty:
             return ()
-        return tuple(with_selector(c, selector) for c in defaults)
+        return _with_selector(defaults, selector)
 
     # ---- filter ----
 
+    def skips(self, spec: PodSpec) -> bool:
+        return all(c.when_unsatisfiable != "DoNotSchedule" for c in spec.topology_spread or self.defaults)
+
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
+        if self.skips(pod.spec):
+            return PreFilterResult(SKIP)
         constraints = self._constraints(nodes.snapshot, pod, "DoNotSchedule")
         problem = _problem(constraints)
         if problem:
@@ -134,6 +140,13 @@ class PodTopologySpread(Value):
     def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002
         ignored = state.read(SoftSpread).ignored
         return _evened(scores, None if ignored is None else nodes.take(ignored))
+
+
+@lru_cache(maxsize=4096)
+def _with_selector(
+    defaults: tuple[TopologySpreadConstraint, ...], selector: LabelSelector
+) -> tuple[TopologySpreadConstraint, ...]:
+    return tuple(with_selector(each, selector) for each in defaults)
 
 
 def _evened(scores: Scores, ignored: NDArray[np.bool_] | None) -> Scores:

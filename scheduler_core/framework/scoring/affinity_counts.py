@@ -18,7 +18,7 @@ from scheduler_core.snapshot.node_labels import Topology
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.affinity_groups import IncomingPod
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
-from scheduler_core.snapshot.pods.tallies import Pull, PullsByKey, PullTally, QueryTally
+from scheduler_core.snapshot.pods.tallies import DomainTally, Pull, PullsByKey, PullTally
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
@@ -94,7 +94,7 @@ class DomainCount(Value, eq=False):
 
     @property
     def is_empty(self) -> bool:
-        return not self.counts[:-1].any()
+        return not np.logical_or.reduce(self.counts[:-1])
 
     def plus(self, row: int, sign: int) -> DomainCount:
         counts = self.counts.copy()
@@ -188,13 +188,12 @@ def count_required(reach: Reach, pod: Pod, pulls: PullsByKey) -> AffinityCounts 
     if not affinity and not anti_affinity and not keeps_off:
         return None
     near_query = reach.query(affinity) if affinity else None
-    per_node = None if near_query is None else reach.snapshot.tally(QueryTally(near_query))
     return AffinityCounts(
         reach=reach,
-        near=() if per_node is None else tuple(_by_domain(reach, term.topology_key, per_node) for term in affinity),
+        near=() if near_query is None else tuple(_by_domain(reach, near_query, term.topology_key) for term in affinity),
         near_query=near_query,
         off=tuple(
-            (_by_domain(reach, term.topology_key, reach.snapshot.tally(QueryTally(query))), query)
+            (_by_domain(reach, query, term.topology_key), query)
             for term, query in ((t, reach.query((t,))) for t in anti_affinity)
         ),
         keeps_off=keeps_off,
@@ -210,9 +209,8 @@ def _kept_off(reach: Reach, pulls: PullsByKey) -> Mapping[str, DomainCount]:
     return {key: count for key, count in counts.items() if not count.is_empty}
 
 
-def _by_domain(reach: Reach, key: str, per_node: Ints) -> DomainCount:
-    topology = reach.snapshot.columns.labels.topology(key)
-    return DomainCount(topology, topology.sum_by_domain(per_node))
+def _by_domain(reach: Reach, query: PodQuery, key: str) -> DomainCount:
+    return DomainCount(reach.snapshot.columns.labels.topology(key), reach.snapshot.tally(DomainTally(query, key)))
 
 
 class AffinityPull(Value, eq=False):
@@ -249,9 +247,9 @@ def count_scores(reach: Reach, pod: Pod, pulls_on_pod: PullsByKey, hard_weight: 
         (-w.weight, w.term) for w in pod.spec.pod_anti_affinity.preferred
     ]
     for weight, term in own:
-        counts = _by_domain(reach, term.topology_key, reach.snapshot.tally(QueryTally(reach.query((term,))))).counts
+        counts = _by_domain(reach, reach.query((term,)), term.topology_key).counts
         found.setdefault(term.topology_key, []).append((weight, Pull(counts, counts)))
-    if not any(pull.terms[:-1].any() for pulls in found.values() for _, pull in pulls):
+    if not any(np.logical_or.reduce(pull.terms[:-1]) for pulls in found.values() for _, pull in pulls):
         return None
     return AffinityPull(
         tuple((reach.snapshot.columns.labels.topology(key), _weighed(pulls)) for key, pulls in found.items())

@@ -13,7 +13,7 @@ def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
 
     If no score is above 0, the scores do not change, or all become 100 if `reverse` is true.
     """
-    highest = max(int(scores.max(initial=0)), 0)
+    highest = int(np.maximum.reduce(scores, initial=0))
     if highest == 0:
         return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores
     parts: Scores = truncated_division(scores * MAX_NODE_SCORE, highest)
@@ -23,6 +23,8 @@ def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
 def truncated_division(dividend: Scores, divisor: int) -> Scores:
     """Divides integers and rounds toward zero, as Go does. The division of numpy would round down."""
     quotient: Scores = (
-        np.sign(dividend) * (np.abs(dividend) // divisor) if dividend.min(initial=0) < 0 else dividend // divisor
+        np.sign(dividend) * (np.abs(dividend) // divisor)
+        if np.minimum.reduce(dividend, initial=0) < 0
+        else dividend // divisor
     )
     return quotient

@@ -117,7 +117,7 @@ class Scorer:
                 ways[plugin.name] = partial(_unchanged, scores)
         if rules:
             by_rules = self._sum_by_usage(rules, state, nodes)
-            if by_rules.min(initial=0) == _INVALID:
+            if np.minimum.reduce(by_rules, initial=0) == _INVALID:
                 for each in rules:
                     ways[each.name]()  # raises CycleError for the plugin whose score is outside the range
             found.append(by_rules)

@@ -23,7 +23,7 @@ from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_labels import Topology, sum_by_code
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
-from scheduler_core.snapshot.pods.tallies import QueryTally
+from scheduler_core.snapshot.pods.tallies import DomainTally, QueryTally
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
@@ -118,6 +118,13 @@ def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) 
     if selector.is_empty or selector.requirements is None:
         return np.zeros(len(snapshot.columns), dtype=np.int64)
     return snapshot.tally(QueryTally(_query(namespace, selector)))
+
+
+def _pods_per_domain(snapshot: Snapshot, namespace: str, selector: LabelSelector, topology: Topology) -> Ints:
+    """Returns the sum of `_pods_per_node` in each domain of the topology key."""
+    if selector.is_empty or selector.requirements is None:
+        return np.zeros(topology.missing + 1, dtype=np.int64)
+    return snapshot.tally(DomainTally(_query(namespace, selector), topology.key))
 
 
 # ---- which nodes count ----
@@ -229,14 +236,15 @@ def _count_hard(
 ) -> HardConstraint:
     topology = snapshot.columns.labels.topology(constraint.topology_key)
     participating = _both(complete, _included(snapshot, pod, constraint))
-    pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
     is_domain: Mask | None = None
-    if participating is not None:
-        pods = pods * participating
+    if participating is None:
+        counts = _pods_per_domain(snapshot, pod.namespace, constraint.selector, topology)
+    else:
+        pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
+        counts = topology.sum_by_domain(pods * participating)
         is_domain = np.zeros(topology.missing + 1, dtype=bool)
         is_domain[topology.codes[participating]] = True
         is_domain[topology.missing] = False
-    counts = topology.sum_by_domain(pods)
     return HardConstraint(
         constraint=constraint,
         topology=topology,
@@ -345,9 +353,7 @@ def count_soft(
     complete = _with_all_keys(snapshot, constraints) if needs_all_keys else None
     ignored = None if complete is None else ~complete
     scored = nodes.rows if complete is None else nodes.rows[complete[nodes.rows]]
-    # Default constraints have the same selector, so its pods are counted once.
-    pods = {each: _pods_per_node(snapshot, pod.namespace, each) for each in {c.selector for c in constraints}}
-    counted = (_count_soft(snapshot, pod, c, pods[c.selector], complete=complete, scored=scored) for c in constraints)
+    counted = (_count_soft(snapshot, pod, c, complete=complete, scored=scored) for c in constraints)
     return SoftSpread(tuple(counted), ignored)
 
 
@@ -355,18 +361,21 @@ def _count_soft(
     snapshot: Snapshot,
     pod: Pod,
     constraint: TopologySpreadConstraint,
-    pods: Ints,
     *,
     complete: Mask | None,
     scored: NDArray[np.intp],
 ) -> SoftConstraint:
     topology = snapshot.columns.labels.topology(constraint.topology_key)
     if constraint.topology_key == HOSTNAME_LABEL:
+        pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
         return SoftConstraint(constraint, topology, _weight(len(scored)), None, pods)
     codes = _codes_with_missing_as_empty(topology)
     taking_part = _both(complete, _included(snapshot, pod, constraint))
-    counted = pods if taking_part is None else pods * taking_part
-    by_domain = sum_by_code(codes, counted, topology.missing + 1)
+    if taking_part is None and codes is topology.codes:
+        by_domain = _pods_per_domain(snapshot, pod.namespace, constraint.selector, topology)
+    else:
+        pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
+        by_domain = sum_by_code(codes, pods if taking_part is None else pods * taking_part, topology.missing + 1)
     return SoftConstraint(constraint, topology, _weight(_domains_among(scored, codes, topology)), by_domain, None)
 
 

@@ -130,6 +130,40 @@ class QueryTally(Value):
         return resized(value, rows)
 
 
+class DomainTally(Value):
+    """Counts, in each domain of the topology key, the pods that the query selects. The last element of the count is for
+    nodes without the key."""
+
+    query: PodQuery
+    key: str
+
+    def count(self, columns: Columns, table: PodTable) -> Ints:
+        _, numbers = table.kinds.chosen(self.query)
+        topology = columns.labels.topology(self.key)
+        codes = topology.codes[table.rows_of_classes(numbers)]
+        return np.bincount(codes, minlength=topology.missing + 1).astype(np.int64)
+
+    def after(self, value: Ints, changes: Changes, columns: Columns, table: PodTable) -> Ints:
+        numbers, _ = table.kinds.chosen(self.query)
+        net: dict[int, int] = {}
+        for change in changes.of_classes(numbers):
+            net[change.row] = net.get(change.row, 0) + change.sign
+        # The changes on a removed row cancel out, because its pods were removed as well.
+        left = [(row, number) for row, number in net.items() if number]
+        if not left:
+            return value
+        counts, codes = value.copy(), columns.labels.topology(self.key).codes
+        for row, number in left:
+            counts[codes[row]] += number
+        return counts
+
+    def basis(self, columns: Columns) -> Hashable:
+        return columns.labels.identity
+
+    def over(self, value: Ints, rows: int) -> Ints:  # noqa: ARG002
+        return value
+
+
 class HostPortTally(Value):
     """Counts, on each node, the pods that use a host port. The result has a count for each host port in use."""
 

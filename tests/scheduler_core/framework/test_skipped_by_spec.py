@@ -14,9 +14,11 @@ from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import SkipsBySpec
 from scheduler_core.framework.skipped_by_spec import SkippedBySpec
+from scheduler_core.model.labels import EVERYTHING
 from scheduler_core.model.manifests.from_manifest import pod_from_manifest
-from scheduler_core.model.pod import Pod
+from scheduler_core.model.pod import Pod, TopologySpreadConstraint
 from scheduler_core.plugins import IN_TREE
+from scheduler_core.plugins.pod_topology_spread import PodTopologySpread
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
 from tests.scheduler_core.drawn_clusters import clusters, pods
@@ -32,6 +34,7 @@ VOLUMES: tuple[Json, ...] = (
     {"name": "v", "awsElasticBlockStore": {"volumeID": "d"}},
     {"name": "v", "emptyDir": {}},
 )
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "labelSelector": {}}
 REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}
 
 
@@ -59,11 +62,22 @@ def test_a_plugin_that_skips_a_pod_spec_skips_it_in_every_cluster(
         ("NodeVolumeLimits", {"volumes": [CLAIM]}),
         ("VolumeBinding", {"volumes": [CLAIM]}),
         ("VolumeZone", {"volumes": [CLAIM]}),
+        ("PodTopologySpread", {"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}]}),
     ],
 )
 def test_a_plugin_does_not_skip_a_pod_spec_that_it_must_check(name: str, spec: Json) -> None:
     assert not SKIPPING[name].skips(with_spec(spec).spec)
     assert SKIPPING[name].skips(with_spec({}).spec)
+
+
+def test_default_constraints_that_refuse_nodes_apply_to_a_pod_without_constraints() -> None:
+    refusing = TopologySpreadConstraint(
+        max_skew=1, topology_key="zone", when_unsatisfiable="DoNotSchedule", selector=EVERYTHING
+    )
+    soft = {"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]}
+    spread = PodTopologySpread(defaults=(refusing,), defaults_are_systems=False)
+    assert not spread.skips(with_spec({}).spec)
+    assert spread.skips(with_spec(soft).spec)
 
 
 def test_skipped_plugins_are_separated_from_plugins_that_must_be_called() -> None:
