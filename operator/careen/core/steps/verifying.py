@@ -25,7 +25,7 @@ from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
 from scheduler_core.sentences import first_few
 
 LOOK_SECONDS = 1.0  # the whole roll-out waits for each second of this
-FIRST_LOOK_SECONDS = 0.5  # most nodes are ready when their agent starts, and their own pods a moment later
+FIRST_LOOK_SECONDS = 0.3  # most nodes are ready when their agent starts, and their own pods a moment later
 _LOOK_SHARE = 0.25  # of the time so far
 
 

@@ -69,7 +69,7 @@ def test_one_patch_restores_the_cordon_the_taint_and_the_labels() -> None:
     assert [action.occasion for action in decision.actions if isinstance(action, Notify)] == [Occasion.UNCORDON]
 
 
-@pytest.mark.parametrize(("waited", "look"), [(0.0, 0.5), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0), (60.0, 1.0)])
+@pytest.mark.parametrize(("waited", "look"), [(0.0, 0.3), (1.0, 0.3), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0), (60.0, 1.0)])
 def test_an_unready_node_is_checked_often_at_first(waited: float, look: float) -> None:
     """DaemonSet pods are often ready a moment after the agent starts."""
     record = replace(RECORD, verify_started=ago(waited))
