@@ -26,7 +26,7 @@ Value = TypeVar("Value")
 # After this many changes, and one for this many pods of the table, a new table is cheaper than a longer log. The exact
 # numbers hardly matter.
 _CHANGES_PER_TABLE: Final = 2048
-_PODS_PER_CHANGE: Final = 1
+_PODS_PER_CHANGE: Final = 2
 # Cached counts: a few tens of kilobytes each at 5,000 nodes, a few for each application.
 _REMEMBERED: Final = 8192
 
