@@ -68,8 +68,8 @@ class Scheduler:
         """Creates a scheduler. `plugins` maps out-of-tree plugins to their factories; a profile must enable them.
         `transport` connects to an extender, by default over HTTP.
 
-        Raises ConfigurationError if the configuration names plugins that do not exist or do not implement their
-        extension point, ExtenderError if an extender's address or certificates cannot be used.
+        Raises ConfigurationError if a configured plugin does not exist or does not implement its extension point.
+        Raises ExtenderError if an extender's address or certificates cannot be used.
         """
         self.configuration = configuration or Configuration()
         self.kube_version = KubeVersion.parse(kube_version) if isinstance(kube_version, str) else kube_version
@@ -181,8 +181,8 @@ class Scheduler:
         return self.nodes_wanted_by(profile, searched) if profile else nodes_to_find(searched, 0)
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
-        """Returns the result of `nodes_wanted` for pods of this profile. The result is 1 if no plugin scores nodes and
-        no extender filters nodes, because the scheduler then takes the first fitting node."""
+        """Returns how many fitting nodes the real scheduler finds before it stops, for pods of this profile. The result
+        is at most 1 if no plugin or extender scores nodes and no extender filters nodes."""
         runner = self._runners[profile.scheduler_name]
         if not (runner.has_scores or self.extenders.has_prioritizers or self.extenders.has_filters):
             return min(1, searched)

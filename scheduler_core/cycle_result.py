@@ -26,7 +26,7 @@ def _nothing() -> Diagnosis:
 
 class NodeSample(Value):
     """The numbers of a search that ends early: the pod fits on `feasible` nodes, but the real scheduler stops its
-    search after it has found `looked_at` of them."""
+    search when it has found `looked_at` of these nodes."""
 
     looked_at: int
     feasible: int
@@ -83,8 +83,8 @@ class CycleResult(Value, dict=True):
 
     @cached_property
     def unknown(self) -> str:
-        """Why this library cannot decide for at least one node whether the pod fits there. Empty if it can decide for
-        all nodes. If `unknown` is not empty, `node` is unreliable, even if it is None."""
+        """Why the verdict on at least one node is Unknown (a decision that this library does not reproduce). Empty if
+        no verdict is Unknown. If `unknown` is not empty, `node` is unreliable, even if it is None."""
         verdict = self.diagnosis.first_of(VerdictCode.UNKNOWN)
         return verdict.message if verdict else ""
 

@@ -26,8 +26,8 @@ Rows = NDArray[np.intp]
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
     """Returns the number of fitting nodes after which the scheduler stops its search. `nodes` is the number of nodes
-    that PreFilter left to search. `percentage` is the profile's percentageOfNodesToScore. If it is 0, the scheduler
-    computes the percentage from `nodes`."""
+    that PreFilter left to search. `percentage` is the profile's percentageOfNodesToScore. If `percentage` is 0,
+    the scheduler computes another percentage from `nodes`."""
     if nodes < FEWEST_NODES:
         return nodes
     share = percentage or max(_LEAST_PERCENTAGE, 50 - nodes // 125)
@@ -60,8 +60,8 @@ class Found:
 
 def run_search(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search, parallelism: int) -> Found:
     """Runs the search over these rows, which are in the scheduler's node order. `fits` says for each row whether the
-    node passes the filters. Returns at most `wanted` fitting nodes. After these, the search still checks nodes until it
-    reaches one more that fits, which it does not return."""
+    node passes the filters. Returns at most `wanted` fitting nodes. The number of checked nodes includes the refused
+    nodes that follow, up to the next fitting node."""
     checked = rows[(search.start + _checking_order(len(rows), search.workers, parallelism)) % max(1, len(rows))]
     fitting = np.flatnonzero(fits[checked])
     end = int(fitting[wanted]) if len(fitting) > wanted else len(checked)

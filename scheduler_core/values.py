@@ -1,7 +1,7 @@
 """The base class of values: frozen, compared field by field, and cheap to define.
 
 For each class, `dataclasses.dataclass` compiles six functions; the classes derived from `Value` share their functions.
-This saves memory in the agent and time at every start: `python -m bench.agent.tricks` measures both. A class that needs
+Sharing saves memory and start time in the agent: `python -m bench.agent.tricks` measures both. A class that needs
 `field(init=False)` or `field(metadata=...)` must be a dataclass. A class with a `cached_property` needs `dict=True`.
 """
 
@@ -15,7 +15,7 @@ import msgspec
 
 class _Fields:
     """A descriptor for the attribute that `replace`, `asdict` and `fields` of `dataclasses` read from a class. When the
-    attribute is first read, it creates the fields, which contain only their names."""
+    attribute is first read, the descriptor creates the fields, which contain only their names."""
 
     def __init__(self) -> None:
         self._made: dict[type[msgspec.Struct], dict[str, Field[Any]]] = {}

@@ -64,7 +64,7 @@ class NodeAffinityArgs(Value, kw_only=True):
 
 class PodTopologySpreadArgs(Value, kw_only=True):
     """The arguments of PodTopologySpread. `default_constraints` are topologySpreadConstraints in the API's form,
-    without selector. They apply only if the defaulting type is List."""
+    without selector. These constraints apply only if the defaulting type is List."""
 
     defaulting_type: Literal["System", "List"] = "System"
     default_constraints: tuple[Mapping[str, Any], ...] = ()

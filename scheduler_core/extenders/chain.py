@@ -179,8 +179,8 @@ class ExtenderChain(Value):
         """Returns the candidate nodes for preemption that all extenders with a preempt verb accept, with their victims.
         If an extender that is not ignorable fails, returns its error as a verdict.
 
-        `pods_on` maps every node of the cluster to its pods. It is needed because extenders return only the uids of the
-        victims.
+        `pods_on` maps every node of the cluster to its pods. This argument is needed because extenders
+        return only the uids of the victims.
         """
         remaining = dict(candidates)
         for extender in self._interested(pod):

@@ -43,7 +43,7 @@ class BindingProgress:
 
 
 ExtenderBind = Callable[[Pod, str], Verdict | None]
-"""Lets an extender bind the pod; None if no extender binds it (see extenders.chain.ExtenderChain.bind)."""
+"""Lets an extender bind the pod. Returns None if no extender binds this pod (extenders.chain.ExtenderChain.bind)."""
 
 
 def _no_extender(_pod: Pod, _node_name: str) -> None:

@@ -79,8 +79,8 @@ class Diagnosis:
 
     @cached_property
     def _who(self) -> NDArray[np.int16]:
-        """For each row of the snapshot, the position in `rounds` of the first plugin that refused the node. It is
-        negative if no plugin refused the node (`_PASSED`) or the filters did not check it (`_OUTSIDE`)."""
+        """For each row of the snapshot, the position in `rounds` of the first plugin that refused the node. The
+        position is negative if no plugin refused the node (`_PASSED`) or the filters did not check it (`_OUTSIDE`)."""
         who = np.full(len(self.nodes.snapshot.columns), _OUTSIDE, dtype=np.int16)
         who[self.searched] = _PASSED
         for number, each in enumerate(self.rounds):

@@ -18,8 +18,8 @@ class Refusals:
     """The result of a filter for all nodes of a list. Each node has a small integer, its code: 0 means that the node
     passed, and any other code means a refusal.
 
-    `verdicts` maps a code to its verdict. If there are too many codes for a mapping, `verdicts` is a function, which
-    must return only the codes Unschedulable and UnschedulableAndUnresolvable.
+    `verdicts` maps a code to its verdict. If there are too many codes for a mapping, `verdicts` is a function. All its
+    verdicts must be Unschedulable or UnschedulableAndUnresolvable.
     """
 
     __slots__ = ("_verdicts", "codes", "may_fail")

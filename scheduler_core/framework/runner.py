@@ -164,8 +164,8 @@ class Runner:
         return Diagnosis(nodes=nodes, inside=rows, outside=outside, rounds=rounds, replaced=replaced)
 
     def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[tuple[Round, ...], Rows | None]:
-        """Runs the filters. Returns the refusals of each filter, and the rows of the nodes that passed, or None instead
-        of the rows if `nodes` does not have all nodes."""
+        """Runs the filters. Returns the refusals of each filter, and the rows of the nodes that passed. If `nodes` does
+        not have all nodes of the snapshot, returns None instead of the rows."""
         if not nodes.is_all:
             return self._sift(self._filters, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes).rounds, None
         begun = self._by_node_rules(state, pod, nodes)
@@ -269,8 +269,8 @@ class Runner:
         return self.filter_node(trial, pod, node_info)
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells each plugin that counts pods: the pod `other` was added to the node. The plugins write their new counts
-        to `state`. `node_info` already contains `other`."""
+        """Updates the counts of all plugins that count pods, after the pod `other` was added to the node. The plugins
+        write the counts to `state`. `node_info` already contains `other`."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.add_pod(state, pod, other, node_info)
@@ -279,8 +279,8 @@ class Runner:
         return SUCCESS
 
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells each plugin that counts pods: the pod `other` was removed from the node. The plugins write their new
-        counts to `state`. `node_info` no longer contains `other`."""
+        """Updates the counts of all plugins that count pods, after the pod `other` was removed from the node. The
+        plugins write the counts to `state`. `node_info` no longer contains `other`."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.remove_pod(state, pod, other, node_info)
@@ -291,8 +291,8 @@ class Runner:
     # ---- PostFilter ----
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """Runs the PostFilter plugins until one succeeds or says that eviction cannot help. If none of them does,
-        returns the reasons of all plugins together, and the last nomination that a plugin returned."""
+        """Runs the PostFilter plugins until one succeeds or says that eviction cannot help. If no plugin does
+        so, returns the reasons of all plugins together, and the last nomination that a plugin returned."""
         reasons: list[str] = []
         nomination = None
         rejector = ""
@@ -336,7 +336,7 @@ def one_by_one(
 
 
 def _checked(answers: Round) -> Round:
-    """Returns `answers` unchanged. Raises CycleError if one of its verdicts means that the plugin failed."""
+    """Returns `answers` unchanged. Raises CycleError if a verdict in `answers` means that the plugin failed."""
     for verdict, _ in answers.counted() if answers.refusals.may_fail else ():
         if not verdict.is_rejection:
             raise CycleError(answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message}')

@@ -24,7 +24,7 @@ class VerdictCode(StrEnum):
 
 
 class Verdict(Value):
-    """A plugin's verdict on one pod, or, at extension points that run for each node, on one pod and one node."""
+    """A plugin's verdict on one pod; at an extension point that runs for each node, on one pod and one node."""
 
     code: VerdictCode
     reasons: tuple[str, ...] = ()

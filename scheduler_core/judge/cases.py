@@ -31,7 +31,7 @@ class _CaseLine(msgspec.Struct, rename="camel"):
 
 
 class Case(Value, kw_only=True):
-    """A frozen cluster and the pods to judge in it. Each pod is judged as if the case named no other pod."""
+    """A frozen cluster and the pods to judge. Each is judged as if the cluster had none of the other pods to judge."""
 
     id: str
     objects: Sequence[Mapping[str, Any]]

@@ -1,5 +1,5 @@
 """Scores a node by how evenly its cpu, memory and other resources would be in use with the pod. Since 1.36 the score
-compares this with the use without the pod. Refuses nothing."""
+compares how even the use is with the pod and without it. Refuses nothing."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ class ScoringDynamicResources(DynamicResources):
     of alternatives (`firstAvailable`). The real plugin gives a higher score to a node that can provide an earlier
     alternative.
 
-    This library gives every node 0. The real plugin gives nodes different scores only for a pod whose list of
+    This library gives every node the score 0. The real plugin gives nodes different scores only for a pod whose list of
     alternatives is not yet allocated; for such a pod the library answers *unknown* for every node.
     """
 

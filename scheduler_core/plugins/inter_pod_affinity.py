@@ -130,7 +130,7 @@ class _Pulls(Value, eq=False):
 
 
 def _problem(pod: Pod) -> str:
-    """Returns the reason why the scheduler cannot parse the pod's affinity terms. The reason is empty if it can."""
+    """Returns why the scheduler cannot parse the pod's affinity terms. Empty if the scheduler can parse them."""
     if not pod.spec.pod_affinity and not pod.spec.pod_anti_affinity:
         return ""
     both = (pod.spec.pod_affinity, pod.spec.pod_anti_affinity)

@@ -322,8 +322,8 @@ def smallest_match(
 
 
 def _may_hold(claim: PersistentVolumeClaim, volume: PersistentVolume, *, counts_attributes_class: bool) -> bool:
-    """Whether the volume may be bound to the claim. Such a volume is large enough, and has the claim's volume mode and
-    attributes class. It is neither bound to another claim nor being deleted."""
+    """Whether the volume may be bound to the claim: the volume is large enough, has the claim's volume mode and
+    attributes class, and is neither bound to another claim nor being deleted."""
     if volume.claim is not None and not _is_promised_to(volume.claim, claim):
         return False
     attributes = (claim.attributes_class_name or "") if counts_attributes_class else ""

@@ -1,7 +1,7 @@
 """A heap whose items can be found, replaced and removed by key.
 
-It moves items exactly as Go's container/heap does (pkg/scheduler/backend/heap, v1.36), because equal items must be
-popped in the same order. Python's heapq moves items differently.
+The heap moves items exactly as Go's container/heap does (pkg/scheduler/backend/heap, v1.36), because equal items must
+be popped in the same order. Python's heapq moves items differently.
 """
 
 from __future__ import annotations

@@ -336,7 +336,7 @@ class SchedulingQueue:
         return Room.WAITING
 
     def _judge_missed(self, queued: QueuedPod) -> Requeue:
-        """Returns the strongest effect on this pod of any event that arrived during the pod's scheduling attempt."""
+        """Of the events that arrived during the pod's scheduling attempt, returns the strongest effect on the pod."""
         happenings = self._active.happened_since_taken(queued.pod)
         if not queued.rejectors or happenings is None:
             return Requeue.AFTER_BACKOFF

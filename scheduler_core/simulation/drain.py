@@ -149,7 +149,7 @@ def run_drain(
     scores and all nodes that may take it. (Finding these changes costs more time than the drain itself.) `with_pending`
     also places the snapshot's pending pods. If more than `most_scenarios` scenarios are possible, `draw` chooses which
     scenarios are simulated. Set `counts_any_start` if nothing is known of the scheduler's search: the forecast of a pod
-    then also lists the nodes that only searches with other starts, which are not simulated, could choose.
+    then also lists nodes that the scheduler chooses only if its search has a start that is not simulated.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_scenario(

@@ -28,8 +28,8 @@ Remedy = tuple[str, Snapshot, Pod]  # the sentence, and the cluster and the pod 
 def remedies(
     scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResult, drained: frozenset[str]
 ) -> tuple[str, ...]:
-    """Returns the changes as texts such as "250m more cpu on n3 (zone b)". A simulated scheduling cycle has confirmed
-    that each change is enough. Returns nothing if no single change is enough."""
+    """Returns single changes of the cluster that would place the pod, as texts such as "250m more cpu on n3 (zone b)".
+    A simulated scheduling cycle has confirmed each change. Returns nothing if no single change is enough."""
     refused = {name: verdict for name, verdict in result.statuses.items() if name not in drained}
     kinds: tuple[Callable[[Scheduler, Snapshot, Pod, dict[str, Verdict]], Iterator[Remedy]], ...] = (
         _more_resources,
@@ -42,8 +42,8 @@ def remedies(
 
 
 def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: frozenset[str]) -> tuple[str, ...]:
-    """Returns the text "one more empty, uncordoned node like …" if the pod would fit on a copy of a drained node that
-    has no pods and no cordon. Called if no change of an existing node is enough."""
+    """Returns the text "one more empty, uncordoned node like …" if the pod would fit on an empty, uncordoned copy of a
+    drained node. Called if no change of an existing node is enough."""
     for name in sorted(drained):
         node, fresh = world.node(name), world
         for other in world.pods_on(name):

@@ -6,10 +6,10 @@ of that time. The replacement of a StatefulSet's pod appears when the old pod is
 appears still later.
 
 A scenario is one possible sequence of events. It divides into several scenarios if several nodes have the same score,
-because the scheduler may take any of these nodes. It also divides when several pods end, because any of them may end
-first. Two scenarios that have become equivalent are joined again; replicas of one owner are interchangeable. `most`
-limits the number of scenarios. If scenarios are left out because of this limit, pods placed later are marked, because a
-node may be missing from their results. `landings.py` combines the results of the scenarios.
+because the scheduler may take any of these nodes. The scenario also divides when several pods end, because any of
+them may end first. Two scenarios that have become equivalent are joined again; replicas of one owner are
+interchangeable. `most` limits the number of scenarios. If scenarios are left out because of this limit, pods placed
+later are marked, because a node may be missing from their results. `landings.py` combines the results of the scenarios.
 
 If the scheduler checks only a part of the nodes, a scenario also has the searches of the node list that lead to it,
 with their probabilities (`searches.py`). The scenario divides where these searches find different nodes.
@@ -67,8 +67,8 @@ class OpenLanding(Value):
 
 
 class _BestNodes(Sequence[str]):
-    """The nodes with the highest total score: first the node that the scheduler's own rule chooses, then all others by
-    name. The names are sorted only when a node after the first is read, which a plan seldom does."""
+    """The nodes with the highest total score: first the node that the scheduler's own rule chooses, then the other
+    nodes, sorted by name. The names are sorted when a node after the first is read, which a plan seldom does."""
 
     def __init__(self, result: CycleResult) -> None:
         self._result = result
@@ -163,7 +163,7 @@ class Scenario:
         return parts
 
     def _left_out(self, first: int, picked: Sequence[int]) -> Sequence[str]:
-        """Returns the options that no scenario chooses, in the order from position `first` on."""
+        """Returns the options that no scenario chooses. Options with numbers below `first` come last."""
         if not self.names_left_out:
             return ()
         order = (place % len(self.choices) for place in range(first, first + len(self.choices)))
@@ -309,8 +309,8 @@ class Scenario:
     @property
     def most_ways(self) -> int:
         """The largest number of scenarios into which this scenario can divide. Each new scenario needs at least one
-        search of the node list, so this is the number of possible searches. If the scheduler checks every node, it is
-        the number of options."""
+        search of the node list, so the result is the number of possible searches. If the scheduler checks every node,
+        the result is the number of options."""
         return len(self.searches) if self.searches else len(self.choices)
 
     @property

@@ -88,7 +88,7 @@ class Way(Value):
 def possible_searches(
     snapshot: Snapshot, scheduler: Scheduler, most: int = MOST_SEARCHES, start: int | None = None
 ) -> tuple[Likely, ...]:
-    """Returns at most `most` ways in which the scheduler may search its nodes next. They differ in the number of
+    """Returns at most `most` ways in which the scheduler may search its nodes next. The ways differ in the number of
     parallel workers, in the order of the node list, and in the position where the search starts. If `start` is given,
     all searches start there; otherwise the starts are spread evenly over the node list. Returns an empty tuple if the
     scheduler checks every node."""
@@ -113,8 +113,8 @@ def possible_searches(
 
 def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: int = 0) -> tuple[Likely, ...]:
     """Returns at most `most` searches with evenly spaced starts, for several numbers of workers and each known order of
-    nodes. Leaves out random orders. `turn` is the number of nodes by which every start is moved. Returns none if the
-    scheduler checks every node."""
+    nodes. Leaves out random orders. `turn` is the number of nodes by which every start is moved. Returns no searches
+    if the scheduler checks every node."""
     nodes = len(snapshot.nodes)
     if not possible_searches(snapshot, scheduler, 1):
         return ()

@@ -93,8 +93,8 @@ class Obstacle(Value, kw_only=True):
 
 
 class Hindrance(Value, kw_only=True):
-    """A reason why some nodes had to wait, and the names of these nodes. `seconds` is how long a part of the
-    concurrency (the number of nodes that may reboot at once) remained unused because of this reason."""
+    """A reason why some nodes had to wait, and the names of these nodes. `seconds` is how long the reboot lock held
+    fewer claims than it may hold, because of this reason."""
 
     rule: str
     subject: str

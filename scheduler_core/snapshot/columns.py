@@ -161,8 +161,8 @@ class Columns:
 
     @cached_property
     def tree(self) -> NodeTree:
-        """The scheduler's tree of nodes. It is first built as if the scheduler had received the nodes in the order of
-        rows, and updated when nodes are added or removed."""
+        """The scheduler's tree of nodes. The tree is first built as if the scheduler had received the nodes in the
+        order of rows, and updated when nodes are added or removed."""
         return NodeTree.of(self.nodes)
 
     @cached_property
@@ -251,7 +251,7 @@ class Columns:
 
     @cached_property
     def allocatable_floats(self) -> NDArray[np.float64]:
-        """The allocatable amounts as floating-point numbers, for divisions. They are exact only where
+        """The allocatable amounts as floating-point numbers, for divisions. The numbers are exact only where
         `is_exact_in_floats` is true."""
         return self.allocatable.astype(np.float64)
 
@@ -264,7 +264,7 @@ class Columns:
     @cached_property
     def by_usage(self) -> Remembered[Hashable, tuple[ChangingUsage, NDArray[Any]]]:
         """A cache of columns that depend on the nodes' allocatable resources and their pods' requests. Each column is
-        cached with the requests from which it was computed; these show which nodes have changed since."""
+        cached with the requests from which it was computed. Comparing the requests shows which nodes have changed."""
         return Remembered(_BY_USAGE)
 
     @cached_property

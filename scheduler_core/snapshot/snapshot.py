@@ -206,7 +206,7 @@ class Snapshot:
 
     def remember(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
         """Returns the result of `work_out`, which is computed once for all snapshots that differ only in nodes, pods,
-        budgets and Jobs. So the result may depend only on the key and on the other objects in `objects`."""
+        budgets and Jobs. So the result may depend only on the key, and on objects of other kinds."""
         known = self._remembered.get(key)
         if known is None:
             known = self._remembered[key] = work_out()
@@ -262,8 +262,8 @@ class Snapshot:
     def with_others(
         self, *, pending: tuple[Pod, ...], ghosts: tuple[Pod, ...], problems: tuple[ManifestError, ...]
     ) -> Snapshot:
-        """Returns the snapshot with other lists: of pending pods, of pods on unknown nodes, and of unreadable objects.
-        Snapshots that derive from the result do not share a log of changes with this snapshot."""
+        """Returns the snapshot with these pending pods, pods on unknown nodes (`ghosts`) and unreadable objects
+        (`problems`). Snapshots that derive from the result do not share a log of changes with this snapshot."""
         return self._changed(pending=pending, ghosts=ghosts, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:

@@ -38,8 +38,8 @@ class NodeTemplate(Value):
 
 def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
     """Returns a template for new nodes like this node. The new nodes have the DaemonSet pods of this node, but no other
-    pods. They do not have its cordon, temporary taints, images and annotations. Raises UnknownNodeError if the node
-    does not exist."""
+    pods. They do not have the cordon, temporary taints, images and annotations of this node. Raises UnknownNodeError
+    if the node does not exist."""
     node = snapshot.node(node_name)
     fresh = replace(
         node,
@@ -54,7 +54,7 @@ def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
 
 def of_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler) -> NodeTemplate:
     """Returns a template from the manifest of a node that is not in the cluster. Each new node gets a pod of every
-    DaemonSet that selects such a node and already has a pod in the cluster."""
+    DaemonSet that already has a pod in the cluster and whose node affinity and tolerations accept the new node."""
     alone = Snapshot.of((node,), objects=snapshot.objects)
     daemons = tuple(pod for pod in _one_of_each_daemon_set(snapshot) if _wants(scheduler, alone, pod))
     return NodeTemplate(node.name or "node", node, daemons)

@@ -11,7 +11,7 @@ def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
     """Returns each score as a percentage of the highest score, rounded toward zero. If `reverse` is true, a score of p
     percent becomes 100 − p.
 
-    If no score is above 0, the scores do not change, or all become 100 if `reverse` is true.
+    If no score is above 0, the scores stay the same if `reverse` is false, and become 100 if `reverse` is true.
     """
     highest = int(np.maximum.reduce(scores, initial=0))
     if highest == 0:

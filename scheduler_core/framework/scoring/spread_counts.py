@@ -131,8 +131,8 @@ def _pods_per_domain(snapshot: Snapshot, namespace: str, selector: LabelSelector
 
 
 def _included(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint) -> Mask | None:
-    """Returns a bool for each node: whether the node counts under the constraint's inclusion policies
-    (nodeAffinityPolicy, nodeTaintsPolicy). None means that all nodes count."""
+    """Returns a bool for each node: whether the constraint's policies (nodeAffinityPolicy, nodeTaintsPolicy) include
+    the node. None means that all nodes are included."""
     mask: Mask | None = None
     if constraint.honors_affinity:
         required = None if pod.spec.node_affinity is None else pod.spec.node_affinity.required
@@ -380,8 +380,8 @@ def _count_soft(
 
 
 def _domains_among(rows: NDArray[np.intp], codes: NDArray[np.intp], topology: Topology) -> int:
-    """Returns the number of distinct values of the key in these rows. Does not count the rows if so few rows are
-    missing that every value must still occur."""
+    """Returns how many different values of the label key the nodes in these rows have. If only few nodes
+    are left out, every value must still occur, and no counting is needed."""
     if codes is topology.codes and len(codes) - len(rows) < topology.fewest:
         return topology.used
     return int(np.count_nonzero(np.bincount(codes[rows])))

@@ -10,7 +10,7 @@ class DeviceRequest(Value):
     """One request of a ResourceClaim, or one alternative of a request (with the name `request/alternative`), and the
     requested device class.
 
-    `class_name` is None if this release does not know the kind of the request.
+    `class_name` is None if this library does not know the kind of the request.
     """
 
     name: str

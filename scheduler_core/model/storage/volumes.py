@@ -12,8 +12,8 @@ from scheduler_core.values import Value
 
 
 class PersistentVolumeClaim(Value, kw_only=True):
-    """A claim. `request_nanos` is the requested storage in nano-bytes (10⁻⁹ bytes). `class_name` is None if the claim
-    names no storage class."""
+    """A PersistentVolumeClaim. `request_nanos` is the requested storage in nano-bytes (10⁻⁹ bytes). `class_name` is
+    None if the claim has no storage class."""
 
     name: str
     namespace: str

@@ -151,7 +151,7 @@ def is_never(budget: DisruptionBudget) -> bool:
 
 
 def budget_numbers(budget: DisruptionBudget) -> BudgetNumbers:
-    """Returns the numbers of the budget's status."""
+    """Returns how many evictions the budget allows now, and its numbers of healthy, desired and expected pods."""
     return BudgetNumbers(
         namespace=budget.namespace,
         name=budget.name,

@@ -53,7 +53,7 @@ def moves_all(_pod: Pod) -> str:
 
 
 def why_it_stays(pod: Pod, rule: StaysBecause) -> str:
-    """Returns why the pod stays on its node in a drain with this rule. Empty if the drain evicts the pod."""
+    """Returns the reason why a drain with this rule leaves the pod on its node. Empty if the drain evicts the pod."""
     if recreation_of(pod) is Recreation.STAYS:
         return "stays on the node through the reboot (DaemonSet or static pod)"
     return rule(pod)

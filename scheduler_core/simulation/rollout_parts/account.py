@@ -32,8 +32,7 @@ class Account:
 
     def hindered(self, met: Met, seconds: float = 0.0) -> None:
         """Records the nodes that may not begin their drain or their reboot now, each with the reason (the obstacle).
-        `seconds` is how long a part of the concurrency (the number of nodes that may reboot at once) remained unused
-        because of these reasons."""
+        `seconds` is how long the reboot lock held fewer claims than it may hold, because of these reasons."""
         for rule, subject in {(obstacle.rule, obstacle.subject) for _, obstacle in met}:
             total, names = self._met.setdefault((rule, subject), (0.0, set()))
             names.update(name for name, each in met if (each.rule, each.subject) == (rule, subject))

@@ -27,9 +27,9 @@ _Weights = NDArray[np.float64]
 
 def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: bool) -> Shares:
     """Returns the probability of each node if the scheduler's search may start at any position of the node list, and
-    stops after `wanted` nodes that fit. `result` is the result of a cycle that checked every node. Without
-    `is_order_known`, the order of nodes is the computed order with probability one half, and otherwise a random order.
-    Nodes of equal score get equal probabilities."""
+    stops after `wanted` nodes that fit. `result` is the result of a cycle that checked every node. If
+    `is_order_known` is false, the computed order of nodes and a random order have probability one half each. Nodes of
+    equal score get equal probabilities."""
     if result.table is None:
         return ((result.best, 1.0),) if result.node else ()
     columns = result.table.nodes.snapshot.columns

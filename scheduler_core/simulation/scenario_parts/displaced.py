@@ -50,9 +50,9 @@ def kind_of(pod: Pod) -> Hashable:
 
 
 def joined(mine: Displaced, my_weight: float, theirs: Displaced, their_weight: float, *, is_theirs: bool) -> Displaced:
-    """Combines the results `mine` and `theirs` of two interchangeable pods, which are on the same node in two
-    equivalent scenarios. Keeps the result and the score of `mine`, or those of `theirs` if `theirs` comes from the main
-    scenario (`is_theirs`)."""
+    """Combines two interchangeable pods, `mine` and `theirs`, which are on the same node in two equivalent scenarios.
+    Keeps the cycle result and the score of `mine`, or of `theirs` if `theirs` comes from the main scenario
+    (`is_theirs`)."""
     if not (is_theirs or theirs.is_after_cut or (theirs.choices, theirs.shares) != (mine.choices, mine.shares)):
         return mine
     kept = theirs if is_theirs else mine

@@ -1,2 +1,2 @@
-"""The nodes of a snapshot, their images, and the order in which the scheduler searches the nodes. Each is updated when
-nodes change."""
+"""The nodes of a snapshot, their images, and the order in which the scheduler searches the nodes. All of these are
+updated when nodes change."""

@@ -67,8 +67,8 @@ class ChangingNodes:
         return self._base
 
     def with_replaced(self, rows: Mapping[int, Node]) -> ChangingNodes:
-        """Returns a list in which some nodes are replaced. `rows` maps the row of such a node to its replacement, which
-        has the same name."""
+        """Returns a list in which some nodes are replaced. `rows` maps the row of each replaced node to the new
+        node, which has the same name."""
         moved = {row: (self[row], node) for row, node in rows.items() if zone_key(self[row]) != zone_key(node)}
         of_tree = (partial(NodeTree.with_replaced, changes=moved),) if moved else ()
         return self._changed(self._length, rows, {}, of_tree)

@@ -131,8 +131,8 @@ def _weighed_terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterato
 
 
 def _pairs_that_could_match(terms: Iterable[PodAffinityTerm]) -> set[tuple[str, str] | None]:
-    """Returns pairs (label key, value). Every incoming pod that one of these terms selects has at least one of these
-    labels. If a term requires no particular label, the set also contains None, and any pod may match."""
+    """Returns labels as pairs (key, value). Every incoming pod that one of `terms` selects has at least one of these
+    labels. If a term requires no particular label, the set also contains None, because any pod may then match."""
     pairs: set[tuple[str, str] | None] = set()
     for term in terms:
         if term.selector.requirements is None:

@@ -166,7 +166,7 @@ class PodTable:
         return [self.pods[index] for index in self._by_node.members(row)]
 
     def rows_of_classes(self, numbers: Sequence[int]) -> Rows:
-        """Returns the row of the node of every pod of these classes, one entry per pod."""
+        """Returns, for every pod of these classes, the row of the pod's node."""
         if len(numbers) == 1:
             return self.rows[self._by_class.members(numbers[0])]
         if len(numbers) < _MANY_CLASSES:
@@ -180,7 +180,7 @@ class PodTable:
         return self.rows[wanted[self.classes]]
 
     def rows_of_group(self, number: int) -> Rows:
-        """Returns the row of the node of every pod of an affinity group, one entry per pod."""
+        """Returns, for every pod of this affinity group, the row of the pod's node."""
         return self.rows[self._with_group[self._by_group.members(number)]]
 
 
