@@ -1,7 +1,7 @@
 """Applies a decision's actions in order, and stops at the first action whose success is not certain.
 
-It records the results of the actions in the agent's memory, and decides nothing. After it stopped early, the next round
-of the agent's loop (observe, decide, apply) reads the actual state.
+This module records the results of the actions in the agent's memory, and decides nothing. After such a stop, the next
+round of the agent's loop (observe, decide, apply) reads the actual state.
 """
 
 from __future__ import annotations

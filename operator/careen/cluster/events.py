@@ -75,8 +75,8 @@ async def post_event(
 
 async def is_first(api: ClusterApi, subject: Subject, *, reason: str, sentence: str, host: str, once: str) -> bool:
     """Posts this warning and returns whether it is the first Event with its name, so that only one of many agents sends
-    the message about it to people. If the server does not answer, returns True, because two messages are better than
-    none."""
+    people a message about the warning. If the server does not answer, returns True, because two messages are better
+    than none."""
     at = rfc3339(api.clock.now())
     body = event(subject, reason=reason, sentence=sentence, is_warning=True, host=host, at=at, once=once)
     try:

@@ -2,8 +2,8 @@
 `careen.core`.
 
 A field without a default is in every response of an API server, because Go writes the field even if it is empty
-(`json:"name"`, or a struct that is not a pointer). Decoding refuses a response without it, and `wire/answers.py`
-reports the response as unclear. A field that Go omits when empty (`omitempty`) has a default.
+(`json:"name"`, or a struct that is not a pointer). Decoding refuses a response without such a field, and
+`wire/answers.py` reports the response as unclear. A field that Go omits when empty (`omitempty`) has a default.
 
 Decoding skips unknown fields, so a Node of 6 KB costs only the memory of the fields below. With `gc=False` the cyclic
 collector does not walk thousands of objects that cannot form cycles.

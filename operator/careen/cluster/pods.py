@@ -1,4 +1,4 @@
-"""Reads three things: the pods of one node, the pods of --blocking-pods that forbid a reboot of other nodes too, and
+"""Reads three things: the pods of one node, the pods of --blocking-pods that also forbid the reboot of other nodes, and
 the health of the controllers that own pods."""
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ class LocalHost:
         )
 
     async def test_reboot(self) -> SelfTest:
-        """Checks whether the reboot command or the signal would work, without a reboot. A warning about the signal
-        lists the shutdown inhibitors that it would bypass."""
+        """Checks, without a reboot, whether the reboot command or the signal would work. A warning lists the shutdown
+        inhibitors that the signal would bypass."""
         if self.reboot_method == "signal":
             return await asyncio.to_thread(self._test_signal)
         argv = shlex.split(self.reboot_command)

@@ -2,7 +2,7 @@
 boot.
 
 A working package manager locks its own lock file. The agent queries these locks but never takes one, because even a
-brief lock could make `dpkg` fail. Unreadable files are skipped. With --reboot-method=signal no such file is mounted.
+brief lock could make `dpkg` fail. Unreadable files are skipped. With --reboot-method=signal no lock file is mounted.
 """
 
 from __future__ import annotations

@@ -122,8 +122,8 @@ def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) 
 
 
 def by_signal(number: int, *, pid: int = 1) -> RebootAnswer:
-    """Sends the signal to PID 1 and returns whether the kernel allowed that. For systemd, SIGRTMIN+5 (39) means reboot.
-    The agent needs the host's PID namespace and CAP_KILL."""
+    """Sends the signal to PID 1 and returns whether the kernel allowed the signal. For systemd, SIGRTMIN+5 (39) means
+    reboot. The agent needs the host's PID namespace and CAP_KILL."""
     try:
         os.kill(pid, number)
     except PermissionError:

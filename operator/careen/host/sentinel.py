@@ -84,8 +84,8 @@ def _look_for(root: Path, path: str) -> Need:
 
 
 def _absent(root: Path, path: str) -> Need:
-    """Returns the answer "no" if the folder of the missing sentinel file is readable, and otherwise unknown, because a
-    missing mount looks like a missing file."""
+    """Returns the answer "no" if the folder of the missing sentinel file is readable. If not, returns unknown, because
+    a missing mount looks like a missing file."""
     folder = under_root(root, path).parent
     try:
         listing = folder.stat()

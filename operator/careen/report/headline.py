@@ -136,8 +136,8 @@ def _said(node: NodeView) -> str:
 def _by_their_refusals(
     waiting: Sequence[NodeView], now: datetime, policy: Policy | None, *, is_free: bool
 ) -> Headline | None:
-    """Returns the headline in two cases, otherwise None: gates refuse the reboots of all waiting nodes, or no node
-    holds a claim and a costly gate refuses the reboot of at least one node.
+    """Returns a headline if gates refuse the reboots of all waiting nodes. Also returns one if no node holds a claim
+    and a costly gate refuses the reboot of at least one node. Returns None in every other case.
 
     Only the agents of the first nodes in line ask costly gates, and all other waiting nodes wait for these agents.
     """

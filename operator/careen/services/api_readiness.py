@@ -1,7 +1,8 @@
 """Reads whether the API server and its etcd are ready: `/readyz?verbose` lists every check.
 
-Every account may read this path (ClusterRole system:public-info-viewer), while `/readyz/etcd` would need another rule.
-If several API servers are behind a load balancer, the one that answers reports only itself and its own etcd member.
+Every account may read this path (ClusterRole system:public-info-viewer), while `/readyz/etcd` would need another RBAC
+rule. If several API servers are behind a load balancer, the one that answers reports only itself and its own etcd
+member.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Recognises apprise's own URLs without loading the library.
+"""Recognises apprise's own URLs without loading the library apprise.
 
-It does no I/O, and is loaded when a URL is not in shoutrrr's form. It knows only the names of apprise's services, and a
-test compares them with the library's. Whether the library accepts a whole URL is checked when the agent starts:
-`notify.py` asks the library in a child process.
+This module does no I/O, and is loaded when a URL is not in shoutrrr's form. It knows only the names of apprise's
+services, and a test compares these names with the library's. When the agent starts, a child process of `notify.py`
+checks whether the library accepts the whole URL.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def read_json(
 
     Raises `CannotAsk` if the token cannot be read, and `CredentialsRejected` if the server rejects it. Raises
     `UnusableAnswer` for any other status and for an answer beyond these limits. Raises the errors of requests and
-    urllib3 if the connection fails. `answer_of` handles all of them."""
+    urllib3 if the connection fails. `answer_of` handles all these errors."""
     import requests  # most agents of a fleet never ask
 
     ends = time.monotonic() + 2 * timeout_seconds  # a thread cannot be stopped from outside

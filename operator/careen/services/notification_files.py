@@ -13,7 +13,7 @@ _LONGEST_FILE = 64 * 2**10
 
 
 class FoundTargets(Value, kw_only=True):
-    """The receivers in the files, and the problems with the files. A message about a URL contains only the name of its
+    """The receivers in the files, and the problems with the files. An error about a URL contains only the name of the
     service, because the URL may be secret."""
 
     targets: tuple[Target, ...] = ()

@@ -1,7 +1,7 @@
 """Parses notification URLs into targets for apprise. Accepts shoutrrr's URLs (as in kured), apprise's own URLs, and the
 webhook addresses of services.
 
-It does no I/O and imports no library, because every agent validates its settings with this module. Almost any part of a
+This module does no I/O and imports no library, because every agent validates its settings with it. Almost any part of a
 URL may be a secret, so error messages and representations of targets contain only the name of the service. The forms
 are those of shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/)."""
 
@@ -158,7 +158,7 @@ def parse(text: str) -> Target:
 
 
 def is_native(text: str) -> bool:
-    """Whether the text contains a URL in apprise's own form. Several URLs are separated by line breaks or commas."""
+    """Whether the text contains a URL in apprise's own form. Line breaks or commas separate the URLs in the text."""
     return any(_is_native(each) for each in several(text))
 
 
@@ -183,8 +183,8 @@ def _unknown() -> str:
 
 
 def _shoutrrrs(service: str, text: str, over: str) -> Target:
-    """Returns the target of a URL in shoutrrr's form. Also accepts a URL in apprise's form if it cannot be mistaken for
-    shoutrrr's."""
+    """Returns the target of a URL in shoutrrr's form. Also accepts a URL in apprise's form if careen cannot mistake it
+    for a URL in shoutrrr's form."""
     parts = _Parts(service, text, over=over)
     try:
         target = _SERVICES[service](parts)

@@ -1,7 +1,7 @@
 """Reads active alerts and the samples of queries from a Prometheus, or says why they are unknown.
 
-Only this module imports prometheus-api-client. It is loaded at the first query, because most agents never need it. The
-core decides which alerts forbid a reboot."""
+Only this module imports prometheus-api-client. The library is loaded at the first query, because most agents never need
+it. The core decides which alerts forbid a reboot."""
 
 from __future__ import annotations
 
@@ -118,7 +118,8 @@ class Prometheus:
         return rows
 
     def _credentials(self) -> tuple[dict[str, str] | None, tuple[str, str] | None]:
-        """Returns the header with the token, and the user name with the password. What is not configured is None."""
+        """Returns the header with the token, and the user name with the password. A value that is not configured is
+        None."""
         access = self._access
         if access.token_file:
             return {"Authorization": f"Bearer {secret_in(access.token_file)}"}, None

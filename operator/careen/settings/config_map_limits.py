@@ -1,8 +1,8 @@
-"""Decides which settings the ConfigMap must not set. Otherwise a person who can edit the ConfigMap could become root on
-every host, because the agent runs commands, opens files and sends secrets as root.
+"""Decides which settings the ConfigMap must not set. With these settings, a person who can edit the ConfigMap could
+become root on every host, because the agent runs commands, opens files and sends secrets as root.
 
-The DaemonSet may set these settings, because people who can edit it can run anything on the hosts anyway. A switch on
-the DaemonSet lets the ConfigMap set them too.
+The DaemonSet may set these settings, because people who can edit the DaemonSet can run anything on the hosts anyway. A
+flag in the DaemonSet can let the ConfigMap set these settings too.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def _power(name: str) -> Power | None:
 POWERS: dict[str, Power] = {
     name: power for name, setting in SETTINGS.items() if not setting.bootstrap and (power := _power(name)) is not None
 }
-"""The field name of each setting that the ConfigMap may not set by default, and the switch that allows the setting. A
-new setting that is a command or a path is included automatically, unless it is an exception above."""
+"""The dangerous settings, by field name, each with the flag that lets the ConfigMap set it. A new setting that is a
+command or a path is included automatically."""
 
 
 def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:

@@ -56,8 +56,8 @@ class ValueKind(Value, kw_only=True):
     """Whether quotes around the whole text may be intended. In other kinds of values such quotes come from a YAML
     mistake, as in `--notify-url=""`."""
     remark: Callable[[str], str] = lambda _: ""
-    """A function that returns a remark if careen reads the text differently from how it is written, otherwise an empty
-    text."""
+    """A function that returns a remark if careen reads the text differently from how it is written. Returns an empty
+    text if there is nothing to remark."""
 
     def shown(self, value: Any) -> str:
         """Returns the value as a person would write it. `split` and `parse` can read it again."""
@@ -97,7 +97,7 @@ def duration(text: str) -> float:
 
 
 def deadline(text: str) -> float:
-    """Parses a duration greater than 0. Refuses 0, because people write 0 for "no limit", but it would leave no time at
+    """Parses a duration greater than 0. Refuses 0: people write 0 for "no limit", but a deadline of 0 leaves no time at
     all."""
     seconds = duration(text)
     if seconds <= 0:

@@ -1,8 +1,8 @@
 """The settings in force. A changed ConfigMap takes effect as a whole or not at all.
 
 After a bad edit the old settings stay in force, and the agent reports the problem. They also stay in force after the
-ConfigMap is deleted (`kubectl replace --force` deletes it for a moment), because without them configured gates would no
-longer refuse reboots. Settings that cannot change while the agent runs take effect when it starts again.
+ConfigMap is deleted (`kubectl replace --force` deletes it for a moment), so that the gates in these settings can still
+refuse reboots. Settings that cannot change while the agent runs take effect when it starts again.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ class LiveSettings:
 
     @property
     def may_scheduler_config_name_files(self) -> bool:
-        """Whether the text of `scheduler_config` may name files. The code that reads the text opens these files."""
+        """Whether the text of `scheduler_config` may contain file names. The code that reads the text opens these
+        files."""
         return _may_name_files(self.settings)
 
     def offer(self, config_map: SeenConfigMap | None) -> tuple[str, ...]:
@@ -153,8 +154,8 @@ class LiveSettings:
         _tell(changed, waiting, resolved)
 
     def _policy_of(self, resolved: Resolved) -> Policy:
-        """Returns the policy of the settings in force. Its field `kept_settings` contains the ConfigMap's settings, for
-        an agent that restarts and cannot read the ConfigMap."""
+        """Returns the policy of the settings in force. The policy's field `kept_settings` contains the ConfigMap's
+        settings, for an agent that restarts and cannot read the ConfigMap."""
         policy, instead = policy_of(self.settings), self._instead
         if instead is None:
             return replace(policy, kept_settings=last_good.to_annotation(resolved))

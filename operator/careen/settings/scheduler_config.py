@@ -48,7 +48,7 @@ def read(where: str, data: Mapping[str, str], config_map: str) -> str:
 
 def read_checked(where: str, data: Mapping[str, str], config_map: str, *, may_name_files: bool) -> str:
     """Reads and checks the text to which --scheduler-config refers. Raises `Unusable` like `read`, and also if the text
-    is not a KubeSchedulerConfiguration, or names files without permission."""
+    is not a KubeSchedulerConfiguration, or contains file names without permission."""
     text = read(where, data, config_map)
     if text and (why := _why_not(text, may_name_files=may_name_files)):
         raise Unusable(f"{_file_or_key(where)} is not a KubeSchedulerConfiguration: {why}")
@@ -68,8 +68,9 @@ def one_line(error: ConfigurationError) -> str:
 
 
 def may_name_files(where: str, *, is_config_map_trusted: bool) -> bool:
-    """Whether the text may name files for an extender's tlsConfig, which the agent opens as root. A text in the
-    ConfigMap may do so only with --config-map-may-name-files, even if a flag selects the ConfigMap's key."""
+    """Whether the text may contain names of files for an extender's tlsConfig. The agent opens such files as root. A
+    text in the ConfigMap may contain them only with --config-map-may-name-files, even if a flag selects the ConfigMap's
+    key."""
     return is_config_map_trusted or not is_key(where)
 
 

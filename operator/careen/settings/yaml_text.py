@@ -107,8 +107,8 @@ def _refuse_depth(loader: yaml.SafeLoader) -> None:
 
 
 def _refuse_weight(root: yaml.Node) -> None:
-    """Refuses too many values and deep nesting. An alias counts each time it is used, because code that walks through
-    the result visits its values each time."""
+    """Refuses too many values and deep nesting. The values of an alias are counted at each use of the alias, because
+    code that walks through the result visits them each time."""
     known: dict[int, tuple[int, int]] = {}
     above: set[int] = set()
 
@@ -154,8 +154,8 @@ def _refuse_numbers(value: Any, seen: set[int]) -> None:
 
 
 def _words(error: yaml.YAMLError) -> str:
-    """Returns where the error is and the parser's explanation. Does not use the text of the exception, because it
-    quotes the line."""
+    """Returns where the error is and the parser's explanation. Does not use the text of the exception, which quotes the
+    line."""
     if isinstance(error, yaml.reader.ReaderError):
         return f"character {error.position + 1} is not allowed in YAML"
     mark = getattr(error, "problem_mark", None)

@@ -145,8 +145,8 @@ def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
 
 
 def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> bool:
-    """Whether this owner created the pod, judged by the pod's name: controllers name pods `<owner>-…`. If several
-    owners' names match, the longest name decides."""
+    """Whether this owner created the pod, judged by the pod's name, which begins with the name of its controller. If
+    several owners' names match, the longest name decides."""
     namespace, _, name = title.partition("/")
     named = [each for each in owners if name.startswith(f"{each.name}-")]
     return namespace == owner.namespace and bool(named) and max(named, key=lambda each: len(each.name)) is owner

@@ -101,8 +101,8 @@ async def forecast_together(
     dump: str = "",
     process: Process | None = None,
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """Simulates in a child process that these nodes are drained at the same time. Returns one forecast for each node,
-    in the given order.
+    """Simulates, in a child process, a drain of all these nodes together. Returns one forecast for each node, in the
+    given order.
 
     `dump` is the path of a dump of the cluster, which is used instead of the API server. `process` is a child
     process that was started before the request.
@@ -128,8 +128,8 @@ async def forecast_together(
 async def _run(
     order: ForecastRequest, seconds: float, ahead: Process | None
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """Runs the forecast's child process. If a child process that was started before the request fails, starts another
-    one within the same deadline."""
+    """Makes the forecast in the child process `ahead`. If that process fails or is None, starts another child process.
+    Both processes together may take `seconds`."""
     until = asyncio.get_running_loop().time() + seconds
     answer = await _answer(ahead, order, until) if ahead is not None else None
     if ahead is None or (answer is not None and answer[0] != 0):

@@ -32,7 +32,7 @@ class ForecastRequest(Value, kw_only=True):
     scheduler_config: str
     """The text of a KubeSchedulerConfiguration; empty for the default profile."""
     may_name_files: bool = False
-    """Whether `scheduler_config` may name certificate files, which the child opens."""
+    """Whether `scheduler_config` may contain names of certificate files, which the child opens."""
     context: str = ""
     """The kubeconfig's context; empty for its current context."""
     dump: str = ""

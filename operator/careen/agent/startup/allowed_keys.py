@@ -30,7 +30,7 @@ _AGAIN_SECONDS = 60.0
 
 def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
     """Returns the keys that the agent will write and that the admission policies do not allow by default. The keys are
-    grouped by the list of the policies that must contain them, and by the setting that needs them, for example
+    grouped by the policies' allow list for this kind of key, and by the setting that needs the keys, for example
     `{("taints", "prefer_no_schedule_taint"): ["example.com/reboot"]}`."""
     found = {
         ("taints", "prefer_no_schedule_taint"): [settings.prefer_no_schedule_taint],
@@ -44,8 +44,8 @@ def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
 
 
 def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[str, str], daemonset: str) -> str:
-    """Returns a sentence that names the configured label, annotation and taint keys that the admission policies do not
-    let the agent write, and how to allow them. Returns an empty text if the policies allow all keys."""
+    """Returns a sentence that lists the configured keys (of labels, annotations and taints) that the admission policies
+    do not allow, and says how to allow these keys. Returns an empty text if the policies allow all keys."""
     if not any(key.startswith(PREFIX) for key in annotations):
         return ""
     problems = []

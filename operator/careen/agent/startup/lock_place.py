@@ -1,8 +1,8 @@
-"""Checks once, before any write, whether --ds-namespace and --ds-name name the agents' own DaemonSet.
+"""Checks once, before any write, whether --ds-namespace and --ds-name refer to the agents' own DaemonSet.
 
-Two agents that use different locks see each other's claims too late. kured's defaults name kured's DaemonSet, so an
-agent of another DaemonSet without these flags would use the wrong lock. If both flags are given, the agent trusts them:
-they may name another DaemonSet, whose lock is then shared.
+Two agents that use different locks see each other's claims too late. By kured's defaults these flags refer to kured's
+DaemonSet, so an agent of another DaemonSet that does not set the flags would use the wrong lock. If both flags are
+given, the agent trusts them: they may refer to another DaemonSet, whose lock is then shared.
 """
 
 from __future__ import annotations

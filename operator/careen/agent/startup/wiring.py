@@ -1,12 +1,12 @@
 """Builds every part of an agent and passes each part its dependencies. No other module builds these parts.
 
-An agent starts in this order. It reads node name and API server from flags and environment. It finds the DaemonSet that
-carries the lock, reviews its rights, and waits until it has read the ConfigMap's settings. It takes the file lock on
-the host that permits one agent only, and runs its loop (observe, decide, apply). kopf starts after the first round of
-the loop, so that a node that has just rebooted comes back into service first.
+An agent starts in this order. It reads the names of its node and of the API server from flags and environment. It finds
+the DaemonSet that carries the lock, reviews its rights, and waits until it has read the ConfigMap's settings. It takes
+a file lock, which permits only one agent on the host, and runs its loop (observe, decide, apply). kopf starts after the
+first round of the loop, so that a node that has just rebooted comes back into service first.
 
-If lock or settings cannot be read, the agent of a node with a claim in the lock takes no new claim. Until that claim is
-released, the agent uses the settings that were stored with the claim.
+If the lock or the settings cannot be read, the agent of a node with a claim in the lock takes no new claim. Until that
+claim is released, the agent uses the settings that were stored with the claim.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The number of the port. If the settings let the system choose, this is the chosen port."""
+        """The number of the port. If the settings leave the choice to the system, this is the chosen port."""
         return int(self._server.server_address[1])
 
     def close(self) -> None:

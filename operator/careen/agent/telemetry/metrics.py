@@ -192,8 +192,8 @@ class Metrics:
         self._begin_at_zero()
 
     def _begin_at_zero(self) -> None:
-        """Creates the series of the rare counters with the value 0. Prometheus would not see the first event of a
-        series that begins with this event, and the process may end before the second event."""
+        """Creates the series of the rare counters with the value 0. Prometheus shows no increase if a series begins
+        with the value 1, so the first event would be missed."""
         for answer in EvictAnswer:
             self.evictions.labels(self._node, answer.value)
         for outcome in (RebootOutcome.ACCEPTED, RebootOutcome.FAILED, RebootOutcome.UNCLEAR):
@@ -230,8 +230,8 @@ class Metrics:
 
     def show_phase(self, phase: Phase, *, at: float, recorded: float | None = None) -> None:
         """Shows the node's phase and when the phase began. That time is `recorded`, from the Node's progress
-        annotation, so it survives a restart of the agent. If `recorded` is None, it is the time `at` of the first call
-        with this phase. Both times are in seconds since 1970."""
+        annotation, so it survives a restart of the agent. If `recorded` is None, that time is the value `at` of the
+        first call with this phase. Both times are in seconds since 1970."""
         if phase is not self._shown_phase:
             for each in Phase:
                 self._phase.labels(self._node, each.value).set(each is phase)

@@ -76,8 +76,8 @@ def is_reported_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool
     """Whether the agent of another waiting node has sent this report within the last week. This is the case
     if the same gate refuses that node's reboot for the same cluster-wide reason, and began to refuse it much earlier.
 
-    The report's Event prevents a second report only for an hour, and other nodes may begin to wait later. The function
-    ignores a node that is not ready, because its agent may be dead and its recorded refusals may be old.
+    This check is needed because the report's Event prevents a second report for one hour only. The function ignores a
+    node that is not ready, because its agent may be dead and its recorded refusals may be old.
     """
     ours = found.refusal
     return any(

@@ -78,7 +78,8 @@ def _list_of_settings() -> str:
 
 
 def without_effect(changed: Mapping[str, Any]) -> list[str]:
-    """Returns a note on the settings of --set that do not change a plan. Returns no note if all of them change it."""
+    """Returns a note on the settings of --set that do not change a plan. Returns no note if all of them change the
+    plan."""
     idle = [flag(name) for name in changed if name not in _FOLLOWED]
     if not idle:
         return []

@@ -118,8 +118,8 @@ def _view(node: Node) -> NodeView:
 
 
 def kept_down(world: World) -> list[str]:
-    """Returns a note on the nodes in maintenance: the plan does not simulate the claims in the lock that these nodes
-    hold."""
+    """Returns a note with the names of the nodes in maintenance. The plan treats these nodes as back in service, and
+    does not simulate their claims in the lock."""
     kept = [view for view in world.views if phase_of(view) == Phase.MAINTENANCE]
     if not kept:
         return []
@@ -151,8 +151,8 @@ def nobody_at_work(world: World, chosen: Sequence[str]) -> tuple[World, list[str
     """Returns the cluster without the cordons of nodes that are rebooting or in maintenance, and a note about the
     rebooting nodes.
 
-    The plan treats a node that is now rebooting as a node that still waits for its reboot, and a node in maintenance as
-    back in service.
+    The plan assumes that the reboots of the rebooting nodes have not begun, and that the nodes in maintenance are back
+    in service.
     """
     kept = {view.name for view in world.views if phase_of(view) == Phase.MAINTENANCE}
     begun = {view.name for view in world.views if works(view) and view.name in chosen} - kept

@@ -256,8 +256,8 @@ async def annotate_node(
 ) -> NodeView:
     """Sets annotations of a Node, and removes those whose value is None. Returns the Node after the write.
 
-    `change` is a function that gets the current Node and returns the annotations to set. After a conflict it is called
-    again, with the Node as it is then.
+    `change` is a function that gets the current Node and returns the annotations to set. After a conflict the function
+    is called again with the changed Node.
     """
     for _ in range(TRIES):
         seen = await read_node_or_fail(cluster, name)

@@ -11,8 +11,8 @@ OURS = ("careen", "careen")
 """The namespace and the name of the DaemonSet that manifests/ installs."""
 
 KUREDS = ("kube-system", "kured")
-"""The default namespace and name of the DaemonSet (kured's). The settings define the same defaults, but importing them
-is slow, so they are repeated here; a test checks that both are equal."""
+"""The default namespace and name of the DaemonSet (kured's). The settings define the same defaults, but to import the
+settings is slow, so this file repeats the defaults. A test checks that both are equal."""
 
 
 async def find(api: ClusterApi, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:

@@ -4,8 +4,9 @@ A proxy in front of the API server may answer 200 with `{}`, a `Status`, `{"item
 Decoded without a check, such a response would look like a Node without taints, a node without pods, or a lock without
 claims.
 
-The path of a request determines what the response must contain. Every other response raises `UnreadableAnswer`. After
-that error a read is repeated; after a write, a read shows whether the server applied the write.
+The path of a request determines what the response must contain. Every other response raises `UnreadableAnswer`. A read
+that raises this error is repeated. After a write that raises this error, a read shows whether the server applied the
+write.
 """
 
 from __future__ import annotations

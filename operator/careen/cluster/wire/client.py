@@ -1,7 +1,7 @@
 """The real transport: it sends requests through the Kubernetes client's connection pool.
 
 It uses only the client's configuration (in-cluster files, kubeconfig) and its pool of connections. The pool's retries
-are off, because they resend a PUT whose response was lost, and that causes a false conflict on the lock. The client's
+are off: a retry would resend a PUT whose response was lost, and so cause a false conflict on the lock. The client's
 typed models are never loaded.
 """
 

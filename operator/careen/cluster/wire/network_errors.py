@@ -70,8 +70,8 @@ def _sentence(error: BaseException, peer: str) -> str:
 
 
 def _of_a_file(chain: list[BaseException], peer: str) -> str:
-    """Returns a sentence if a certificate file cannot be read, otherwise an empty text. A failed connection causes
-    OSErrors with the same numbers, but within a NewConnectionError."""
+    """Returns a sentence if a certificate file cannot be read, and an empty text for other errors. A NewConnectionError
+    may contain OSErrors with the same error numbers, but no file caused them."""
     if any(isinstance(each, exceptions.NewConnectionError) for each in chain):
         return ""
     numbers = [each.errno for each in chain if isinstance(each, OSError) and not isinstance(each, ssl.SSLError)]
@@ -80,7 +80,7 @@ def _of_a_file(chain: list[BaseException], peer: str) -> str:
 
 
 def _of_the_proxy(chain: list[BaseException], peer: str) -> str:
-    """If the proxy refused to open a tunnel, returns a sentence with the proxy's HTTP status; otherwise an empty text.
+    """Returns a sentence with the proxy's HTTP status if the proxy refused to open a tunnel. Empty for other errors.
     http.client reports the status only in the text of an OSError."""
     statuses = (re.search(r"Tunnel connection failed: (.+)", str(each)) for each in chain if type(each) is OSError)
     return next((f"{peer} refused to connect: {found[1]}" for found in statuses if found), "")

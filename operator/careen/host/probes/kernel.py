@@ -1,8 +1,8 @@
 """The probe `kernel`: yes if a newer kernel of the running kernel's kind is installed.
 
-For this probe a kernel is installed if `/boot/vmlinuz-RELEASE` exists, or `vmlinuz` in the folder of its modules. Two
-kernels are of one kind if their releases contain the same words in the same order. So an `-rt` kernel does not replace
-a `-generic` one.
+For this probe a kernel is installed if `/boot/vmlinuz-RELEASE` or `/lib/modules/RELEASE/vmlinuz` exists. Two kernels
+are of one kind if their releases contain the same words in the same order. So an `-rt` kernel does not replace a
+`-generic` one.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _entries(root: Path, folder: str) -> list[Path]:
 
 
 def _words(release: str) -> tuple[str, ...]:
-    """Returns the words of the release that name its kind, such as `generic`, `amd64`, `el` or `rt`."""
+    """Returns the words of the release that show the kind of the kernel, such as `generic`, `amd64`, `el` or `rt`."""
     return tuple(word for _, word in _PART.findall(release) if word)
 
 

@@ -1,7 +1,7 @@
 """The probe `needs-restarting`: Red Hat's `needs-restarting -r` from yum-utils, DNF 4's plugins or DNF 5.
 
-All three exit with 1 if a reboot is needed and with 0 if not. But they also exit with 1 if they fail. So the probe
-reads the printed sentence, and the exit code must agree with it.
+All three programs exit with 1 if a reboot is needed and with 0 if not. But they also exit with 1 if they fail. So the
+probe reads the printed sentence, and the exit code must agree with the sentence.
 """
 
 from __future__ import annotations

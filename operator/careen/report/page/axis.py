@@ -48,8 +48,8 @@ class Axis(Value):
         return tuple(self.percent(start) for start, _ in self.pieces[1:])
 
     def percent(self, at: datetime) -> float:
-        """Returns the position of a time in percent. If the time is within a pause, returns the position where the
-        pause is left out."""
+        """Returns the position of the time `at` on the time line, in percent. If `at` is within a pause, returns the
+        position where the pause is left out."""
         before = sum((min(end, at) - start for start, end in self.pieces if start < at), timedelta())
         return round(100 * (before / self.length), 3)
 

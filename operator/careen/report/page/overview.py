@@ -25,7 +25,7 @@ _COLOURS = ("#2563eb", "#d97706", "#16a34a", "#9333ea", "#0891b2", "#be123c", "#
 
 
 def overview(timeline: Timeline, axis: Axis, zone_of: Mapping[str, str], clock: tzinfo) -> str:
-    """The picture with its legend, as HTML. `zone_of` has each node's zone; it is empty for a node without a zone."""
+    """The picture with its legend, as HTML. `zone_of` has each node's zone; the zone is empty if the node has none."""
     zones = _zones(timeline, zone_of)
     done = _done_by_zone(timeline, zones)
     moves = _moves_by_bin(timeline, axis)

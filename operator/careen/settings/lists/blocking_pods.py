@@ -1,4 +1,4 @@
-"""Parses one entry of `--blocking-pods`: which pods prevent a reboot, and of which nodes."""
+"""Parses one entry of `--blocking-pods`: which pods prevent the reboot of which nodes."""
 
 from __future__ import annotations
 

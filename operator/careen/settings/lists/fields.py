@@ -1,4 +1,5 @@
-"""Reads one mapping of a list setting, field by field. Every error names the field; `sources.py` adds the line."""
+"""Reads one mapping of a list setting, field by field. Every error contains the name of the field; `sources.py` adds
+the line."""
 
 from __future__ import annotations
 

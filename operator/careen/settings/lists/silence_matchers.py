@@ -58,8 +58,8 @@ def matchers(text: str) -> Matchers:
 
 
 def _is_of_one(operator: str, value: str) -> bool:
-    """Whether the matcher selects the alerts of a single node. `$NODE.*` does not, because for n1 it also selects n10.
-    `$NODE|` does not either, because it also selects alerts without the label."""
+    """Whether the matcher selects the alerts of a single node. For the node n1, the pattern `$NODE.*` also selects the
+    alerts of n10. The pattern `$NODE|` also selects alerts without the label."""
     if NODE not in value or operator.startswith("!"):
         return False
     return operator == "=" or not any(
@@ -78,4 +78,5 @@ DEFAULT = (
     Matchers('node="$NODE"', (("node", "=", NODE),)),
     Matchers('instance=~"$NODE(:[0-9]+)?"', (("instance", "=~", "$NODE(:[0-9]+)?"),)),
 )
-"""Matches the node label of kube-state-metrics, and exporters whose instance label is the node's name."""
+"""Selects alerts whose label `node` is the node's name, or whose label `instance` is that name with or without a
+port."""
