@@ -1,5 +1,5 @@
-"""Checks whether the host needs a reboot. It reads files in each round of the agent's loop, and runs commands once per
---period.
+"""Checks whether the host needs a reboot. This module reads files in each round of the agent's loop, and runs commands
+once per --period.
 
 A slow check does not block the agent's loop: until the check ends, the agent uses the result of the previous check.
 Each check has a deadline.

@@ -67,8 +67,8 @@ _ANSWER_SECONDS = 1.0
 _FOREIGN_SECONDS = 2.0
 
 DRY_RUNS_SECONDS = 60.0
-"""The time after which no further dry-run eviction begins. With a webhook that takes 8 s per eviction, a node with 110
-pods would otherwise keep its claim for a quarter of an hour."""
+"""The time after which no further dry-run eviction begins. Without this limit, a node with 110 pods and a webhook that
+takes 8 s per eviction would keep its claim for a quarter of an hour."""
 # Dry runs move nothing, so their order is free; half of the client's threads stay available.
 _DRY_RUNS_AT_ONCE = 4
 
@@ -142,7 +142,8 @@ class Observer:
         the host needs a reboot, and the evidence that `core/facts/phases.py` lists for the phase in the Node's
         annotation.
 
-        `phase` is the node's phase after the last round. It determines how old the agent's copy of the Node may be.
+        `phase` is the node's phase after the last round. This phase determines how old the agent's copy of the Node may
+        be.
         """
         senses = self._senses
         need = await senses.need.read()

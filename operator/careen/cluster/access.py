@@ -2,9 +2,9 @@
 missing.
 
 The list is the source of `manifests/rbac.yaml`. The agent checks its rights when it starts, because otherwise a missing
-right would be noticed only during a drain. It first reads its rules as a whole (SelfSubjectRulesReview, two requests).
-Then it asks for each right that the rules do not grant (SelfSubjectAccessReview), because the rules may be incomplete
-if RBAC is not the only authorizer.
+right would be noticed only during a drain. The agent first reads its rules as a whole (SelfSubjectRulesReview, two
+requests). Then it asks for each right that the rules do not grant (SelfSubjectAccessReview), because the rules may be
+incomplete if RBAC is not the only authorizer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The environment of the agent's child processes. It does not contain the agent's settings, because these contain
 notification URLs.
 
-Otherwise root on the host and every program that a command starts could read the settings in `/proc/PID/environ`.
+Root on the host, and every program that a command starts, can read this environment in `/proc/PID/environ`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Finds a package manager that is working on the host. A reboot during its transaction may leave a host that does not
-boot.
+"""Finds a package manager that is working on the host. A reboot during a package manager's transaction may leave a host
+that does not boot.
 
 A working package manager locks its own lock file. The agent queries these locks but never takes one, because even a
 brief lock could make `dpkg` fail. Unreadable files are skipped. With --reboot-method=signal no lock file is mounted.

@@ -2,7 +2,7 @@
 
 An invalid text is a bad setting like any other. A text that is too long or too deep, or that has YAML aliases, cannot
 be checked within one round of the agent's loop. The child process that computes forecasts checks such a text, because
-it has a deadline and a memory limit.
+that process has a deadline and a memory limit.
 """
 
 from __future__ import annotations

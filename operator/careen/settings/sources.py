@@ -2,8 +2,8 @@
 
 In kured the environment overrides flags. Here the flag overrides the environment, and the agent says so at its start if
 both are given and differ. The agent rejects unknown, unreadable and contradictory settings, because a typing error
-could otherwise switch off a gate that should refuse reboots. It reports all problems together, each with setting,
-source and remedy.
+could switch off a gate that should refuse reboots. It reports all problems together, each with setting, source and
+remedy.
 """
 
 from __future__ import annotations

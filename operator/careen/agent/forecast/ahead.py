@@ -22,8 +22,8 @@ class Ahead:
     """Keeps at most one child process ready, which waits for the request to compute a forecast."""
 
     def __init__(self, start: Callable[[], Awaitable[Process | None]], clock: Clock) -> None:
-        """`start` is a function that starts a forecast process and returns it. It returns None if the process cannot
-        start."""
+        """`start` is a function that starts a forecast process and returns the process. Returns None if the process
+        cannot start."""
         self._start = start
         self._clock = clock
         self._process: Process | None = None

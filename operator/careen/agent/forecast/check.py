@@ -1,8 +1,8 @@
 """Checks after a drain whether the replacement pods run where the forecast said, and counts hits and misses in a
 metric.
 
-The agent writes the forecast on the Node together with the cordon. It checks the forecast when it releases the node's
-claim in the cluster's lock, because the replacement pods run by then.
+The agent writes the forecast on the Node together with the cordon. The agent checks the forecast when it releases the
+node's claim in the cluster's lock, because the replacement pods run by then.
 """
 
 from __future__ import annotations

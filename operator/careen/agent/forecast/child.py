@@ -1,7 +1,7 @@
 """The process that computes one forecast: `python -m careen.agent.forecast.child`, request on stdin, result on stdout.
 
-A separate process keeps numpy and a whole cluster's lists out of the agent, which runs on every node all day. It limits
-its own memory and raises its OOM score, so that the kernel kills it before the agent.
+A separate process keeps numpy and a whole cluster's lists out of the agent, which runs on every node all day. This
+process limits its own memory and raises its OOM score, so that the kernel kills it before the agent.
 """
 
 from __future__ import annotations
@@ -220,8 +220,8 @@ def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
 
 
 def supported(version: str) -> tuple[str, str]:
-    """Returns the Kubernetes release whose scheduler is simulated, and a note if the cluster runs another release.
-    Otherwise the note is empty."""
+    """Returns the Kubernetes release whose scheduler is simulated, and a note if the cluster runs another release. The
+    note is empty if both releases are the same."""
     from scheduler_core.config.kube_version import NEWEST, KubeVersion, UnsupportedKubeVersionError
 
     try:
@@ -236,7 +236,8 @@ def supported(version: str) -> tuple[str, str]:
 
 class _NoConfigurationError(Exception):
     """The text in the request is not a valid KubeSchedulerConfiguration. The agent finds most such errors when it reads
-    its settings. It does not check a very long text at that time, so this process finds its errors."""
+    its settings. The agent does not check a very long text at that time, so this process finds the errors of such a
+    text."""
 
 
 def _configuration(order: ForecastRequest) -> Configuration:

@@ -2,7 +2,7 @@
 
 If the lock or the settings cannot be read, an agent whose node has no claim in the lock ends or waits. But a node with
 a claim is cordoned, and the other nodes wait for the release of this claim. So the agent of such a node works with the
-settings that were stored with the claim until it has released the claim. It takes no new claim.
+settings that were stored with the claim until it has released the claim, and takes no new claim.
 """
 
 from __future__ import annotations
@@ -357,8 +357,8 @@ class Start:
 
 
 def _pause_seconds(error: ClusterError, tries: int) -> float:
-    """Returns the pause before a retry. It is short if the server does not answer, and long if a right is missing,
-    because a person must grant the right first."""
+    """Returns the pause before a retry. The pause is short if the server does not answer, and long if a right is
+    missing, because a person must grant the right first."""
     if not isinstance(error, Forbidden):
         return _RETRY_SECONDS
     return min(_RETRY_SECONDS * 2.0 ** min(tries - 1, 10), _LONGEST_RETRY_SECONDS)

@@ -1,5 +1,5 @@
-"""Finds probes that cannot work with the agent's access to its host. If there is one, the agent refuses to start,
-because otherwise the node would never reboot."""
+"""Finds probes that cannot work with the agent's access to its host. If there is such a probe, the agent refuses to
+start, because the node would never reboot."""
 
 from __future__ import annotations
 
