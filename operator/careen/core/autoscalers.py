@@ -69,7 +69,7 @@ def removed_by(node: NodeView) -> str:
 
 
 def left_alone(node: NodeView) -> str:
-    """Return a sentence that says which autoscaler is removing this node, so that careen does not reboot it. Return an
-    empty text if no autoscaler is removing the node."""
+    """Return a sentence which says that an autoscaler is removing this node, and that careen therefore does not reboot
+    the node. Return an empty text if no autoscaler is removing the node."""
     autoscaler = removed_by(node)
     return f"{autoscaler} is removing this node, so careen leaves the node alone" if autoscaler else ""

@@ -42,8 +42,8 @@ def began(situation: Situation) -> float:
 
 
 def met(situation: Situation, gate: str) -> Memory:
-    """Return the agent's memory with the note that the fact of this gate is unknown in this round of the agent's loop.
-    If the missing fact belongs to no gate, `gate` is another name in `_NEEDS`, such as `drain`."""
+    """Return the agent's memory with the note that a fact which this gate needs is unknown in this round of the agent's
+    loop. If the missing fact belongs to no gate, `gate` is another name in `_NEEDS`, such as `drain`."""
     known = situation.memory.patience
     return replace(situation.memory, patience=replace(known, since=began(situation), gates=known.gates | {gate}))
 

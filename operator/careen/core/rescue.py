@@ -73,8 +73,8 @@ def says(node: Any, fault: str) -> dict[str, Any] | None:
 
 
 def says_no_more(node: Any) -> dict[str, Any] | None:
-    """Return the patch that removes an earlier error in the agent's loop from the sentence in the Node's reason
-    annotation. Return None if the sentence contains no such error."""
+    """Return the patch that shortens the sentence in the Node's reason annotation: the clause about an earlier error in
+    the agent's loop is removed. Return None if the sentence has no such clause."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = without_fault(before)
     return None if sentence == before else _patch(node, {keys.REASON: sentence or None})

@@ -1,8 +1,8 @@
 """Applies the agents' own rules to a simulated roll-out at simulated times: the gates (checks that may refuse a
 reboot), the lock, and the order of the nodes.
 
-Each gate declares whether a plan can ask it, and what the plan must know first. The plan assumes that all other gates
-permit the reboot; `gates.unforeseen` names them.
+Each gate declares whether a plan can evaluate the gate, and which facts the plan must know for that. The plan assumes
+that the gates which it cannot evaluate permit the reboot. `gates.unforeseen` lists these gates.
 """
 
 from __future__ import annotations
@@ -263,8 +263,8 @@ def _plain(node: NodeView) -> NodeView:
 
 
 def _counts_for_the_budgets(node: NodeView) -> bool:
-    """Whether the gate `budgets` needs this Node even if it holds no claim: it is cordoned or not ready, or it belongs
-    to the control plane."""
+    """Whether the gate `budgets` needs this Node even if the node holds no claim: the node is cordoned, is not ready,
+    or belongs to the control plane."""
     return node.unschedulable or not node.ready or node.is_control_plane
 
 

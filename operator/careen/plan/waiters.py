@@ -21,10 +21,10 @@ _MOST_GONE: Final = 200  # fewer are passed over faster than the lists are made 
 
 
 class Waiters:
-    """The waiting nodes by name and by kind. Two nodes of one kind differ only in how long they have needed a reboot,
-    in how many pods their drains move, and in their name. Each kind is sorted twice: for the zone whose nodes reboot
-    now, and for the zones that come later. With --order=fewest-moves, each kind is sorted once, by how long the nodes
-    have needed a reboot."""
+    """The waiting nodes by name and by kind. Two nodes are of one kind if they differ only in their name, in how long
+    they have needed a reboot, and in how many pods their drains move. Each kind is sorted twice: for the zone whose
+    nodes reboot now, and for the zones that come later. With --order=fewest-moves, each kind is sorted once, by how
+    long the nodes have needed a reboot."""
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
         self._policy = policy
@@ -46,10 +46,10 @@ class Waiters:
         self, waiting: Collection[str], content: LockContent, movable: Callable[[str], int]
     ) -> list[NodeView]:
         """Returns the waiting nodes from which the next nodes can be chosen: the nodes that are already in the line,
-        and the first nodes of each kind.
+        and the first nodes of each kind (see `Waiters`).
 
-        The line has a limited length, so no more nodes of each kind are needed. If a node may not go next, no later
-        node of the same kind may go next either.
+        The line has a limited length, so of one kind no more nodes are needed than the line can hold. If a node may not
+        go next, no later node of the same kind may go next either.
         """
         here = waiting if isinstance(waiting, AbstractSet) else set(waiting)
         holders = set(content.holders)

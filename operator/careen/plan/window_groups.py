@@ -19,8 +19,8 @@ _FAR = timedelta(days=8)  # how far openings.py follows open windows
 
 
 class _Stretch(Value):
-    """A period in which the windows of a group of nodes stay open or stay closed. `until` is None if they never change
-    again."""
+    """A period in which the windows of a group of nodes stay open or stay closed. `until` is None if the windows never
+    open or close again."""
 
     begin: datetime
     until: datetime | None
@@ -57,8 +57,9 @@ class WindowGroups:
         return min((each.until for each in shut if each.until is not None), default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """Returns the last second before all windows are closed at the same time. If they are all closed at `at`, the
-        result is for the time after the next opening. None if they do not all close within eight days."""
+        """Returns the last second before all windows are closed at the same time. If all windows are closed at `at`,
+        the result is for the time after the next opening. Returns None if the windows do not all close within eight
+        days."""
         opened = at if openings.is_open(self._all, at) else openings.change_after(self._all, at)
         shut = None if opened is None else openings.change_after(self._all, opened)
         return None if shut is None else shut - timedelta(seconds=1)

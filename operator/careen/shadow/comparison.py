@@ -95,8 +95,8 @@ def _unknown(expected: Expectation) -> str:
 
 
 def _explained(plain: Compared, whole: CycleResult, node: str) -> Compared:
-    """Adds the reason why scheduler_core disagrees with kube-scheduler. `whole` is the result of a search over every
-    node."""
+    """Returns the record of a disagreement (`plain`) with the reason why scheduler_core did not expect `node`. `whole`
+    is the result of a search over every node."""
     status = whole.statuses.get(node)
     if status is not None and not status.is_success:
         return replace_value(plain, why=f"{status.plugin}: {status.message}", plugin=status.plugin)

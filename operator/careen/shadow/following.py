@@ -1,5 +1,5 @@
-"""Follows the cluster for `careen shadow` and compares bindings, until a person stops the command or a limit that an
-option sets is reached."""
+"""Follows the cluster for `careen shadow` and compares bindings, until a person stops the command or the command
+reaches a limit that an option sets."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ class OtherPods:
             self._bound.append(now)
 
     def per_second(self, now: float) -> float:
-        """Returns the number of bindings per second. In the first minute, the number of bindings is divided by a whole
-        minute."""
+        """Returns the number of counted bindings per second. If the counting began less than a minute ago, divides by a
+        whole minute."""
         _drop_old(self._bound, now)
         began = self._bound[0] if len(self._bound) == _MOST else max(self._began, now - WINDOW_SECONDS)
         return len(self._bound) / max(_LEAST_SECONDS if len(self._bound) < _MOST else 1e-3, now - began)

@@ -5,8 +5,9 @@ a binding can differ from what the scheduler saw. The cluster may lack pods that
 later. It may contain pods that the scheduler decided later but bound earlier, and changes that the scheduler had not
 seen.
 
-Pods of equal priority are decided in the order in which they were created. The scheduler may have seen a second state
-if two pods are bound in another order within a short time, or if the cluster changed shortly before.
+Pods of equal priority are decided in the order in which they were created. So the scheduler may have seen a second
+state if two pods are bound within a short time but not in that order, or if the cluster changed shortly before a
+binding.
 """
 
 from __future__ import annotations
@@ -82,14 +83,15 @@ class RecentChanges:
         self._last: deque[_Change] = deque(maxlen=_MOST_CHANGES)
 
     def note(self, turn: int, now: float, before: Snapshot) -> None:
-        """Records a change of the cluster. `before` is the cluster before the change. Pods are numbered in the order of
-        their creation, and `turn` is the number of the newest pod at that time."""
+        """Records a change of the cluster. `before` is the cluster before the change. `turn` is the number of the
+        newest pod at that time (pods are numbered in the order of their creation), and not a round of an agent's loop.
+        """
         self._drop(now)
         self._last.append(_Change(turn, now, before))
 
     def bound(self, pod: Pod, node: str) -> None:
-        """Adds a binding to every recent state of the cluster, because the scheduler knows its own bindings before
-        other clients."""
+        """Adds a binding to every recent state of the cluster, because the scheduler knows its own bindings earlier
+        than other clients know them."""
         for each in self._last:
             each.bound.append((pod, node))
 

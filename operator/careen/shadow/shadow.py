@@ -32,7 +32,8 @@ _FEW_SEARCHES: Final = 200  # a comparison costs in proportion to them
 
 
 class Shadow:
-    """Receives each event before and after `cache` applies it, and counts the comparisons in `tally`."""
+    """Follows kube-scheduler, and compares each of its bindings with the node that scheduler_core expects. Receives
+    each event before and after `cache` applies it, and counts the comparisons in `tally`."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class Shadow:
         monotonic: Callable[[], float],
         now: Callable[[], datetime],
     ) -> None:
-        """Creates a shadow that has seen nothing yet. `profiles` are the schedulerNames whose pods are compared;
+        """Creates a `Shadow` that has received no event yet. `profiles` are the schedulerNames whose pods are compared;
         `scheduler` must have a profile for each of them."""
         self.tally = RunCounts()
         self.estimate: SearchEstimate | None = None
@@ -69,7 +70,7 @@ class Shadow:
 
     def before_list(self, kind: str) -> None:
         """Prepares for a list, which replaces all objects of a kind. Before a list of pods, forgets the bindings that
-        wait for their comparison, because a list does not show in which order pods were bound."""
+        are not compared yet, because a list does not show in which order pods were bound."""
         if kind == "Pod":
             if self._is_following:
                 self.tally.gaps += 1
@@ -95,7 +96,7 @@ class Shadow:
 
     def _is_of_interest(self, kind: str) -> bool:
         """Whether a comparison may need the state of the cluster before this event. Most events of pods are of no
-        interest, and for these the shadow makes no snapshot."""
+        interest, and no snapshot is made for them."""
         news, held = self._news, self._held
         if kind != "Pod":
             return True
@@ -213,8 +214,8 @@ class Shadow:
         return len(self._landed)
 
     def compare(self, *, at_last: bool = False) -> bool:
-        """Compares the binding or refusal that the scheduler decided first, but only if the shadow saw it more than one
-        second ago. With `at_last`, does not wait for that second. Returns whether it compared a pod."""
+        """Compares the pod about which the scheduler decided first, but only if the decision was seen more than one
+        second ago. With `at_last`, does not wait for that second. Returns whether a pod was compared."""
         if not self._landed:
             return False
         landed = self._decided_first()

@@ -35,8 +35,8 @@ def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
 
 
 def objection_to_bound(forecast: Forecast, policy: Policy) -> str:
-    """Return a sentence that objects to a drain with this forecast because owners bind pods to the node. Return an
-    empty text if there are no such pods."""
+    """Return a sentence that objects to the drain because, according to the forecast, owners bind their pods to this
+    very node. Return an empty text if there are no such pods."""
     bound = bound_in(forecast, policy)
     if not bound:
         return ""

@@ -10,8 +10,8 @@ _SHOWN_PODS = 2  # a reader needs one way out; the second pod shows whether the 
 
 
 def ways_out(forecast: Forecast, policy: Policy) -> str:
-    """Return the changes that would remove the forecast's objection as text, such as `shop/web-1 would find a place
-    with one more node like n2 (zone b), …`. Return an empty text if no single change helps."""
+    """Return a text that lists the changes which would remove the forecast's objection, such as `shop/web-1 would find
+    a place with one more node like n2 (zone b), …`. Return an empty text if no single change helps."""
     pending = forecast.with_outcome(Outcome.PENDING)
     pods = (*forecast.never, *(pending if len(pending) > policy.forecast_pending_allowed else ()))
     told = [_way_out(pod) for pod in pods if pod.remedies]

@@ -80,9 +80,9 @@ class EvictionMemory(Value, kw_only=True):
 
 
 class NewPodsMemory(Value, kw_only=True):
-    """The evictions of one owner's pods that were created after the cordon: in how many rounds of its loop the agent
-    evicted such pods. The agent evicts no more pods of that owner while the host's uptime in seconds is less than
-    `not_before`."""
+    """What the agent remembers of an owner whose pods were created after the cordon: in how many rounds of the agent's
+    loop such pods were evicted. The agent evicts no more pods of that owner while the host's uptime in seconds is less
+    than `not_before`."""
 
     rounds: int
     not_before: float

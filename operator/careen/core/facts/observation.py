@@ -148,7 +148,8 @@ class PersonRequest(Value, kw_only=True):
 
 class Need(Value, kw_only=True):
     """The answer to the question whether the host needs a reboot. `detail` says which facts decided the answer, or why
-    it is unknown. If `request` is set, a person asked for the drain, and it does not matter what the host says."""
+    the answer is unknown. If `request` is set, a person asked for the drain, and it does not matter what the host says.
+    """
 
     answer: NeedAnswer
     detail: str = ""

@@ -37,7 +37,7 @@ class SettlePolicy(StrEnum):
 class ForecastPolicy(StrEnum):
     """How the agent uses the forecast (the simulation of where each pod of the node would go). With `refuse`, a bad
     forecast keeps the node from beginning its drain. With `warn`, the agent only writes the forecast on the Node. With
-    `off`, it makes no forecast."""
+    `off`, the agent makes no forecast."""
 
     REFUSE = "refuse"
     WARN = "warn"

@@ -58,8 +58,8 @@ def described(rule: BlockingPods) -> str:
 
 
 def shortest(rules: Iterable[BlockingPods]) -> float:
-    """An alert fires if an entry of --blocking-pods refuses a reboot for longer than the entry's time. Return the
-    shortest time of these entries, in seconds, or 0 if no entry has a time."""
+    """Return the shortest time, in seconds, after which an alert fires because an entry of --blocking-pods refuses a
+    reboot. Return 0 if no entry has such a time."""
     return min((rule.longest_seconds for rule in rules if rule.longest_seconds), default=0.0)
 
 

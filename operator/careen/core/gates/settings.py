@@ -1,6 +1,5 @@
-"""This gate refuses to let the node begin its drain or its reboot while the agent cannot use its present settings and
-runs on older settings. With the older settings the agent finishes the claim that the node has, but takes no new claim.
-"""
+"""This gate refuses to let the node begin its drain or its reboot while the agent cannot use the newest settings and
+runs on older ones. With the older settings the agent finishes the claim that the node has, but takes no new claim."""
 
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """Return a refusal while the agent cannot use its present settings. A drained node still reboots if the older
-    settings, with which the agent runs now, are complete."""
+    """Return a refusal while the agent cannot use the newest settings and runs on older ones. Return no refusal if the
+    node is drained and the older settings are complete, so that the node still reboots."""
     policy = situation.policy
     if not policy.settings_problem or (when is When.BEFORE_REBOOT and policy.are_settings_whole):
         return None

@@ -1,2 +1,2 @@
 """The lock, an annotation on careen's DaemonSet: its content (which nodes hold claims), the order of the waiting nodes,
-and the search for claims whose node no longer uses them."""
+and the search for claims that no node uses any more."""

@@ -179,7 +179,7 @@ def _zone_by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> tuple[str | None, _Key]:
     """Return two values. The first is the zone whose nodes come first: `zone`, or a computed zone if `zone` is None.
-    The second is a sort key: it sorts nodes by zone, and within a zone by the age of their need and by their pods."""
+    The second is a key that sorts nodes by zone, and within a zone by the age of the need and the number of pods."""
     alike = {node.name: among_alike(node) for node in waiters}
     rank = _ranks(waiters, alike)
     working_zone = _zone_at_work(content, candidates, alike) if zone is None else zone
@@ -235,10 +235,10 @@ def _zone_at_work(content: LockContent, candidates: Sequence[NodeView], alike: M
 def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Mapping[str, Alike]) -> str | None:
     """Return the zone in which a roll-out begins: the zone of the node whose drain costs least, among the nodes whose
     need began in the earliest hour. Control-plane nodes, nodes that are not ready and nodes that were passed over are
-    considered only if there are no others. Return None if there are no candidates.
+    considered only if there are no other candidates. Return None without candidates.
 
-    The cost is A minus B. A is the number of the node's pods: all pods of the first drained node move twice. B is what
-    the zone would cost if it came later: the pods of its first node that must stay in the zone.
+    The cost is A minus B. A is the number of the node's pods: all pods of the first drained node move twice. B is the
+    cost of the zone if it came later: of its first node, only the pods that must stay in the zone move twice.
     """
     able = [node for node in candidates if not _may_not_come(node, content)] or candidates
     ranks = _ranks(able, alike)
@@ -257,9 +257,9 @@ def among_alike(node: NodeView) -> Alike:
     """Return the sort key of nodes that are equal in everything else: the hour in which the node's need began, the
     number of its pods, the number of its pods that must stay in the zone, the exact instant of the need, the name.
 
-    If two needs began in the same hour of the UTC clock, the number of pods decides, because it matters little which of
-    the two hosts asked for its reboot a few minutes earlier. The first drain of a roll-out, and of each zone, can move
-    pods only to nodes that have yet to reboot, so these pods move twice.
+    If two needs began in the same hour of the UTC clock, the number of pods decides. The first drain of a roll-out can
+    move pods only to nodes that have yet to reboot, so these pods move twice. In each later zone, only those pods of
+    the first drained node move twice that must stay in the zone.
     """
     since = need_since(node)
     return since[: len("2026-01-05T10")], moves(node), moves_in_zone(node), since, node.name
@@ -315,8 +315,8 @@ def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Polic
 
 
 class Clearance(Value, kw_only=True):
-    """Whether this node may take a claim now. At the head of the line, `places` nodes may take a claim. This number
-    includes nodes that were passed over."""
+    """Whether this node may take a claim now. `places` is how many nodes at the head of the line may take a claim,
+    including nodes that were passed over."""
 
     is_allowed: bool
     asks_waiters: bool  # no node is named: the step has to list the waiting nodes to know the order

@@ -1,9 +1,9 @@
 """Marks holders (nodes with claims) that take longer than usual as overdue, and describes them in sentences.
 
-A holder whose host, agent or kubelet is dead cannot report that. So a waiting node checks the holders. The waiting
-node's agent compares how long each holder's Node has been in its phase with the time that the settings allow. The agent
-marks late claims in the lock, where all other agents read the marks. A mark frees no claim and stops no node: it is for
-people, and for the proof in `ghosts.py` that a claim has no holder.
+A holder whose host, agent or kubelet is dead cannot report that. So the agent of a waiting node checks the holders: it
+reads on each holder's Node since when the node has been in its phase. If that is longer than the settings allow, the
+agent marks the holder's claim in the lock, where all other agents read the mark. A mark frees no claim and stops no
+node: it is for people, and for the proof in `ghosts.py` that a claim has no holder.
 """
 
 from __future__ import annotations

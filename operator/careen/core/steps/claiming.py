@@ -135,9 +135,9 @@ def _is_line_whole(situation: Situation, content: LockContent) -> bool:
 
 
 def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
-    """Return the decision to keep the claim and evaluate the gate again soon, if the gate refuses only because a fact
-    is unknown. Return None if the fact has been unknown for too long, or if the gate refuses for another reason. The
-    caller then takes the node back to the phase Waiting."""
+    """Return the decision to keep the claim, and to evaluate the refusing gate again soon, if the gate refuses only
+    because a fact is unknown. Return None if the fact has been unknown for too long, or if the gate refuses for another
+    reason. The caller then takes the node back to the phase Waiting."""
     if refused.code not in _PASSING:
         return None
     if situation.seen.uptime - patience.began(situation) >= _UNKNOWN_PATIENCE_SECONDS:
@@ -155,8 +155,8 @@ def _delay_left(situation: Situation) -> float:
 
 
 def _ask_everything(situation: Situation) -> Decision:
-    """Return the decision after evaluating the costly gates in order: to read a missing fact, to go back to the phase
-    Waiting because a gate refuses, or to cordon the node. Before the cordon, the agent reads the Nodes and the lock
+    """Evaluate the costly gates in order, and return the decision that follows: read a missing fact, go back to the
+    phase Waiting because a gate refuses, or cordon the node. Before the cordon, the agent reads the Nodes and the lock
     once more."""
     if preparing.lacking(situation):
         return want(situation, *_LAST, Evidence.PODS, Evidence.DISRUPTIONS)
@@ -188,8 +188,8 @@ def _ask_everything(situation: Situation) -> Decision:
 
 def _with_fresh_forecast(situation: Situation) -> Situation:
     """Return the situation with the forecast that the agent made before the node took its claim. The agent reuses that
-    forecast only if it is a few seconds old and the same nodes hold claims; otherwise return the situation unchanged.
-    """
+    forecast only if it is at most a few seconds old and the same nodes hold claims. If not, return the situation
+    unchanged."""
     taken, content = situation.memory.claiming, situation.lock
     if taken.forecast is None or not situation.seen.lacks(Evidence.FORECAST) or not isinstance(content, LockContent):
         return situation
@@ -231,10 +231,10 @@ def _claims(node: NodeView) -> bool:
 
 
 def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
-    """Return the decision for the nodes in `claiming`, which are taking claims that are not in this lock. If one of
-    these nodes uses another lock object, go back to the phase Waiting, because that node may be about to cordon.
-    Otherwise wait: the agents of these nodes will notice that their claims are missing, and go back to the phase
-    Waiting. Return None if all of them take too long."""
+    """Return the decision while the nodes in `claiming` take claims that are not in this lock. If one of them uses
+    another lock object, this node goes back to the phase Waiting, because that other node may be about to cordon.
+    Otherwise this node waits until the agents of the other nodes notice that their claims are missing, and go back to
+    the phase Waiting. Return None if all of the other nodes take too long."""
     other_nodes = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock
     for node in claiming:

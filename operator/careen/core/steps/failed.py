@@ -133,9 +133,9 @@ def _unlocked(situation: Situation) -> Progress:
 
 
 def _retry(situation: Situation, code: Code) -> Decision:
-    """Return the decision to try again, because a person asked for it. If the host still runs the old boot, or asks for
-    one reboot after another, undo everything and go to the phase Waiting. If the host runs a new boot, verify that boot
-    again."""
+    """Return the decision to try again, because a person asked for it. If the host still runs the old boot, or the
+    failure was a reboot loop, undo everything and go to the phase Waiting. Otherwise the host runs a new boot: verify
+    that boot again."""
     if not _still_runs_boot_left(situation) and code is not Code.REBOOT_LOOP:
         return verifying.again(situation)
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)

@@ -290,7 +290,7 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
 
 
 def _is_kept(situation: Situation, entry: Entry) -> bool:
-    """Whether a person keeps the node that holds this claim drained and down."""
+    """Whether a person wants the node with this claim to stay drained and down."""
     return kept(situation) is not None and entry.uid == situation.node.uid and looks_like_ours(situation)
 
 

@@ -86,7 +86,7 @@ def _settle_on(situation: Situation, sentence: str, *, look: float) -> Decision:
 
 def _marked_due(situation: Situation) -> tuple[WriteLock, ...]:
     """Return the write that records in the lock the instant at which the agent expects to release this node's claim.
-    The agent writes the instant once, and again if the instant moves by much because another boot restarted the wait.
+    The agent writes the instant once, and again if the instant changes much because another boot restarted the wait.
     Return nothing if no write is needed."""
     content, entry = situation.lock, situation.own_entry
     if not isinstance(content, LockContent) or entry is None:

@@ -3,8 +3,8 @@ evict. Meanwhile another node (the holder) still holds its claim, until its disp
 
 So the forecast and the dry runs take no time between the release of a claim and the next drain. The preparation decides
 nothing: before the node takes a claim, its agent reads the lock and the Nodes and evaluates the gates again. The agent
-uses the prepared forecast and dry runs only if they are a few seconds old, and if Nodes, holders, pods and budgets have
-not changed. Otherwise the agent discards the preparation and writes the reason on the Node.
+uses the prepared forecast and dry runs only if they are at most a few seconds old, and if Nodes, holders, pods and
+budgets have not changed. Otherwise the agent discards the preparation and writes the reason on the Node.
 """
 
 from __future__ import annotations
