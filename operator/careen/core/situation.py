@@ -62,8 +62,9 @@ class Situation(Value, kw_only=True):
 
     @property
     def cordoned_at(self) -> datetime | None:
-        """When the drain began; None before a drain. The instant is by the API server's clock if the agent knew at that
-        time how far the host's clock differs from the API server's clock, otherwise by the host's clock."""
+        """When the drain began; None before a drain. The instant is by the API server's clock. If the agent did not
+        know at that time how far the host's clock differs from the API server's clock, the instant is by the host's
+        clock."""
         return from_rfc3339(self.progress.drain_started_at)
 
     @property

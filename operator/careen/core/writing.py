@@ -359,8 +359,8 @@ def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]
 
 def forecast_annotation(situation: Situation) -> dict[str, str | None]:
     """Return the annotation that summarises the forecast: the number of pods with each outcome, and the nodes on which
-    the evicted pods may be placed. The annotation is for people. After the drain, careen compares it with the nodes on
-    which the new pods run."""
+    the evicted pods may be placed. The annotation is for people. After the drain, careen compares the annotation with
+    the nodes on which the new pods run."""
     forecast = situation.seen.forecast
     if not isinstance(forecast, Forecast):
         return {}

@@ -1,5 +1,5 @@
 """Estimates how long each step of a reboot takes in a plan. Uses the durations of the nodes' last reboots if they were
-measured, and assumptions otherwise."""
+measured, and assumptions if not."""
 
 from __future__ import annotations
 

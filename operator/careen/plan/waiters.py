@@ -48,8 +48,8 @@ class Waiters:
         """Returns the waiting nodes from which the next nodes can be chosen: the nodes that are already in the line,
         and the first nodes of each kind (see `Waiters`).
 
-        The line has a limited length, so of one kind no more nodes are needed than the line can hold. If a node may not
-        go next, no later node of the same kind may go next either.
+        The line has a limited length, so the first few nodes of each kind are enough. If a node may not go next, no
+        later node of the same kind may go next either.
         """
         here = waiting if isinstance(waiting, AbstractSet) else set(waiting)
         holders = set(content.holders)

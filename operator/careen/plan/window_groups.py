@@ -51,8 +51,8 @@ class WindowGroups:
         return all(self._stretch(group, at).is_open for group in range(len(self._windows)))
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """Returns the next instant at which the windows of a closed group open. None if every group has an open window,
-        or if no closed window opens again."""
+        """Returns the next instant at which a window opens for a group that has no open window. None if every group has
+        an open window, or if no closed window opens again."""
         shut = (each for group in range(len(self._windows)) if not (each := self._stretch(group, at)).is_open)
         return min((each.until for each in shut if each.until is not None), default=None)
 

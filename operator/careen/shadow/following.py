@@ -25,8 +25,9 @@ class Following:
         self._task: asyncio.Task[None] | None = None
 
     async def begin(self, is_given_up: Callable[[], bool]) -> None:
-        """Waits until every kind has been listed once, or until `is_given_up` returns True. Raises `Forbidden` or
-        `Unauthorized` if a kind may not be listed or watched, because comparisons without this kind would be wrong."""
+        """Waits until the objects of every kind have been listed once, or until `is_given_up` returns True. Raises
+        `Forbidden` or `Unauthorized` if a kind may not be listed or watched, because comparisons without this kind
+        would be wrong."""
         self._task = asyncio.create_task(self._feed.run())
         complete = asyncio.create_task(self._feed.complete())
         try:

@@ -22,7 +22,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import Snapshot
 
 CLOSE_SECONDS: Final = 1.0
-"""The longest usual time of a binding, and the longest usual delay between two clients that see the same event."""
+"""The longest time that a binding usually takes, and the longest usual delay between two clients that see one event."""
 _MOST_CHANGES: Final = 64
 
 
@@ -57,8 +57,8 @@ class ScheduledPod:
 
 
 def note_order(landed: ScheduledPod, others: Iterable[ScheduledPod]) -> None:
-    """Records the pods of `others` that the scheduler bound shortly before `landed`, although it may have decided about
-    `landed` first. These pods were created no earlier than `landed` and have no higher priority."""
+    """Records which pods of `others` the scheduler bound shortly before `landed`, although the scheduler may have
+    decided about `landed` first. These pods were created no earlier than `landed` and have no higher priority."""
     for other in others:
         is_close = landed.seen_at - other.seen_at <= CLOSE_SECONDS
         if not (is_close and landed.node and other.node) or landed.turn > other.turn:

@@ -1,4 +1,5 @@
-"""Follows a cluster in memory beside kube-scheduler, and computes at each binding the node that scheduler_core expects.
+"""Defines `Shadow`, which keeps a copy of a cluster in memory, and computes at each binding by kube-scheduler the node
+that scheduler_core expects.
 
 Each binding is compared one second after it was seen. Until then, another binding may show that the scheduler decided
 about the two pods in another order. If several orders are possible and lead to different nodes, the outcome is unknown.
@@ -166,8 +167,8 @@ class Shadow:
                 self._others.bound(held, self._monotonic())
 
     def _went_by(self, news: PodNews) -> None:
-        """Records a binding that cannot be compared. After such a binding too, the scheduler begins its next search at
-        another node, because all profiles of the scheduler continue from one common position."""
+        """Records a binding that cannot be compared. All profiles of the scheduler share the node at which the next
+        search begins, so this binding changes that node like any other binding."""
         if not news.node or news.scheduler not in self._scheduler.runners:
             return
         if self._landed:

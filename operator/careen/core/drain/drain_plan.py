@@ -64,8 +64,9 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
 
 
 def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """Return the pods to evict that a controller may have bound to this very node. These pods have a controller, and no
-    scheduler is known to have placed them. The controller may bind the replacement of such a pod to this node again."""
+    """Return the pods that the drain evicts and that a controller may have bound to this very node. These pods have a
+    controller, and no scheduler is known to have placed them. The controller may bind the replacement of such a pod to
+    this node again."""
     return tuple(pod for pod in to_evict(pods, policy) if pod.owner_kind and pod.came_bound is not False)
 
 

@@ -265,8 +265,8 @@ def before_report(decided: Memory, before: Memory) -> Memory:
 
 
 def after_report(memory: Memory, decided: Memory, *, is_node_patched: bool) -> Memory:
-    """Return the memory to store after the decision's Event was posted, or at once if the decision has no Event.
-    `is_node_patched` says whether the decision's patch of the Node has succeeded too."""
+    """Return the memory to store after the decision's Event was posted. Without an Event, this memory is stored at
+    once. `is_node_patched` says whether the decision's patch of the Node has succeeded too."""
     return replace(
         memory, reported=Reported(code=decided.reported.code, at=(decided if is_node_patched else memory).reported.at)
     )

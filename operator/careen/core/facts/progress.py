@@ -28,7 +28,7 @@ Generation = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 SOFT_REBOOTS = "+soft-reboots="
-"""The text between a boot id and the number of soft reboots since that boot (--reboot-proof=soft-reboots)."""
+"""The separator between a boot id and the number of soft reboots since that boot (--reboot-proof=soft-reboots)."""
 
 
 def boot_id_of(boot: str) -> str:
@@ -64,7 +64,8 @@ class Announcement(Mark, kw_only=True, rename={"is_asked": "asked"}):
 
 class OwnerHealth(Value, kw_only=True):
     """The health of a controller that owns pods which the drain evicts, or of a DaemonSet with a pod on the node: how
-    many replicas the controller wants and how many are ready. A controller that no longer exists is left out."""
+    many replicas the controller wants and how many are ready. A controller that no longer exists has no `OwnerHealth`.
+    """
 
     kind: str
     namespace: str
@@ -171,8 +172,8 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
 
 
 def consistent(written: Progress | UnreadableProgress) -> Progress | UnreadableProgress:
-    """Return the record, or UnreadableProgress if its fields contradict each other in a way that this release never
-    writes."""
+    """Return the record. If the record's fields contradict each other in a way that this release never writes, return
+    UnreadableProgress."""
     why = "" if isinstance(written, UnreadableProgress) else _contradiction(written)
     return UnreadableProgress(why) if why else written
 

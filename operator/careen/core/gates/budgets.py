@@ -124,8 +124,8 @@ def _size(budget: Budget, group: str, fleet: Fleet) -> int:
 
 
 def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
-    """Return a refusal with --order=zone while a node of another or an unknown zone holds a claim or was taken down by
-    careen; otherwise None."""
+    """With --order=zone, return a refusal while a node of another or an unknown zone holds a claim or was taken down by
+    careen. Return None if there is no such node."""
     if situation.policy.order is not Order.ZONE:
         return None
     zones: dict[str, str | None] = {entry.node: entry.zone for entry in content.entries}

@@ -24,8 +24,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def halted_because(content: LockContent, *, besides: str = "") -> str:
-    """Return a sentence with the nodes whose claims in the lock are marked as failed, except the node `besides`, and
-    with what a person can do. Return an empty text if no such claim is marked as failed."""
+    """Return a sentence that names the nodes whose claims in the lock are marked as failed, except the node `besides`,
+    and says what a person can do. Return an empty text if no such claim is marked as failed."""
     failed = [entry for entry in content.failed if entry.node != besides]
     if not failed:
         return ""

@@ -17,8 +17,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return a refusal during the interval after the last reboot that the Node's annotation reports. A node without
-    such a report has never rebooted under careen, so the gate does not refuse."""
+    """Return a refusal during the interval after the node's last reboot, which an annotation of the Node reports. A
+    node without this annotation has never rebooted under careen, so the gate does not refuse."""
     last, again = last_reboot(situation.node), ends(situation.node, situation.policy)
     if last is None or again is None or is_waived(situation.node, situation.seen.now) or situation.seen.now >= again:
         return None

@@ -382,8 +382,8 @@ def _content(record: dict[str, Any], head: _Head) -> LockContent:
 
 
 def _single(record: dict[str, Any]) -> Entry:
-    """Return the entry of the single owner that kured's JSON names at its top level. The fields of the whole lock are
-    at the top level too, but do not belong in an entry: careen writes back all fields of an unreadable entry."""
+    """Return the entry of the single owner that kured's JSON names at its top level. The entry must not contain the
+    lock's own fields, which are there too: careen writes an unreadable entry back with all fields."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 

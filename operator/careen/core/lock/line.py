@@ -66,6 +66,6 @@ class Line(Value, kw_only=True):
         return replace(self, passed=tuple(sorted([*names, *before][:_MOST_NAMES])))
 
     def showing(self, node: str) -> Line:
-        """Return the line without this node in the list of nodes that were passed over, because the node is ready
-        again."""
+        """Return the line with this node removed from the list of nodes that were passed over, because the node is
+        ready again."""
         return replace(self, passed=tuple(name for name in self.passed if name != node))

@@ -237,8 +237,8 @@ def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Map
     need began in the earliest hour. Control-plane nodes, nodes that are not ready and nodes that were passed over are
     considered only if there are no other candidates. Return None without candidates.
 
-    The cost is A minus B. A is the number of the node's pods: all pods of the first drained node move twice. B is the
-    cost of the zone if it came later: of its first node, only the pods that must stay in the zone move twice.
+    The cost is A minus B. A is the number of the node's pods: all pods of the first drained node move twice. B is what
+    the zone would cost if it came later: only the pods that must stay in the zone would move twice.
     """
     able = [node for node in candidates if not _may_not_come(node, content)] or candidates
     ranks = _ranks(able, alike)
@@ -258,8 +258,8 @@ def among_alike(node: NodeView) -> Alike:
     number of its pods, the number of its pods that must stay in the zone, the exact instant of the need, the name.
 
     If two needs began in the same hour of the UTC clock, the number of pods decides. The first drain of a roll-out can
-    move pods only to nodes that have yet to reboot, so these pods move twice. In each later zone, only those pods of
-    the first drained node move twice that must stay in the zone.
+    move pods only to nodes that have yet to reboot, so these pods move twice. In each later zone, a pod moves twice
+    only if its node is drained first and the pod must stay in the zone.
     """
     since = need_since(node)
     return since[: len("2026-01-05T10")], moves(node), moves_in_zone(node), since, node.name
@@ -435,7 +435,7 @@ def look_again_seconds(
 def _first_pause_seconds(holder: Entry, now: datetime) -> float:
     """Return the seconds after which the first node in line reads the lock again, at most NEXT_LOOK_SECONDS. The holder
     is expected to release its claim at the instant `due` in the claim or, without `due`, ROUND_SECONDS after the claim
-    began. The pause ends at that instant. Later pauses grow with the delay."""
+    began. The pause ends at that instant. If the claim is still held then, later pauses grow with the delay."""
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least

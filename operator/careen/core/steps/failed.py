@@ -174,7 +174,7 @@ def _released(situation: Situation) -> Decision:
 
 
 def is_tried_again(progress: Progress, policy: Policy) -> bool:
-    """Whether the agent tries the reboot again after this failure without a person's request."""
+    """Whether the agent, without a person's request, tries the reboot again after this failure."""
     return progress.failed in _TRIED_AGAIN and progress.tries < policy.reboot_tries
 
 

@@ -125,8 +125,8 @@ def _gathers_for(situation: Situation, start: Clearance) -> float:
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
-    """Return the decision to add waiting nodes to the line in the lock, which has too few names. This node may be among
-    them. With too few names, perhaps no node reads the lock soon after a claim is released."""
+    """Return the decision to add waiting nodes, perhaps also this node, to the line in the lock, because the line has
+    too few names. With too few names, perhaps no node reads the lock soon after a claim is released."""
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
     waiters = situation.seen.waiters

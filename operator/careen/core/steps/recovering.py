@@ -248,9 +248,9 @@ def says_announced(node: NodeView) -> bool:
 
 
 def _not_before_it_is_read(situation: Situation) -> Decision | None:
-    """Return the decision to leave the Node unchanged until the agent has found the node's claim in the lock. This
-    applies if the record is missing, but the phase annotation and the cordon still show that a reboot may be under way.
-    Otherwise return None."""
+    """Return the decision to leave the Node unchanged until the agent has found the node's claim in the lock. The agent
+    waits like this if the record is missing, but the phase annotation and the cordon still show that a reboot may be
+    under way. Otherwise return None."""
     if situation.phase is not Phase.IDLE or not says_announced(situation.node):
         return None
     sentence = (

@@ -130,9 +130,9 @@ def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
-    """Return the write of the lock by which this node gives up its place in the line of waiting nodes, because
-    otherwise the other nodes would wait a minute for this node. Return nothing if the node is not in the line, or if
-    the lock is paused."""
+    """Return the write of the lock by which this node gives up its place in the line of waiting nodes. Without this
+    write, the other nodes would wait a minute for this node. Return nothing if the node is not in the line, or if the
+    lock is paused."""
     content, name = situation.lock, situation.node.name
     if not isinstance(content, LockContent) or content.is_paused or name not in content.line.names:
         return ()

@@ -62,7 +62,7 @@ def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float
 
 def _lookers(situation: Situation) -> int | None:
     """Return how many nodes may check the nodes with claims while the line in the lock is empty. This is the number of
-    waiting nodes if this node has counted them, otherwise the number of nodes with an agent."""
+    waiting nodes if this node has counted them, and the number of nodes with an agent if not."""
     counted = crowd.counted(situation)
     return situation.memory.agents if counted is None else counted
 

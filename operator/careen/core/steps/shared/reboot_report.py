@@ -16,8 +16,8 @@ _LARGEST = 10**9
 
 def drain_seconds(progress: Progress) -> int | None:
     """Return the duration of the drain in seconds. Return None if the record does not have the start and the end of the
-    drain on the same boot. Without --reboot-delay the record has no end of the drain; then the announcement of the
-    reboot is used, which the agent writes right after the drain."""
+    drain on the same boot. Without --reboot-delay the record has no end of the drain; then the instant of the
+    announcement is used, because the agent announces the reboot right after the drain."""
     return _seconds_between(progress.drain_started, progress.drained or progress.announced)
 
 
