@@ -1,7 +1,8 @@
 """Writes tests/goldens: cases that together reach every plugin and every reason, with the results of the oracle (a
 program with kube-scheduler's own code).
 
-Keeps all of the first cases of the seed. Of the many later cases, keeps only those with a rare feature.
+The cases are generated from a seed. All of the first cases are kept. Of the later cases, only those with a rare
+feature are kept.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _refusals(point: str, verdict: dict[str, Any]) -> Iterator[str]:
 
 
 def generic(reason: str) -> str:
-    """Returns a reason without the names of objects in it."""
+    """Replaces the names of objects in the reason by "…"."""
     reason = re.sub(r'"[^"]*"', '"…"', reason)
     return re.sub(r"\b(default|shop|ops|nowhere)/\S+|\bnew\d\S*|\[.*\]", "…", reason)
 

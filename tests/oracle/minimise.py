@@ -13,8 +13,8 @@ StillDiffers = Callable[[list[Case]], list[bool]]
 
 
 def minimise(case: Case, pod: str, still_differs: StillDiffers) -> Case:
-    """Returns the smallest form of the case for which `still_differs` is true. Drops objects in halves, in
-    quarters and one by one, and then fields of the remaining objects."""
+    """Returns the smallest form of the case for which `still_differs` is true. Removes halves
+    of the objects, then quarters and so on, then single objects, and then fields of the remaining objects."""
     case = {**case, "pods": [pod], "objects": [o for o in case["objects"] if not _other_asked(o, case["pods"], pod)]}
     step = max(1, len(case["objects"]) // 2)
     while True:

@@ -146,7 +146,7 @@ def read(name: str) -> list[dict[str, Any]]:
 
 @functools.cache
 def traits() -> collections.Counter[str]:
-    """Counts the golden cases with each feature."""
+    """Returns, for each feature, the number of golden cases with this feature."""
     answers = {one["id"]: one["answers"] for one in read("small-answers")}
     return collections.Counter(trait for one in read("small") for trait in set(traits_of(one, answers[one["id"]])))
 

@@ -1,5 +1,5 @@
-"""Generates small clusters for property tests. They have few names and values, so that objects often match each
-other."""
+"""Generates small clusters for property tests. The clusters use few different names and values, so that objects often
+match each other."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ def test_the_library_knows_which_pods_kube_scheduler_places_in_batches(
 
 
 class Own:
-    """A plugin that contributes no signature, so that its profile places no pods in batches."""
+    """A plugin that does not implement SignPod. kube-scheduler places no pods in batches if the profile has such a
+    plugin."""
 
     name = "Own"
 

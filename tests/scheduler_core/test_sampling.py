@@ -150,7 +150,7 @@ def test_only_pods_that_fit_on_many_nodes_have_probabilities() -> None:
     assert {pod.name: bool(pod.shares) for pod in made.pods} == {"wide": True, "narrow": False}
 
 
-def test_a_nodes_probability_is_the_share_of_start_nodes_from_which_the_search_chooses_it() -> None:
+def test_a_nodes_probability_is_the_share_of_start_nodes_from_which_the_search_chooses_this_node() -> None:
     """Node n001 is the best of 150 nodes. A search ends after 100 nodes, so it reaches n001 from 100 of the 150 start
     nodes. From any other start node, it chooses one of the equally good nodes."""
     (pod,) = forecast([*a_cluster(150), a_pod("p", "n000", **CHOOSY)], {"parallelism": 1}).pods
@@ -201,7 +201,7 @@ def test_parallel_workers_search_in_chunks(workers: int, runs: list[tuple[int, i
     assert sorted(seen.rows.tolist()) == [place for run in runs for place in range(*run)]
 
 
-def test_the_next_cycle_starts_where_the_last_cycle_stopped() -> None:
+def test_the_next_search_starts_at_the_node_where_the_last_search_stopped() -> None:
     snapshot = load_objects(a_cluster(150)).with_node_cordoned("n000")
     pod = load_objects([a_pod("p", "", **CHOOSY)]).pending[0]
     first, second = Scheduler().schedule_each(snapshot, pod, [Search(0), Search(120)])
@@ -296,7 +296,7 @@ def test_a_pod_lands_on_a_node_of_its_forecast_in_95_percent_of_cases() -> None:
     assert inside >= 0.93 * len(went)
 
 
-def test_a_cycle_reports_how_many_of_all_nodes_it_searched() -> None:
+def test_a_cycle_reports_how_many_nodes_its_search_checked() -> None:
     snapshot = load_objects(a_cluster(600))
     pod = load_objects([a_pod("p", "")]).pending[0]
     assert Scheduler().schedule(snapshot, pod).sample == NodeSample(looked_at=276, feasible=601)

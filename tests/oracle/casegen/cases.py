@@ -1,5 +1,5 @@
-"""Generates cases. A case is a cluster and the pods for which both schedulers choose a node. Its flavour is the main
-topic of the case."""
+"""Generates cases. A case is a cluster and the pods for which kube-scheduler and scheduler_core choose a node. The
+flavour of a case is its main topic."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def _placed(d: Draw, flavour: Flavour, storage: Storage, nodes: list[dict[str, A
 
 
 def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns one to four pods for each node. They use so much CPU that no further pod of their size fits."""
+    """Returns one to four pods for each node. These pods are so large that a node has no room for another pod of this
+    size."""
     found: list[dict[str, Any]] = []
     per_node = d.randint(1, 4)
     for i, node in enumerate(nodes):

@@ -83,8 +83,8 @@ def pod_labels(d: Draw) -> dict[str, str]:
 
 
 def label_selector(d: Draw, app: str | None = None, odd: bool = True) -> dict[str, Any] | None:
-    """Returns a label selector for pods. It usually selects one app. Otherwise it has expressions, or selects all pods
-    or no pods."""
+    """Returns a label selector for pods. Most selectors select one app. Some have expressions, or select all pods or
+    no pods."""
     kind = d.random()
     if kind < 0.55:
         return {"matchLabels": {"app": app or d.choice(APPS)}}

@@ -152,7 +152,7 @@ def test_ignorable_extenders_are_called_last() -> None:
     ]
 
 
-def test_extender_resources_ignored_by_the_scheduler_replace_the_ignored_resources_of_node_resources_fit() -> None:
+def test_resources_that_an_extender_marks_as_ignored_replace_the_ignored_resources_of_node_resources_fit() -> None:
     mapping = {
         "profiles": [
             {

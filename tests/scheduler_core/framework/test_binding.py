@@ -109,7 +109,9 @@ def test_all_extension_points_run_in_order_and_the_first_bind_plugin_binds() -> 
         ),
     ],
 )
-def test_a_failure_unreserves_in_reverse_order(point: str, answer: Verdict, stage: Stage, verdict: Verdict) -> None:
+def test_a_failure_unreserves_the_plugins_in_reverse_order(
+    point: str, answer: Verdict, stage: Stage, verdict: Verdict
+) -> None:
     calls, a, b = spies(b={point: answer})
     assert run(cycle_of(a, b)) == BindingProgress(stage=stage, verdict=verdict)
     assert calls[-2:] == ["B.unreserve", "A.unreserve"]
@@ -146,7 +148,7 @@ def test_a_pod_keeps_its_reservation_while_permit_makes_it_wait() -> None:
     assert cycle.bind(CycleState(), POD, "n1") == BindingProgress(stage=Stage.BOUND)
 
 
-def test_a_permit_refusal_overrides_a_wait() -> None:
+def test_a_permit_plugin_that_refuses_overrides_a_permit_plugin_that_waits() -> None:
     _, a, b = spies(a={"permit": WAIT}, b={"permit": unschedulable("no")})
     assert run(cycle_of(a, b)).verdict == Verdict(VerdictCode.UNSCHEDULABLE, ("no",), "B")
 

@@ -77,7 +77,7 @@ def test_a_cached_column_is_computed_again_if_a_nodes_allocatable_resources_chan
     assert asked.rows == []  # a cordon offers no less
 
 
-def test_columns_are_right_after_nodes_are_added_or_deleted(asked: Asked) -> None:
+def test_columns_are_correct_after_nodes_were_added_or_deleted(asked: Asked) -> None:
     world = placed(Snapshot.of([*NODES, a_node("n6").build()]), "a", "n6")
     assert asked(world) == [110] * 6 + [109]
     assert asked(world.without_node("n0")) == [109] + [110] * 5  # the last node takes the row

@@ -1,4 +1,4 @@
-"""Tests profiles that disable preFilter or preScore of a plugin, but not the extension point that uses its result."""
+"""Tests profiles that disable preFilter of a plugin but not its filter, or preScore but not its score."""
 
 from __future__ import annotations
 

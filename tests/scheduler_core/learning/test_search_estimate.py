@@ -1,8 +1,8 @@
-"""Tests the estimate of the node at which the scheduler begins its next search for a node. The estimate is learned from
-bindings, and is never more certain than the bindings justify.
+"""Tests the estimate of the search start: the node that the scheduler will check first for the next pod. The estimate
+is learned from bindings, and must not be more certain than the bindings justify.
 
-The bindings come from scheduler_core's own scheduler. The estimate does not know at which node that scheduler began its
-first search."""
+In these tests, scheduler_core's own scheduler makes the bindings. The estimate does not know at which node the first
+search began."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_the_estimate_remembers_how_far_the_last_cycles_moved_the_search_start()
     assert sum(mine == true for mine, true in zip(estimate.strides[-20:], moved[-20:], strict=True)) >= 18
 
 
-def test_every_search_of_a_forecast_uses_the_observed_moves_of_the_search_start() -> None:
+def test_every_search_of_a_forecast_uses_what_was_learned_about_the_distance_between_search_starts() -> None:
     scheduler = hidden(26)
     estimate = replace_value(learned(scheduler, 10), others=2.0)
     (others,) = {each.others for each in estimate.searches(scheduler.world, SCHEDULER, 16)}

@@ -116,7 +116,7 @@ def test_a_plugin_decides_alike_for_one_node_and_for_all_on_generated_clusters(
 
 
 @pytest.mark.parametrize("name", sorted({*FILTERS, *SCORERS}))
-def test_on_recorded_clusters_a_plugin_decides_alike_for_one_node_and_for_all_nodes(name: str) -> None:
+def test_a_plugin_gives_equal_results_for_one_node_and_for_all_nodes_of_recorded_clusters(name: str) -> None:
     plugin = built(name)
     for case in CASES:
         snapshot = load_objects(case["objects"])

@@ -247,7 +247,7 @@ def test_the_message_reports_whether_claims_would_be_deallocated(
     assert f". {said}0/2 nodes are available: " in sentence
 
 
-def test_not_found_is_appended_to_the_message_if_another_plugin_refused_in_prefilter() -> None:
+def test_the_message_ends_with_the_words_not_found_if_another_plugin_refused_in_prefilter() -> None:
     pod = (
         a_pod().with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}]).manifest
     )

@@ -65,7 +65,7 @@ def db(name: str = "db", namespace: str = "default") -> PodBuilder:
         "affinity to a running pod",
         "affinity to a pod that does not exist",
         "the first pod of a group with affinity to itself is accepted",
-        "a group member on a node without a zone does not count",
+        "a pod with affinity to itself ignores a group member on a node without a zone",
         "the second pod of a group must join the first pod's zone",
         "affinity selects only the pod's own namespace",
         "affinity selects the named namespaces",
@@ -203,11 +203,11 @@ def prefers(kind: str, weight: int) -> PodBuilder:
         (db("new"), [db("needs").near(ZONE, DB).on("b1")], {"a1": 0, "a2": 0, "b1": 1, "none": 0}),
     ],
     ids=[
-        "preferred affinity counts once per matching pod",
-        "preferred anti-affinity counts negatively",
+        "the weight of a preferred affinity is added once for each matching pod",
+        "preferred anti-affinity has a negative weight",
         "preferred affinity of an existing pod",
         "preferred anti-affinity of an existing pod",
-        "required affinity of an existing pod counts as 1",
+        "required affinity of an existing pod has weight 1",
     ],
 )
 def test_the_raw_affinity_score_sums_the_weights_of_matching_terms(

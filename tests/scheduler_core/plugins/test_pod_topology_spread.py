@@ -108,7 +108,7 @@ def test_nodes_excluded_by_the_pods_affinity_are_no_domains_by_default() -> None
     }
 
 
-def test_a_node_that_lacks_one_topology_key_is_counted_for_no_spread_constraint() -> None:
+def test_all_spread_constraints_ignore_a_node_that_lacks_one_of_their_topology_keys() -> None:
     nodes = [a_node("a1").in_zone("a").labelled(rack="r"), a_node("b1").in_zone("b")]
     verdicts = filtered(plugin(SPREAD), web().spread_over(ZONE).spread_over("rack"), cluster(nodes, running(b1=5)))
     assert verdicts == {"a1": "", "b1": NO_LABEL}
@@ -128,7 +128,7 @@ def test_a_spread_constraint_with_an_invalid_selector_fails_the_cycle() -> None:
 @pytest.mark.parametrize(
     ("change", "verdicts"), [("removed", {"a1": "", "b1": ""}), ("added", {"a1": SKEWED, "b1": SKEWED})]
 )
-def test_a_terminating_pod_counts_for_spread_if_preemption_adds_or_removes_it(
+def test_the_counts_of_a_spread_constraint_change_if_preemption_adds_or_removes_a_terminating_pod(
     change: str, verdicts: dict[str, str]
 ) -> None:
     snapshot = cluster([a_node("a1").in_zone("a"), a_node("b1").in_zone("b")], running(a1=1))

@@ -46,8 +46,8 @@ def plugin(name: str, args: Mapping[str, Any] | None = None, version: str = "1.3
 
 
 def filtered(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, str]:
-    """Maps each node to the plugin's verdict: "" for a pass, otherwise the reasons. Returns {"*": …} if PreFilter
-    refuses every node. If the plugin can also check all nodes in one call, checks that this gives the same verdicts."""
+    """Maps each node to the plugin's verdict: "" for a pass, or the reasons of the refusal. Returns {"*": …} if
+    PreFilter refuses every node. Checks that a call for all nodes, if the plugin has one, gives the same verdicts."""
     state, nodes = CycleState(), NodeList(snapshot)
     if hasattr(subject, "pre_filter"):
         result = subject.pre_filter(state, pod.build(), nodes)

@@ -49,7 +49,9 @@ def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
             victims((5, 10.0), (5, 99.0)),
             id="a node whose oldest victim started later is better",
         ),
-        pytest.param(victims((5, None)), victims((5, 10.0)), id="a victim that has not started counts as the youngest"),
+        pytest.param(
+            victims((5, None)), victims((5, 10.0)), id="a victim that has not started is treated as the youngest"
+        ),
     ],
 )
 def test_the_first_different_criterion_decides_the_preempted_node(better: Victims, worse: Victims) -> None:

@@ -269,7 +269,7 @@ PODS = [a_pod("a", app="x"), a_pod("b", app="x"), a_pod("c", app="y")]
         pytest.param([budget(1)], "b", id="a budget of one is violated by the second eviction"),
         pytest.param([budget(0)], "ab", id="a budget of zero is violated by both evictions"),
         pytest.param([budget(0, namespace="other")], "", id="a budget of another namespace selects no pod"),
-        pytest.param([budget(0, disrupted=("a",))], "b", id="a pod in the budget's disruptedPods does not count again"),
+        pytest.param([budget(0, disrupted=("a",))], "b", id="a pod in the budget's disruptedPods is not counted again"),
         pytest.param([budget(0, selector=LabelSelector(()))], "", id="a budget with an empty selector selects no pod"),
         pytest.param([budget(0, selector=LabelSelector(None))], "", id="a budget without a selector selects no pod"),
         pytest.param(
@@ -280,7 +280,7 @@ PODS = [a_pod("a", app="x"), a_pod("b", app="x"), a_pod("c", app="y")]
         pytest.param(
             [budget(1, selector=LabelSelector((Requirement("app", "Exists"),))), budget(5)],
             "bc",
-            id="an eviction uses up a budget even if it violates another budget",
+            id="an eviction that violates one budget still uses up another budget",
         ),
     ],
 )

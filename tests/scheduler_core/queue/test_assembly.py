@@ -93,7 +93,7 @@ def test_an_unschedulable_pod_is_retried_when_a_node_with_room_is_added() -> Non
     assert world.step(31.1) == "n2"
 
 
-def test_an_uncordon_wakes_pods_that_the_cordon_refused() -> None:
+def test_an_uncordon_wakes_pods_that_were_refused_because_of_the_cordon() -> None:
     world = World(SMALL.cordoned())
     world.arrive(a_pod("new"), 0.0)
     assert isinstance(world.step(0.1), FailedCycle)

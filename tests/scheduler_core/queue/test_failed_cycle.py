@@ -135,7 +135,7 @@ def test_without_a_postfilter_plugin_the_nomination_is_cleared() -> None:
     ("nomination", "expected"),
     [(None, None), (Nomination(clears=True), ""), (Nomination(node="n1", victims=("default/x",)), "n1")],
 )
-def test_the_result_of_a_cycle_may_set_keep_or_clear_the_nominated_node(
+def test_the_result_of_a_cycle_sets_or_keeps_or_clears_the_nominated_node(
     nomination: Nomination | None, expected: str | None
 ) -> None:
     *_, result = failed(new(), NODE, occupant(100))

@@ -177,9 +177,15 @@ def test_refusals_and_errors_are_counted_separately() -> None:
         pytest.param(("Fit",), NODE_ADDED, "room for a", True, id="the hint of the refusing plugin says yes"),
         pytest.param(("Fit",), NODE_ADDED, "room for b", False, id="the hint of the refusing plugin says no"),
         pytest.param(("Fit",), NODE_GONE, "room for a", False, id="the refusing plugin did not register this event"),
-        pytest.param(("Other",), NODE_ADDED, "room for a", False, id="the hints of other plugins do not count"),
+        pytest.param(
+            ("Other",),
+            NODE_ADDED,
+            "room for a",
+            False,
+            id="the hint of a plugin that did not refuse the pod is ignored",
+        ),
         pytest.param(("Other", "Fit"), NODE_ADDED, "room for a", True, id="the hint of one of two plugins says yes"),
-        pytest.param(("Broken",), NODE_ADDED, "x", True, id="a hint that raises an exception counts as yes"),
+        pytest.param(("Broken",), NODE_ADDED, "x", True, id="a hint that raises an exception is treated as a yes"),
     ],
 )
 def test_an_event_moves_a_pod_only_if_the_event_may_help(
@@ -191,7 +197,7 @@ def test_an_event_moves_a_pod_only_if_the_event_may_help(
     assert names(line, Room.ACTIVE) == (["a"] if moves else [])
 
 
-def test_an_event_for_a_plugin_with_a_pending_verdict_skips_the_backoff() -> None:
+def test_a_pod_skips_its_backoff_if_an_event_comes_for_a_plugin_with_a_pending_verdict() -> None:
     line = queue()
     refuse(line, "a", "Fit", at=100.0, pending_for=("Patient",))
     line.move_all(NODE_ADDED, None, "no room", 100.1)
@@ -250,7 +256,7 @@ def waiting_for(name: str, plugin: str, spec: PodSpec, line: SchedulingQueue) ->
     line.add_unschedulable(queued, 0.0, refused_by=(plugin,))
 
 
-def test_a_bound_pod_wakes_pods_with_matching_affinity_or_spread() -> None:
+def test_a_bound_pod_wakes_pods_with_a_matching_affinity_or_with_spread_constraints() -> None:
     line = queue()
     term = PodAffinityTerm(
         topology_key="zone", selector=APP, namespaces=frozenset({"default"}), namespace_selector=LabelSelector(None)
@@ -264,7 +270,7 @@ def test_a_bound_pod_wakes_pods_with_matching_affinity_or_spread() -> None:
     assert names(line, Room.ACTIVE) == ["affine", "spread"]
 
 
-def test_a_bound_pod_in_another_namespace_wakes_no_spread_pod() -> None:
+def test_a_bound_pod_in_another_namespace_wakes_no_pod_with_spread_constraints() -> None:
     line = queue()
     waiting_for("spread", "PodTopologySpread", PodSpec(), line)
     line.assigned_pod_added(Pod(name="new", namespace="other", node_name="n"), 50.0)
@@ -275,7 +281,7 @@ def test_a_bound_pod_in_another_namespace_wakes_no_spread_pod() -> None:
     ("namespace", "frees_resources", "active"),
     [("default", False, ["spread"]), ("other", False, []), ("other", True, ["spread"])],
 )
-def test_an_update_in_another_namespace_must_free_resources_to_wake_a_spread_pod(
+def test_only_an_update_that_frees_resources_wakes_pods_with_spread_constraints_in_other_namespaces(
     namespace: str, frees_resources: bool, active: list[str]
 ) -> None:
     line = queue()
@@ -350,7 +356,7 @@ def test_a_pre_enqueue_plugin_runs_again_only_on_events_that_it_registered() -> 
     assert (porter.asked, names(line, Room.ACTIVE)) == (["a"], ["a"])
 
 
-def test_activation_moves_a_pod_that_a_pre_enqueue_plugin_refused() -> None:
+def test_only_activation_wakes_a_pod_that_a_pre_enqueue_plugin_refused() -> None:
     doorman = Doorman()
     line = queue(doorman)
     refuse(line, "a", "Fit", at=0.0)
@@ -367,7 +373,7 @@ def test_activation_moves_a_pod_that_a_pre_enqueue_plugin_refused() -> None:
 # ---- activation ----
 
 
-def test_activation_skips_the_backoff() -> None:
+def test_an_activated_pod_skips_its_backoff() -> None:
     line = queue()
     refuse(line, "a", at=100.0)
     line.activate([pod("a"), pod("stranger")], 100.0)

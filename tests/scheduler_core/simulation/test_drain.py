@@ -306,7 +306,7 @@ def test_a_budget_of_one_allows_evictions_one_after_another() -> None:
     assert forecast.counts == {Outcome.MOVES: 2}
 
 
-def test_a_pending_replacement_does_not_refill_the_budget() -> None:
+def test_a_budget_allows_no_second_eviction_while_the_first_replacement_is_pending() -> None:
     full = (a_node("n2", cpu="4"), a_pod("other", "n2", cpu="3", app="batch"))
     forecast = drain(
         "n1", a_node("n1", cpu="8"), *full, a_pod("p", "n1", cpu="3"), a_pod("q", "n1", cpu="3"), a_budget(1)

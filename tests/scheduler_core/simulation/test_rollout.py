@@ -127,7 +127,7 @@ def test_the_number_of_movable_pods_is_updated_after_each_drain_of_the_roll_out(
     assert [(visit.node, visit.moves) for visit in timeline.visits] == [("n1", 1), ("n3", 2), ("n2", 3)]
 
 
-def test_the_measured_boot_time_of_a_node_is_used() -> None:
+def test_a_simulated_reboot_takes_the_boot_time_that_was_measured_on_the_node() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], durations=Durations(boot_of={"n2": 1000.0}))
     assert [(visit.end - visit.start).total_seconds() for visit in timeline.visits] == [ROUND, 60 + 1000 + 30]
 
@@ -359,7 +359,7 @@ def test_a_node_is_not_drained_if_the_rules_refuse_it_after_the_drain_delay() ->
     assert timeline.moves == ()
 
 
-def test_the_end_of_a_window_reports_how_many_nodes_are_left() -> None:
+def test_the_rollout_reports_how_many_nodes_are_left_when_a_window_ends() -> None:
     day = 86_400
     rules = TestRules(
         forbids=lambda _node, now, _: "" if now <= at(400) or now >= at(day) else "shut",

@@ -195,7 +195,7 @@ def test_a_pod_refused_by_a_budget_is_evicted_in_the_next_round() -> None:
         a_budget("web", 1),
     )
     assert landings(forecast) == {"a": ("n2",), "b": ("n2",), "c": ("n3",)}, (
-        "pod c is placed before pod b, which would otherwise take node n3"
+        "pod c is placed on node n3 before pod b can take this node"
     )
 
 
@@ -231,7 +231,7 @@ def test_an_eviction_round_without_allowed_evictions_adds_no_scenario() -> None:
     assert ([pod.outcome for pod in forecast.pods], forecast.scenarios) == ([Outcome.BLOCKED, Outcome.MOVES], 1)
 
 
-def test_the_replacement_of_a_job_is_placed_last() -> None:
+def test_the_replacement_of_a_jobs_pod_is_placed_last() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     forecast = drained(*cluster, a_pod("a", cpu="2", owner="Job"), a_pod("b-0", cpu="2", owner="StatefulSet"))
     assert landings(forecast) == {"a": ("n3",), "b-0": ("n2",)}
@@ -283,7 +283,7 @@ def a_scenario(snapshot: Snapshot) -> Scenario:
 
 
 def walk(snapshot: Snapshot, chance: random.Random) -> Scenario:
-    """Simulates one scenario, with a random choice wherever scenarios divide."""
+    """Simulates one scenario. Chooses at random where several events are possible."""
     scenario = a_scenario(snapshot)
     while True:
         scenario.go_on()

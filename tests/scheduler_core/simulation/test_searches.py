@@ -79,7 +79,7 @@ def test_the_weights_of_all_scenarios_add_up_to_one(seed: int, most: int) -> Non
 
 
 def test_a_scenario_keeps_no_scheduling_data_of_a_pod_that_was_placed() -> None:
-    """If 160 scenarios kept this data for 100 pods each, memory would hold 16,000 copies of the cluster's columns."""
+    """Otherwise 160 scenarios with 100 pods each would keep 16,000 copies of the cluster's columns in memory."""
     scenarios = scenarios_of(drawn_cluster(3), MOST_SEARCHES)
     landed = [each for scenario in scenarios for each in scenario.displaced.values() if each.landed]
     assert landed

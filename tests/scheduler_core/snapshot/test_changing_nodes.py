@@ -31,7 +31,8 @@ Step = tuple[str, ...]  # a call of GoTree
 
 
 class Branch(NamedTuple):
-    """A snapshot, the objects that it should contain, and the changes that build kube-scheduler's tree of its nodes."""
+    """A snapshot, the objects that the snapshot should contain, and all changes of its nodes so far. The test builds
+    kube-scheduler's tree of nodes from these changes."""
 
     snapshot: Snapshot
     objects: dict[tuple[str, str], Json]
@@ -153,8 +154,8 @@ def test_pods_of_a_removed_node_affect_no_other_pod() -> None:
 
 
 def a_cluster(count: int) -> Snapshot:
-    """Returns a cluster with three pods on each node. A scheduling cycle has already filled its cached columns and
-    counts."""
+    """Returns a cluster with three pods on each node. The cluster's cached columns and counts are filled, because one
+    scheduling cycle has already run."""
     made = [a_node(f"n{i}").in_zone("abc"[i % 3]).with_image(f"app:{i % 5}", size_bytes=10) for i in range(count)]
     placed = [a_pod(f"p{i}-{j}").on(f"n{i}").with_labels({"app": f"a{j}"}) for i in range(count) for j in range(3)]
     snapshot = load_objects(manifests([*made, *placed]))

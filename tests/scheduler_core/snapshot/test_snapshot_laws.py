@@ -32,7 +32,7 @@ def answer(snapshot: Snapshot, pending: Json) -> Json:
 
 
 def columns_of(snapshot: Snapshot) -> list[Any]:
-    """Returns every column that pods change, and the pods on each node, in a form that can be compared."""
+    """Returns every column that depends on pods, and the pods on each node, in a form that can be compared."""
     usage = snapshot.tally(USAGE).usage
     ports = {port: users.tolist() for port, users in snapshot.tally(HOST_PORTS).items() if users.any()}
     on_nodes = [sorted(pod.key for pod in snapshot.pods_on(name)) for name in snapshot.node_names]
@@ -292,8 +292,8 @@ def test_a_cordon_equals_loading_a_cordoned_node(objects: list[Json], pending: J
 
 
 def _uncordoned(objects: list[Json], name: str) -> list[Json]:
-    """Returns a list with one object: the node of this name without its cordon. If it follows
-    `objects`, this node replaces the cordoned node, because the later of two objects with the same name is used."""
+    """Returns a list with one object: the node of this name without its cordon. A caller appends this list to
+    `objects`. The later of two objects with the same name is used, so this node replaces the cordoned node."""
     return [
         {**o, "spec": {**o["spec"], "unschedulable": False}}
         for o in objects

@@ -140,7 +140,7 @@ def test_a_node_is_read_from_its_manifest() -> None:
     assert node.images == (NodeImage(("web:1", "web@sha256:0"), 5),)
 
 
-def test_a_cordon_sets_field_and_taint_and_an_uncordon_removes_both() -> None:
+def test_a_cordon_sets_the_field_and_the_taint_and_an_uncordon_removes_both() -> None:
     node = a_node().tainted("other").build()
     cordoned = node.cordoned()
     assert cordoned.unschedulable

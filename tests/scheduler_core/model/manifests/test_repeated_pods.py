@@ -1,4 +1,4 @@
-"""Tests that the pods of a list page are read like single pods, however much text the pods share."""
+"""Tests that pods in a list page with much repeated text are read like single pods."""
 
 from __future__ import annotations
 

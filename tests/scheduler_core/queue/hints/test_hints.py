@@ -193,7 +193,7 @@ def test_the_node_name_plugin_waits_only_for_new_nodes() -> None:
     assert not helps("NodeName", WAITING, Resource.NODE, NODE_LABEL, a_node(), a_node())
 
 
-def test_a_change_of_declared_features_wakes_a_pod_that_lacked_a_feature() -> None:
+def test_a_pod_without_a_suitable_node_is_woken_if_the_declared_features_of_a_node_change() -> None:
     restarting = replace(WAITING, spec=PodSpec(containers=(Container(name="c", may_restart_all=True),)))
     assert helps(
         "NodeDeclaredFeatures",
@@ -461,9 +461,11 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
 @pytest.mark.parametrize(
     ("pod", "action", "old", "new", "expected"),
     [
-        pytest.param(spread(), Action.ADD, None, X, True, id="a pod that the constraint counts is added"),
-        pytest.param(spread(), Action.DELETE, X, None, True, id="a pod that the constraint counts is deleted"),
-        pytest.param(spread(), Action.DELETE, Y, None, False, id="a pod that the constraint does not count is deleted"),
+        pytest.param(spread(), Action.ADD, None, X, True, id="a pod that the spread constraint selects is added"),
+        pytest.param(spread(), Action.DELETE, X, None, True, id="a pod that the spread constraint selects is deleted"),
+        pytest.param(
+            spread(), Action.DELETE, Y, None, False, id="a pod that the spread constraint does not select is deleted"
+        ),
         pytest.param(
             spread(),
             Action.DELETE,
@@ -473,7 +475,12 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
             id="a matching pod of another namespace is deleted",
         ),
         pytest.param(
-            spread(), Action.UPDATE_POD_LABEL, X, Y, True, id="a pod loses the labels that the constraint counts"
+            spread(),
+            Action.UPDATE_POD_LABEL,
+            X,
+            Y,
+            True,
+            id="a pod loses the labels that the spread constraint selects",
         ),
         pytest.param(
             spread(),
@@ -481,7 +488,7 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
             X,
             replace(X, labels={"app": "x", "z": "z"}),
             False,
-            id="a pod that the constraint counts gets an unrelated label",
+            id="a pod that the spread constraint selects gets an unrelated label",
         ),
         pytest.param(
             spread(when_unsatisfiable="ScheduleAnyway"),
@@ -489,20 +496,25 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
             X,
             None,
             False,
-            id="a matching pod is deleted, but the constraint is ScheduleAnyway",
+            id="a selected pod is deleted, but the spread constraint is ScheduleAnyway",
         ),
         pytest.param(
-            WAITING, Action.DELETE, X, None, True, id="with default constraints, any pod of the namespace is deleted"
+            WAITING,
+            Action.DELETE,
+            X,
+            None,
+            True,
+            id="with default spread constraints, any pod of the namespace is deleted",
         ),
     ],
 )
-def test_a_spread_pod_waits_for_added_or_deleted_matching_pods(
+def test_a_pod_with_spread_constraints_waits_for_changes_of_the_selected_pods(
     pod: Pod, action: Action, old: Any, new: Any, expected: bool
 ) -> None:
     assert helps("PodTopologySpread", pod, Resource.ASSIGNED_POD, action, old, new) is expected
 
 
-def test_a_new_toleration_wakes_a_spread_pod_only_if_taints_are_honoured() -> None:
+def test_a_new_toleration_wakes_a_pod_only_if_its_spread_constraints_honour_taints() -> None:
     for honors in (True, False):
         pod = spread(honors_taints=honors)
         tolerant = replace(
@@ -528,7 +540,9 @@ def test_a_new_toleration_wakes_a_spread_pod_only_if_taints_are_honoured() -> No
         (NODE_TAINT, a_node(), TAINTED, False),
     ],
 )
-def test_a_spread_pod_waits_for_changes_of_topology_domains(action: Action, old: Any, new: Any, expected: bool) -> None:
+def test_a_pod_with_spread_constraints_waits_for_changes_of_topology_domains(
+    action: Action, old: Any, new: Any, expected: bool
+) -> None:
     assert helps("PodTopologySpread", spread(), Resource.NODE, action, old, new) is expected
 
 

@@ -128,7 +128,9 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
         ),
     ],
 )
-def test_a_job_replaces_an_evicted_pod_only_while_the_job_may_fail_again(job: Job, evicted: int, lost: int) -> None:
+def test_a_job_replaces_an_evicted_pod_only_while_the_job_allows_further_failures(
+    job: Job, evicted: int, lost: int
+) -> None:
     assert len(after_evictions({job.key: job}, job_pods(evicted)).lost) == lost
 
 
@@ -257,7 +259,7 @@ def test_a_pod_is_lost_if_its_eviction_makes_the_job_fail() -> None:
     assert made.notes == ("Job shop/work would fail, and the Job controller would delete 2 other pods",)
 
 
-def test_a_pod_moves_if_its_job_may_fail_once_more() -> None:
+def test_a_pod_moves_if_its_eviction_does_not_make_the_job_fail() -> None:
     assert outcomes(job_manifest(backoffLimit=1), manifest("a", "n1")) == {"a": Outcome.MOVES}
     assert outcomes(
         job_manifest(

@@ -18,8 +18,8 @@ NO_ROOM = Obstacle(rule="forecast", subject="no room", sentence="shop/web-1 find
 
 @dataclass
 class Refusals:
-    """Rules that give every node the same result: `at_once` before a forecast is made, and `by_forecast` after
-    the forecast. If the result is None, the node is allowed."""
+    """Rules that refuse every node with `at_once` before a forecast is made, and with `by_forecast` after the
+    forecast. None means that the rules do not refuse the node."""
 
     at_once: Obstacle | None = None
     by_forecast: Obstacle | None = None
@@ -51,7 +51,7 @@ class Refusals:
         raise NotImplementedError
 
 
-def test_a_forecast_is_made_only_if_no_other_gate_refuses() -> None:
+def test_no_forecast_is_made_if_a_gate_refuses_the_node_before_the_forecast() -> None:
     rules = Refusals(at_once=CLOSED)
     assert Permission(rules, rules.forecast).refusal("n1", T0) == CLOSED
     assert rules.forecasts == []
@@ -69,7 +69,7 @@ def test_the_refusal_by_a_forecast_is_kept_until_some_node_is_back_in_service() 
     assert (rules.forecasts, permission.was_refused("n1")) == (["n1", "n1"], False)
 
 
-def test_a_closed_window_is_reported_instead_of_the_kept_refusal_of_the_forecast() -> None:
+def test_a_closed_window_is_reported_even_if_the_forecast_has_already_refused_the_node() -> None:
     rules = Refusals(by_forecast=NO_ROOM)
     permission = Permission(rules, rules.forecast)
     permission.refusal("n1", T0)

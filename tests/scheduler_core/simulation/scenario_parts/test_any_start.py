@@ -102,7 +102,7 @@ def test_a_count_of_start_nodes_does_not_change_the_sum_of_the_node_weights() ->
 
 
 def forecast(**more: Any) -> PodForecast:
-    """Forecasts one pod in a loaded cluster of 400 nodes."""
+    """Returns the forecast of one pod in a cluster of 400 nodes, each of which already runs a pod."""
     mine = a_pod("mine").requesting(cpu="300m").owned_by("ReplicaSet", "mine").on("n000")
     (pod,) = load_objects(manifests(a_node("n000"), mine)).placed_pods
     world = a_cluster(1, nodes=400).with_pod_placed(pod, "n000")

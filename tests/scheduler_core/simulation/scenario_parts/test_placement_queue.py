@@ -38,7 +38,7 @@ def test_each_round_tries_the_unplaced_pods_in_order_of_priority() -> None:
     assert (queue.pool, queue.postponed) == (("shop/high", "shop/low", "shop/new"), ())
 
 
-def test_identical_pending_pods_are_skipped_after_one_failed_try_until_the_next_round() -> None:
+def test_after_one_failed_try_no_identical_pod_is_tried_before_the_next_round() -> None:
     queue = PlacementQueue()
     queue.add_waiting([a_pod("old-1", WEB), a_pod("old-2", WEB), a_pod("other", priority=5)])
     assert queue.line == ("shop/other", "shop/old-1", "shop/old-2")

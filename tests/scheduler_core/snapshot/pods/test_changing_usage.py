@@ -23,7 +23,8 @@ def plus(usage: ChangingUsage, *rows: int) -> ChangingUsage:
 
 
 def changed(one: ChangingUsage, other: ChangingUsage) -> list[int] | None:
-    """Returns the rows in which the two usages may differ, or None if unknown. Checks both directions."""
+    """Returns the rows in which the two usages may differ, or None if these rows are unknown. Checks that the result
+    is the same if the two usages are exchanged."""
     found, reversed_found = one.changed_since(other), other.changed_since(one)
     assert (found is None) == (reversed_found is None)
     if found is None or reversed_found is None:
@@ -95,7 +96,7 @@ def test_the_changed_rows_are_unknown_if_the_log_of_changes_began_after_the_earl
     assert changed(plus(usage, 2), first) is None
 
 
-def test_the_changed_rows_are_unknown_after_too_many_branches() -> None:
+def test_the_changed_rows_are_unknown_after_too_many_usages_branched_off() -> None:
     first = usage = plus(nothing(1300), 0)
     reached = []
     for row in range(1, 20):

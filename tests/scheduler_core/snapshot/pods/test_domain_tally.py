@@ -43,7 +43,7 @@ def test_a_domain_counts_the_selected_pods_of_its_nodes() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_domains_are_counted_right_after_pods_and_nodes_change(seed: int) -> None:
+def test_the_counts_of_domains_are_correct_after_changes_of_pods_and_nodes(seed: int) -> None:
     chance, world = random.Random(seed), a_cluster(9)
     for number in range(120):
         names = world.node_names

@@ -1,4 +1,5 @@
-"""Tests how a snapshot counts the pods that use volumes. A changed snapshot and a new snapshot have equal numbers."""
+"""Tests how a snapshot counts the pods that use volumes. The counts are updated with each change of the snapshot, and
+must equal a fresh count."""
 
 from hypothesis import given
 from hypothesis import strategies as st
