@@ -76,8 +76,7 @@ def test_the_library_knows_which_pods_kube_scheduler_places_in_batches(
 
 
 class Own:
-    """A plugin that does not implement SignPod. kube-scheduler places no pods in batches if the profile has such a
-    plugin."""
+    """An out-of-tree plugin, which is assumed to have no method SignPod. So its profile places no pods in batches."""
 
     name = "Own"
 

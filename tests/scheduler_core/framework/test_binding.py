@@ -17,8 +17,8 @@ WAIT = Verdict(VerdictCode.WAIT)
 
 @dataclass
 class Spy:
-    """A plugin for all extension points from Reserve to PostBind. It records its calls, and returns the results in
-    `answers` or SUCCESS."""
+    """A plugin for all extension points from Reserve to PostBind. It records its calls. The result of a call is
+    in `answers`; the default is SUCCESS."""
 
     name: str
     calls: list[str]

@@ -281,7 +281,7 @@ def test_a_bound_pod_in_another_namespace_wakes_no_pod_with_spread_constraints()
     ("namespace", "frees_resources", "active"),
     [("default", False, ["spread"]), ("other", False, []), ("other", True, ["spread"])],
 )
-def test_only_an_update_that_frees_resources_wakes_pods_with_spread_constraints_in_other_namespaces(
+def test_an_update_of_a_pod_wakes_pods_in_other_namespaces_only_if_the_update_frees_resources(
     namespace: str, frees_resources: bool, active: list[str]
 ) -> None:
     line = queue()

@@ -14,8 +14,8 @@ SCHEDULER = Scheduler()
 
 
 def a_cluster(cpu: str = "1500m", pods: int = 3, waiting: int = 0) -> Snapshot:
-    """Returns a cluster with two nodes of 4 cpu. `pods` pods run on n1, n2 is full, and `waiting` more pods are
-    pending."""
+    """Returns a cluster with two nodes of 4 cpu. Node n1 runs `pods` pods, node n2 is full, and `waiting` more pods
+    are pending."""
     replicas = [a_pod(f"web-{i}").requesting(cpu=cpu).owned_by("ReplicaSet", "web").on("n1") for i in range(pods)]
     full = a_pod("full").requesting(cpu="4").owned_by("ReplicaSet", "full").on("n2")
     waits = [a_pod(f"waits-{i}").requesting(cpu="4").owned_by("ReplicaSet", "waits") for i in range(waiting)]
