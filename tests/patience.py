@@ -1,8 +1,8 @@
 """Waits for conditions in tests. The time limit grows with the load of the machine, and the error of a timeout
 describes the condition.
 
-No test asserts wall-clock time. The limits are in seconds of an otherwise idle machine (`drydock.rollout.patience`). On
-an overloaded machine a wait takes longer, but no test fails.
+No test asserts wall-clock time. `drydock.rollout.patience` computes the limits. On an overloaded machine a wait takes
+longer, but no test fails.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Controller:
     """A controller. `name` is its name in the audit. `watches` lists the kinds, by plural, whose changes start the
     controller.
 
-    `reconcile` returns after how many seconds it must run again even if nothing changes, or None.
+    `reconcile` returns None, or the number of seconds after which it must run again even if nothing changes.
     """
 
     name: str

@@ -50,7 +50,7 @@ class Scene:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rogue:
     """What a rogue (an agent that misbehaves on purpose) does to break one rule of the checker. `before_the_needs` runs
-    before the hosts need a reboot, and `act` as soon as they need it.
+    before the hosts need a reboot, and `act` as soon as the hosts need one.
 
     With `at_the_end`, `act` runs when the roll-out has completed or has reached its time limit, because the rule is
     about the final state.

@@ -1,7 +1,8 @@
 """Waits for an event with a time limit.
 
-`asyncio.wait_for` of Python 3.11 loses a cancellation that arrives in the same loop iteration as the event. Another
-task that waits for the end of the cancelled task then waits for ever. `asyncio.timeout` does not lose the cancellation.
+`asyncio.wait_for` of Python 3.11 loses a cancellation that arrives in the same loop iteration as the event. The
+cancelled task then continues to run, and code that waits for the end of this task waits for ever. `asyncio.timeout`
+does not lose the cancellation.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Counts how often the agents' forecasts were right. It reads the API server's journal, and not the agents' own
-results.
+"""Counts in the API server's journal how often the agents' forecasts were right. The agents' own results are not used.
 
 When an agent cordons its node, the agent writes a forecast on the Node: for each pod, the nodes that may get its
 replacement. The journal shows which nodes got the replacements. Replacements of one owner are interchangeable. Each

@@ -21,7 +21,8 @@ def crowding(ours: int = 0) -> float:
     """Returns the number of runnable processes per processor, from the load average of the last minute. The result is
     at least 1.
 
-    `ours` processes are not counted: the processes of a demo must not extend the demo's own limits.
+    `ours` is the number of the demo's own processes. These processes are not counted, because they must not extend the
+    demo's limits.
     """
     try:
         return max(1.0, (os.getloadavg()[0] - ours) / len(os.sched_getaffinity(0)))
@@ -30,7 +31,7 @@ def crowding(ours: int = 0) -> float:
 
 
 class TimeLimit:
-    """A time limit, in seconds that an otherwise idle machine would need.
+    """A time limit that is longer on a loaded machine. `seconds` is the limit on an idle machine.
 
     Call `is_over` regularly. Each call adds the time since the last call, divided by the load. A call with a new value
     of `progress` sets the sum to zero.

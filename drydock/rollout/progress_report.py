@@ -1,4 +1,5 @@
-"""Reads the state of a roll-out for tables and lines, from Nodes, lock, journal and hosts. It asks no agent."""
+"""Reads the state of a roll-out for tables and lines. The state comes from Nodes, lock, journal and hosts, and not from
+the agents."""
 
 from __future__ import annotations
 

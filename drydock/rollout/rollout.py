@@ -48,9 +48,9 @@ _ROGUE_SECONDS = 60.0
 class RolloutPlan:
     """The parameters of a roll-out.
 
-    `patience_seconds` limits the time until the first reboot, and from each reboot to the next, in seconds that an
-    otherwise idle machine would need. If `is_patience_exact` is true, `patience_seconds` limits the whole roll-out
-    instead, in seconds of the wall clock.
+    `patience_seconds` limits the time until the first reboot, and from each reboot to the next. On a loaded machine
+    this limit is longer. If `is_patience_exact` is true, `patience_seconds` limits the whole roll-out instead, in
+    seconds of the wall clock.
     """
 
     nodes: int
@@ -113,7 +113,7 @@ class Rollout:
 
     async def set_up(self) -> None:
         """Places the workloads and starts the agents. Raises `GaveUp` if pods or agents do not become ready; the
-        message names them and the reason."""
+        message lists these pods or agents with the reason."""
         await self.cluster.wait_until_settled(_SETTLE_SECONDS)
         mark_as_a_person_would(self.cluster, self.plan.nodes)
         if self.agents is not None:
@@ -233,8 +233,8 @@ class Rollout:
         return read_progress(self.cluster, self.since).rebooted
 
     def _taint_seconds(self) -> float:
-        """Returns within how many seconds an agent must taint its node. The limit grows with the highest load measured
-        so far, so that the checker does not report agents that were late because of the load.
+        """Returns the number of seconds within which an agent must taint its node. The limit grows with the highest
+        load measured so far, so that the checker does not report agents that were late because of the load.
 
         Each call also measures the load. Call this method during the roll-out: later load does not excuse a late taint.
         """
@@ -309,7 +309,8 @@ class Rollout:
 
 @contextlib.asynccontextmanager
 async def running_rollout(plan: RolloutPlan, folder: Path) -> AsyncIterator[Rollout]:
-    """Yields a roll-out that is ready for `set_up`. The end of the block ends every process and closes every port."""
+    """Yields a roll-out that is ready for `set_up`. When the `async with` block ends, every process is ended and every
+    port is closed."""
     suffers = (lambda user: user.startswith(AGENT_USER)) if plan.has_faults else (lambda _user: False)
     arguments = ["--concurrency", str(plan.concurrency), *plan.agent_arguments]
     async with running_cluster(

@@ -33,8 +33,8 @@ def node_names(count: int) -> list[str]:
 
 
 def sample_nodes(count: int) -> list[Manifest]:
-    """Returns nodes in three zones. With four nodes or more, the first is a control plane that takes no ordinary
-    pods."""
+    """Returns nodes in three zones. With four nodes or more, the first node is a control-plane node that takes no
+    ordinary pods."""
     return [
         _node(name, index, is_control_plane=count >= 4 and index == 0) for index, name in enumerate(node_names(count))
     ]

@@ -1,4 +1,4 @@
-"""The embedded API server over HTTP. Read this file first of the server's files.
+"""The embedded API server over HTTP. Of all files of the server, read this file first.
 
 Verbs are in `verbs.py`, paths in `requests/info.py`, discovery in `kinds/discovery.py`. This file handles one request:
 authentication, authorization, faults, execution, audit.

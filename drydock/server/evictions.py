@@ -82,8 +82,8 @@ def _budgets_of(verbs: Verbs, pod: Mapping[str, Any]) -> list[Mapping[str, Any]]
 
 
 def _unhealthy_may_go(pod: Mapping[str, Any], budget: Mapping[str, Any]) -> bool:
-    """Whether the pod may be evicted because it is unready, without using up its budget: the budget always allows the
-    eviction of unready pods, or has enough healthy pods."""
+    """Whether the pod is unready and may be evicted without using up its budget. This is so if the budget always allows
+    the eviction of unready pods, or has enough healthy pods."""
     if pod_is_ready(pod):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":

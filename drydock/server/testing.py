@@ -1,6 +1,6 @@
 """Runs an API server for tests: `async with running_server() as server: ... server.url, server.store`.
 
-It is part of this package because the tests of several packages use it.
+This module is part of drydock because the tests of several packages use it.
 """
 
 from __future__ import annotations

@@ -363,8 +363,8 @@ class Verbs:
                         yield resource, item
 
     def _empty_namespace(self, namespace: str, actor: str) -> None:
-        """Deletes all objects of the namespace at once. The real server does it step by step, but here no controller
-        needs to see the namespace terminate."""
+        """Deletes all objects of the namespace at once. The real server deletes them step by step, but here no
+        controller needs to see the namespace terminate."""
         for resource in RESOURCE_TYPES:
             if resource.namespaced and resource.storage == (resource.group, resource.plural):
                 for item in self.store.items(resource.storage, namespace):

@@ -19,7 +19,8 @@ def allow_everything(_user: str, _verb: str, _group: str, _resource: str, _names
 
 
 def user_of(authorization: str, users: Mapping[str, str]) -> str:
-    """Returns the user of an Authorization header: anonymous without a token. Raises 401 for an unknown token."""
+    """Returns the user of an Authorization header, or the anonymous user if the header has no token. Raises 401 for an
+    unknown token."""
     if not authorization:
         return ANONYMOUS
     token = authorization.removeprefix("Bearer ").strip()

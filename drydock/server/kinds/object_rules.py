@@ -90,7 +90,7 @@ def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Obj
 
 
 def _without_empties(resource: ResourceType, obj: Object) -> Object:
-    """Removes empty fields that the real server leaves out because of Go's omitempty, if a client could see them."""
+    """Removes empty fields that clients could see and that the real server leaves out because of Go's omitempty."""
     metadata = {
         k: v
         for k, v in obj["metadata"].items()

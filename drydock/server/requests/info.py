@@ -1,5 +1,5 @@
-"""Reads method, path and query of a request. Derives the verb and the object from them, with the names that authorizers
-and the audit use."""
+"""Reads method, path and query of a request, and derives the verb and the object from them. Verbs and objects have the
+names that authorizers and the audit use."""
 
 from __future__ import annotations
 

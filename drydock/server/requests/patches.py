@@ -1,6 +1,6 @@
 """Applies merge patches (RFC 7396) and JSON patches (RFC 6902), which work in the same way for all kinds of objects.
 
-Strategic merge patches merge some lists by rules that depend on the kind; they are in `strategic_merge.py`.
+Strategic merge patches are in `strategic_merge.py`, because they merge some lists by rules that depend on the kind.
 """
 
 from __future__ import annotations

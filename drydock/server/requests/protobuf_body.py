@@ -1,4 +1,4 @@
-"""Decodes the protobuf bodies that kubectl sends instead of JSON. It needs no schema compiler.
+"""Decodes, without a schema compiler, the protobuf bodies that kubectl sends instead of JSON.
 
 Field numbers are from the files `generated.proto` of apimachinery meta/v1, policy/v1, core/v1 and authorization/v1.
 After four magic bytes, the body is a message `Unknown` of `runtime/generated.proto`.

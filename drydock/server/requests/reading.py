@@ -45,7 +45,8 @@ def decoded(raw: bytes) -> Any:
 
 
 def wants_table(request: web.Request) -> bool:
-    """Whether the client requests a table. kubectl then names Table before plain JSON in the Accept header."""
+    """Whether the client requests a table. In such a request, the Accept header of kubectl contains Table before plain
+    JSON."""
     return "as=Table" in request.headers.get("Accept", "")
 
 

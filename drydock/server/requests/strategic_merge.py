@@ -1,7 +1,8 @@
 """Strategic merge patches: lists of named items merge by name, and all other lists are replaced.
 
-Source: apimachinery `util/strategicpatch/patch.go` and the `patchStrategy` tags of the API types. One table in this
-module has the tags, by the name of the field. If two fields have the same name, the table also names their parents.
+Source: apimachinery `util/strategicpatch/patch.go` and the `patchStrategy` tags of the API types. A table in this
+module maps the name of each field to its tags. For two fields with the same name, the table also contains the parent
+fields.
 """
 
 from __future__ import annotations
