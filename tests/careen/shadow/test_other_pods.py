@@ -1,5 +1,5 @@
-"""Tests how `careen shadow` measures the rate at which the scheduler binds pods that no drain displaced. It counts
-these bindings over ten minutes."""
+"""Tests how `careen shadow` measures the rate at which the scheduler binds pods that no drain displaced. The rate is
+measured over ten minutes."""
 
 from __future__ import annotations
 

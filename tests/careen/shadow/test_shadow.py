@@ -106,7 +106,7 @@ def test_a_binding_to_another_node_is_recorded_as_a_disagreement() -> None:
     assert kept.why.endswith(", that of n2")
 
 
-def test_the_shadow_reports_the_plugin_that_refuses_the_node_of_a_binding() -> None:
+def test_careen_shadow_reports_the_plugin_that_refuses_the_node_of_a_binding() -> None:
     town = Town({"n1": "1", "n2": "8"})
     town.comes("web", cpu="2")
     town.bound("web", "n1", cpu="2")
@@ -123,7 +123,7 @@ def test_a_binding_of_a_pod_that_fits_nowhere_is_recorded_as_a_disagreement() ->
 
 
 @pytest.mark.parametrize(("cpu", "reason"), [("100", "both-pending"), ("1", "node-said")])
-def test_the_shadow_compares_a_pending_pod_only_once(cpu: str, reason: str) -> None:
+def test_careen_shadow_compares_a_pending_pod_only_once(cpu: str, reason: str) -> None:
     town = Town()
     town.comes("web", cpu=cpu)
     for turn in range(3):
@@ -131,7 +131,7 @@ def test_the_shadow_compares_a_pending_pod_only_once(cpu: str, reason: str) -> N
     assert town.said() == {f"default-scheduler {reason}": 1}
 
 
-def test_the_shadow_compares_a_pending_pod_again_when_it_is_bound() -> None:
+def test_careen_shadow_compares_a_pending_pod_again_when_it_is_bound() -> None:
     town = Town({"n1": "1"})
     town.comes("web", cpu="2")
     town.event("MODIFIED", pod("web", cpu="2", conditions=NO_ROOM))
@@ -142,13 +142,13 @@ def test_the_shadow_compares_a_pending_pod_again_when_it_is_bound() -> None:
     assert town.said() == {"default-scheduler both-pending": 1, "default-scheduler first": 1}
 
 
-def test_the_shadow_does_not_compare_a_pod_that_it_never_saw_unbound() -> None:
+def test_careen_shadow_does_not_compare_a_pod_that_it_never_saw_unbound() -> None:
     town = Town()
     town.comes("web", on="n1")
     assert town.said() == {"default-scheduler first-seen-bound": 1}
 
 
-def test_the_shadow_does_not_compare_a_mirror_pod() -> None:
+def test_careen_shadow_does_not_compare_a_mirror_pod() -> None:
     town = Town()
     manifest = pod("static", on="n1")
     manifest["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
@@ -165,7 +165,7 @@ def test_later_events_of_a_bound_pod_are_not_treated_as_bindings() -> None:
     assert town.said() == {"default-scheduler first": 1}
 
 
-def test_the_shadow_counts_a_duplicate_binding_once() -> None:
+def test_careen_shadow_counts_a_duplicate_binding_once() -> None:
     town = Town()
     town.comes("web")
     town.bound("web", "n2")
@@ -217,7 +217,7 @@ def test_a_binding_cannot_be_compared_while_another_pod_is_nominated() -> None:
     assert town.said() == {"default-scheduler nominated": 1}
 
 
-def test_the_shadow_compares_no_pods_if_the_scheduler_has_an_extender() -> None:
+def test_careen_shadow_compares_no_pods_if_the_scheduler_has_an_extender() -> None:
     extender = {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}
     configuration = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     town = Town(configuration={**configuration, "extenders": [extender]})
@@ -226,7 +226,7 @@ def test_the_shadow_compares_no_pods_if_the_scheduler_has_an_extender() -> None:
     assert town.said() == {"default-scheduler extenders": 1}
 
 
-def test_if_too_many_bindings_wait_the_shadow_counts_some_without_comparing_them(
+def test_careen_shadow_counts_bindings_without_comparing_them_if_too_many_bindings_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MOST_WAITING", 2)
@@ -263,7 +263,7 @@ def test_a_binding_is_compared_if_every_possible_order_of_the_pods_gives_the_sam
     assert town.said() == {"default-scheduler other-node": 1, "default-scheduler first": 1}
 
 
-def test_the_shadow_assumes_that_a_pod_bound_much_later_was_also_scheduled_later() -> None:
+def test_careen_shadow_assumes_that_a_pod_bound_much_later_was_also_scheduled_later() -> None:
     town = Town()
     town.comes("big", cpu="6")
     town.comes("web")
@@ -273,7 +273,7 @@ def test_the_shadow_assumes_that_a_pod_bound_much_later_was_also_scheduled_later
     assert town.said()["default-scheduler other-node"] == 1
 
 
-def test_the_shadow_assumes_that_a_pod_of_higher_priority_is_scheduled_first() -> None:
+def test_careen_shadow_assumes_that_a_pod_of_higher_priority_is_scheduled_first() -> None:
     town = Town()
     low, high = pod("big", cpu="6"), pod("web")
     low["spec"]["priority"], high["spec"]["priority"] = 0, 1000
@@ -293,7 +293,7 @@ def test_the_comparison_is_undecided_if_a_node_changed_after_the_pods_creation()
     assert town.said() == {"default-scheduler changed-meanwhile": 1}
 
 
-def test_the_shadow_assumes_that_the_scheduler_saw_changes_older_than_the_pod() -> None:
+def test_careen_shadow_assumes_that_the_scheduler_saw_changes_older_than_the_pod() -> None:
     town = Town({"n1": "8", "n2": "4"})
     town.event("MODIFIED", node("n2", "64"))
     town.comes("web")
@@ -301,7 +301,7 @@ def test_the_shadow_assumes_that_the_scheduler_saw_changes_older_than_the_pod() 
     assert town.said() == {"default-scheduler other-node": 1}
 
 
-def test_the_shadow_assumes_that_the_scheduler_saw_a_change_after_five_seconds() -> None:
+def test_careen_shadow_assumes_that_the_scheduler_saw_a_change_after_five_seconds() -> None:
     town = Town({"n1": "8", "n2": "4"})
     town.comes("web")
     town.event("MODIFIED", node("n2", "64"))
@@ -332,7 +332,7 @@ def test_the_comparison_is_undecided_if_another_pod_was_deleted_after_the_pods_c
 # ---- learning ----
 
 
-def test_the_shadow_learns_from_bindings_at_which_node_the_scheduler_starts_its_search() -> None:
+def test_careen_shadow_learns_from_bindings_at_which_node_the_scheduler_starts_its_search() -> None:
     town = Town({f"n{number:03}": "8" for number in range(150)})
     assert town.shadow.estimate is None
     for number in range(6):
@@ -343,11 +343,11 @@ def test_the_shadow_learns_from_bindings_at_which_node_the_scheduler_starts_its_
     assert town.shadow.estimate.bindings == 6
     town.lists({f"n{number:03}": {"cpu": "8"} for number in range(150)})
     assert town.shadow.estimate is None, (
-        "after a gap of the watch, the shadow must forget the estimated search position"
+        "after a gap of the watch, `careen shadow` must forget the estimated search position"
     )
 
 
-def test_the_shadow_counts_disagreements_and_returns_each_disagreement_once() -> None:
+def test_careen_shadow_counts_disagreements_and_returns_each_disagreement_once() -> None:
     town = Town()
     for number in range(40):
         town.comes(f"web-{number}", cpu="1m")
@@ -388,7 +388,9 @@ TWO_PROFILES = {
 
 
 @pytest.mark.parametrize(("scheduler", "is_moved"), [("second", True), ("foreign", False)])
-def test_a_binding_by_another_profile_changes_where_the_next_search_begins(scheduler: str, is_moved: bool) -> None:
+def test_only_bindings_by_the_same_scheduler_change_where_its_next_search_begins(
+    scheduler: str, is_moved: bool
+) -> None:
     """A scheduler starts each search of the node list at the position where its last search ended. All profiles of a
     scheduler share this position. Another scheduler (`foreign`) has a position of its own."""
     town = learned_town(TWO_PROFILES)
@@ -398,7 +400,7 @@ def test_a_binding_by_another_profile_changes_where_the_next_search_begins(sched
     assert (town.shadow.estimate != before) is is_moved
 
 
-def test_a_pod_that_the_shadow_never_saw_unbound_changes_where_the_next_search_begins() -> None:
+def test_a_pod_that_careen_shadow_never_saw_unbound_changes_where_the_next_search_begins() -> None:
     town = learned_town()
     before = town.shadow.estimate
     town.event("ADDED", pod("web", on="n001"))
@@ -406,7 +408,7 @@ def test_a_pod_that_the_shadow_never_saw_unbound_changes_where_the_next_search_b
     assert town.shadow.tally.counts["default-scheduler", AgreementReason.FIRST_SEEN_BOUND] == 1
 
 
-def test_the_shadow_learns_the_rate_of_bindings_per_second() -> None:
+def test_careen_shadow_learns_the_rate_of_bindings_per_second() -> None:
     town = learned_town()
     assert town.shadow.learnt is not None
     assert town.shadow.learnt.others == pytest.approx(1 / 60)
@@ -419,9 +421,9 @@ def of_a_set(manifest: Json, **metadata: Any) -> Json:
 
 
 @pytest.mark.parametrize(("is_cordoned", "others"), [(True, 1), (False, 2)])
-def test_the_shadow_does_not_count_the_replacement_of_a_drained_pod(is_cordoned: bool, others: int) -> None:
-    """The shadow always counts the pod `first`. If the node was not cordoned, no drain displaced db-0, so the shadow
-    also counts the replacement of db-0."""
+def test_careen_shadow_does_not_count_the_replacement_of_a_drained_pod(is_cordoned: bool, others: int) -> None:
+    """The pod `first` always counts. If the node was not cordoned, no drain displaced db-0, so the replacement of db-0
+    also counts."""
     town = learned_town()
     town.event("ADDED", of_a_set(pod("db-0", on="n001")))
     drained = node("n001")
@@ -446,7 +448,7 @@ def test_no_replacement_is_expected_for_a_pod_that_finished_on_a_cordoned_node()
     assert town.shadow.learnt.others == pytest.approx(2 / 60, abs=1e-3)
 
 
-def test_the_shadow_processes_bindings_in_the_order_in_which_their_pods_were_created() -> None:
+def test_careen_shadow_processes_bindings_in_the_order_in_which_their_pods_were_created() -> None:
     sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}
 
     def learned(*bound: str) -> Town:
@@ -471,7 +473,7 @@ def test_the_shadow_processes_bindings_in_the_order_in_which_their_pods_were_cre
     assert swapped.shadow.estimate == in_order.shadow.estimate
 
 
-def test_a_binding_is_compared_only_after_the_binding_of_an_older_pod() -> None:
+def test_careen_shadow_compares_the_binding_of_an_older_pod_first() -> None:
     town = learned_town()
     town.comes("web-1")
     town.comes("web-2")
@@ -529,7 +531,7 @@ def test_a_thousand_incomparable_bindings_update_the_estimated_search_position_f
     assert max(weight for _, weight in after_unknown(last, town.cache.snapshot()).starts()) < 1.2 / nodes
 
 
-def test_the_shadow_processes_the_first_list_of_pods_in_the_order_of_their_bindings() -> None:
+def test_careen_shadow_processes_the_first_list_of_pods_in_the_order_of_their_bindings() -> None:
     """The first list of pods does not say in which order the pods were created. `careen shadow` therefore assumes that
     the scheduler handled them in the order of their bindings."""
     sizes = {"web-1": "500m", "web-2": "3", "web-3": "1500m"}
