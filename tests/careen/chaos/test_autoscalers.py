@@ -1,5 +1,5 @@
-"""A roll-out beside autoscalers. From its cordon until it is back in service, a node has the annotations that keep
-autoscalers from removing the node. This is true even if careen's agent on the node dies."""
+"""A roll-out beside autoscalers. A cordoned node has annotations that keep autoscalers from removing the node. These
+annotations stay until the node is back in service, even if careen's agent on the node dies."""
 
 from __future__ import annotations
 

@@ -86,9 +86,9 @@ def crash_points(name: str, fault: Fault) -> list[Asked]:
 
 
 def tried(name: str, fault: Fault, every: int) -> list[Asked]:
-    """Return the requests of this simulated roll-out that tests hit with the fault: about one in `every`. The samples
-    of all roll-outs together contain each fault. If `every` is at most WHOLE_SHARE, they also contain each call site
-    with each fault that can hit it."""
+    """Return the requests that tests hit with the fault in this simulated roll-out: about one request in `every`. The
+    samples of all roll-outs together contain each fault. If `every` is at most WHOLE_SHARE, they also contain each call
+    site with each fault that can hit it."""
     points = crash_points(name, fault)
     begin = zlib.crc32(f"{fault} {name}".encode())
     wanted = {each.number for each in points[begin % every :: every]}

@@ -150,7 +150,7 @@ async def bound_pods(
     return world, made
 
 
-def test_a_node_with_bound_pods_that_block_its_reboot_delays_no_other_node() -> None:
+def test_a_node_whose_reboot_is_blocked_by_pods_bound_to_it_delays_no_other_node() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=True))
     assert (boots(world), made, world.lock().get("locks", [])) == (["n2"], [], [])
     node = world.server.get("nodes", "n1")
@@ -165,7 +165,7 @@ def test_a_pod_whose_owners_template_sets_the_node_name_blocks_the_reboot() -> N
     assert (boots(world), made) == (["n2"], [])
 
 
-def test_bound_pods_are_not_evicted_before_a_reboot_if_the_settings_let_them_stay() -> None:
+def test_pods_bound_to_a_node_are_not_evicted_if_the_settings_let_them_stay() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=True, setting=BoundPods.STAY))
     assert (sorted(boots(world)), made) == (["n1", "n2"], [])
     assert world.verdict(but=("drained",)) == [], world.report(world.verdict())
@@ -174,7 +174,7 @@ def test_bound_pods_are_not_evicted_before_a_reboot_if_the_settings_let_them_sta
 def test_a_pod_bound_by_an_unknown_controller_is_evicted_and_delays_no_reboot() -> None:
     world, made = run_virtually(bound_pods(kind="Rocket", is_bound=True))
     assert sorted(boots(world)) == ["n1", "n2"]
-    assert 1 <= len(made) <= 3, "the agent evicts a recreated pod only while it may have been created before the cordon"
+    assert 1 <= len(made) <= 3, "the agent evicts a recreated pod only while the pod may be older than the cordon"
     assert world.verdict(but=("drained",)) == [], world.report(world.verdict())
 
 

@@ -1,6 +1,6 @@
 """Each roll-out has one fault or event. The tests limit how many seconds the roll-out takes, and check the reports of
 the agents. In these roll-outs the fleet must recover at once and by itself. In storms (roll-outs with many random
-faults), it is enough that the fleet recovers in the end, with people's help."""
+faults), the fleet may recover later and with people's help."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LONG = {
 async def until(world: World, condition: Callable[[], bool], seconds: float = 200.0) -> None:
     end = world.now + seconds
     while not condition():
-        assert world.now < end, world.report(["the condition that the story waits for was not met"])
+        assert world.now < end, world.report(["the condition that the test waits for was not met"])
         await asyncio.sleep(0.05)
 
 

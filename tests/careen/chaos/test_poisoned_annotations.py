@@ -37,7 +37,7 @@ ENTRIES: dict[str, Any] = {
     "a number": 5,
     "an object without a name": {"id": {}},
     "a path for a name": {"nodeID": ".."},
-    "a boot that is a list": {"nodeID": "n3", "boot": []},
+    "a boot id that is a list": {"nodeID": "n3", "boot": []},
     "a limit of 400 digits": {"nodeID": "n3", "id": "c", "limit": 10**400},
 }
 TWO_OF_THREE = Shape(nodes=3, concurrency=2)
@@ -78,9 +78,7 @@ def test_an_unreadable_record_annotation_of_one_node_does_not_stop_other_nodes(r
 
 @pytest.mark.parametrize("label", [None, "required", "ready"])
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
-def test_a_node_whose_record_is_unreadable_counts_as_up_unless_its_label_says_in_progress(
-    record: str, label: str | None
-) -> None:
+def test_a_node_with_an_unreadable_record_and_no_in_progress_label_counts_as_up(record: str, label: str | None) -> None:
     """Only one node may be down at once. If the node with the unreadable annotation counted as down, no other node
     could reboot."""
     world = run_virtually(beside_a_poisoned_node(record, label, Shape(nodes=3)))

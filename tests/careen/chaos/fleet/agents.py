@@ -253,7 +253,7 @@ class Agents:
         """For each node whose agent has no network: when the failure ends, and the kind of the failure."""
         self.forecaster: Callable[[ClusterApi, str], Forecaster] = lambda _api, _node: Fine()
         self.is_older: Callable[[str], bool] = lambda _node: False
-        """Whether the agent of a node is of an older release when it starts."""
+        """Whether the agent that starts on this node is of an older release."""
         self.alerts: AlertSource | None = None
         self.is_server_down = False
         self.clocks: dict[str, Clock] = {}
@@ -513,8 +513,8 @@ class Wire:
         await asyncio.Event().wait()
 
     async def _wait_out(self, fault: Fault) -> None:
-        """Carry out what the fault does before the request is sent: stop the API server, suspend the agent process or
-        delay the request."""
+        """Carry out the part of the fault that precedes the sending of the request: stop the API server, suspend the
+        agent process or delay the request."""
         if fault is Fault.OUTAGE:
             self._agents.go_down(60.0)
         if fault in OF_FROZEN:

@@ -31,9 +31,9 @@ Judge = Callable[[World, Branch], str]
 
 
 def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) -> dict[Branch, str]:
-    """Play the simulated roll-out `story` once for each fault in `faults`. `faults` maps the number of a request to the
-    faults that hit this request, each in its own child process. Return for each of these runs the text that `judge`
-    returns: the problem, or an empty text if the run broke no rule.
+    """Play the simulated roll-out `story` once for each fault in `faults`, which maps the number of a request to the
+    faults that hit this request. Each run has one fault and its own child process. Return for each run the text that
+    `judge` returns: the problem, or an empty text if the run broke no rule.
 
     A child process is forked at its faulty request, so the part of the roll-out before this request runs only once. The
     roll-out must run on virtual time, because a forked child has none of its parent's threads."""

@@ -1,5 +1,6 @@
 """Forecasts by production code in a simulated fleet: scheduler_core computes where the pods of a drained node would
-run, from the objects that the simulated API server lists. It runs in this process, not in a child process."""
+run, from the objects that the simulated API server lists. The computation runs in this process, not in a child
+process."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
 
 
 _CONFIRMED_SECONDS = 5.5
-"""An agent reads the lock and its Node before it asks the host to reboot. The greatest allowed age of this read."""
+"""How old an agent's last read of the lock and the Node may be when the agent asks the host to reboot."""
 
 
 def _asked(event: HostEvent, held: Mapping[str, float], holds: Mapping[str, float]) -> Iterator[str]:

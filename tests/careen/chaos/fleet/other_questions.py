@@ -1,5 +1,5 @@
-"""Answers the requests of an agent that do not concern objects: for the server's version, its readiness, and the
-agent's own rights."""
+"""Answers those requests of an agent that do not concern objects. These requests ask for the server's version, its
+readiness, and the agent's own rights."""
 
 from __future__ import annotations
 

@@ -181,8 +181,8 @@ class SmallServer:
 def _managed(
     edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return a function that applies `edit` to an object, and records in `managedFields` that `manager` changed the
-    cordon or the taints. Agents read no other part of `managedFields`."""
+    """Return a function that applies `edit` to an object. The function also records in the object's `managedFields`
+    that `manager` changed the cordon or the taints. Agents read no other part of `managedFields`."""
 
     def edited(old: dict[str, Any]) -> dict[str, Any]:
         new = edit(old)

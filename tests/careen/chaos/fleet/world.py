@@ -47,8 +47,9 @@ class Shape:
         return zone | ({CONTROL_PLANE: ""} if index < self.control_planes else {})
 
     def groups(self, name: str) -> dict[str, int]:
-        """Return each group that contains the node, with the number of its nodes that may be down at once, for example
-        `{"everybody": 2, "z0": 1}`. This method uses no code of the agents, because tests check the agents with it."""
+        """Return each group that contains the node, with the number of nodes of this group that may be down at once,
+        for example `{"everybody": 2, "z0": 1}`. This method uses no code of the agents, because tests check the agents
+        with it."""
         labels = self.labels(name)
         found = {"everybody": self.concurrency}
         if self.zone_limit and ZONE in labels:
@@ -72,8 +73,8 @@ def nothing_goes_wrong(_number: int, _node: str, _request: object) -> None:
 
 
 class World:
-    """A simulated cluster, and everything that happens to it. A test must create it while an event loop on virtual time
-    runs."""
+    """A simulated cluster, and everything that happens to it. A test must create the `World` while an event loop on
+    virtual time runs."""
 
     def __init__(
         self,

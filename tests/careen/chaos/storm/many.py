@@ -67,8 +67,8 @@ def _one(seed: int) -> int:
 
 
 def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
-    """Play the storms of these seeds. Return the sum of their figures, and the outcomes of the storms that broke a
-    rule. Stops early if `_MOST_FAILURES` storms broke a rule, or on SIGINT or SIGTERM."""
+    """Play the storms of these seeds. Return the sum of the storms' figures, and the outcomes of the storms that broke
+    a rule. Stops early if `_MOST_FAILURES` storms broke a rule, or on SIGINT or SIGTERM."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     total, failed = Tally(), list[Outcome]()

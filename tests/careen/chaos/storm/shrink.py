@@ -14,8 +14,9 @@ This is enough to make the story readable."""
 
 
 def shrink(outcome: Outcome, *, most_plays: int = MOST_PLAYS, replay: Callable[[Story], Outcome] = play) -> Outcome:
-    """Return the outcome of the shortest storm found that still breaks the rule. If one more event were removed, the
-    rule would hold, unless the search stopped early after playing `most_plays` storms."""
+    """Return the outcome of the shortest storm found that still breaks the rule. If any single event of this storm were
+    removed, the rule would hold. After `most_plays` storms the search stops early, and the storm may contain
+    unnecessary events."""
     best, plays = outcome, 0
 
     def still_breaks(events: Sequence[Event]) -> bool:
