@@ -1,5 +1,5 @@
-"""Tests that child processes of the agent do not get the agent's settings from the environment, because these include
-message URLs with secrets."""
+"""Tests that child processes of the agent do not inherit environment variables with the agent's settings. Some of these
+variables contain message URLs with secrets."""
 
 from __future__ import annotations
 

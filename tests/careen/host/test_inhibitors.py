@@ -34,7 +34,7 @@ def test_the_search_finds_only_shutdown_inhibitors(tmp_path: Path) -> None:
     assert of_shutdown(tmp_path) == (Inhibitor("kubelet", "delay"), Inhibitor("unattended-upgrades", "block"))
 
 
-def test_inhibitors_are_found_where_the_manifests_mount_run(tmp_path: Path) -> None:
+def test_inhibitors_are_found_if_the_hosts_run_folder_is_mounted_at_var_run(tmp_path: Path) -> None:
     """The manifests mount the host's /run as /var/run, so the agent must look there too."""
     (tmp_path / "run/careen").mkdir(parents=True)
     put(tmp_path, "var/run/systemd/inhibit", a=KUBELET)

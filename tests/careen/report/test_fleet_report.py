@@ -52,7 +52,7 @@ def test_careen_status_sorts_a_node_in_an_unknown_phase_with_the_failed_nodes() 
     ]
 
 
-def test_if_the_lock_is_empty_the_column_named_line_contains_the_label_of_the_node() -> None:
+def test_careen_status_shows_a_nodes_label_in_the_column_line_if_the_lock_is_empty() -> None:
     assert [
         place_of(a_node("a", "Waiting", label=label), LockContent())
         for label in ("ready", "required", "in-progress", "")

@@ -67,7 +67,7 @@ def test_an_apprise_url_is_passed_to_the_library_unchanged(url: str) -> None:
         ("ntfy://ntfy.example.com/alerts", "ntfy://ntfy.example.com/alerts"),
     ],
 )
-def test_a_url_that_both_libraries_accept_is_treated_as_shoutrrr(url: str, own: str) -> None:
+def test_a_url_that_shoutrrr_and_apprise_accept_is_treated_as_a_shoutrrr_url(url: str, own: str) -> None:
     assert not parse(url).is_native
     chosen = parse(f"apprise+{url}")
     assert (chosen.url, chosen.is_native, chosen.service) == (own, True, url.partition(":")[0])
@@ -104,7 +104,8 @@ def test_the_refusal_of_a_plain_https_url_suggests_generic_https() -> None:
 
 
 def test_careen_lists_the_same_url_schemes_as_the_library_apprise() -> None:
-    """If this test fails after an update of apprise, change careen's list by the schemes that the failure shows."""
+    """If this test fails after an update of apprise, add the new schemes to careen's list, and remove the schemes that
+    apprise no longer has."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from apprise.manager_plugins import NotificationManager

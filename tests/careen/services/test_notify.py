@@ -76,7 +76,7 @@ async def test_sending_to_an_unreachable_target_is_a_failure(unused_tcp_port: in
     assert outcome.why == "ConnectionError"
 
 
-async def test_without_targets_no_child_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_logger_url_starts_no_child_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asyncio, "create_subprocess_exec", None)
     assert await send("x", [parse("logger://")], seconds=1) == ()
 

@@ -62,7 +62,7 @@ def test_every_part_of_the_url_is_removed_from_error_messages_of_libraries(sente
 
 
 @pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # apprise's, and only at import
-def test_a_failure_without_a_warning_does_not_show_the_message_of_another_target(
+def test_a_failure_without_a_warning_does_not_show_the_warning_about_another_target(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     said = notify_child._Said()
