@@ -44,8 +44,8 @@ Timeline = list[tuple[float, int]]
 
 
 def _ready_over_time(evidence: RolloutTrace) -> dict[str, Timeline]:
-    """Maps the uid of each owner to a list: the time of each write to one of its pods, and its number of ready pods
-    after that write."""
+    """Maps the uid of each owner to a list of pairs: the time of a write to one of the owner's pods, and the number of
+    the owner's ready pods after this write."""
     ready: dict[str, set[tuple[str, str]]] = {}
     lines: dict[str, Timeline] = {}
     for write in writes_to(evidence, "pods"):

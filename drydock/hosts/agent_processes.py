@@ -1,5 +1,5 @@
-"""The agents of the demo: one real `careen agent` process for each node. The demo starts it, kills it when its host
-goes down, and starts it again."""
+"""The agents of the demo: one real `careen agent` process for each node. The demo starts each agent, kills the agent
+when its host goes down, and starts the agent again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows a running roll-out: in a live table on a terminal, otherwise with a line for each change."""
+"""Shows a running roll-out: on a terminal in a live table, and elsewhere with one line for each change."""
 
 from __future__ import annotations
 

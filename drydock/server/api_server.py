@@ -176,8 +176,8 @@ class ApiServer:
         return None if document is None else self._json(document)
 
     async def _spoil(self, request: web.Request, fault: Fault) -> web.StreamResponse | None:
-        """Applies a fault that strikes before the server executes the request. Returns the response if the fault
-        prevents the execution, otherwise None."""
+        """Applies a fault that strikes before the server executes the request. Returns the response, or None if the
+        fault does not prevent the execution."""
         match fault.kind:
             case FaultKind.SLOW:
                 await asyncio.sleep(fault.seconds)

@@ -1,4 +1,4 @@
-"""Evictions: deletions of pods that check the disruption budgets first.
+"""Evictions: deletions of pods. Each eviction first checks the disruption budgets.
 
 Source: kube-apiserver `pkg/registry/core/pod/storage/eviction.go`. Messages and causes have the real server's wording,
 because clients read them.

@@ -23,7 +23,8 @@ _encoder = msgspec.json.Encoder()
 class Stored:
     """One version of one object. Its JSON is encoded at most once, so that large lists are fast.
 
-    `as_item` is the JSON of an item of a list, without apiVersion and kind, as in the real server. `whole` has both.
+    `as_item` is the JSON of an item of a list, without apiVersion and kind, as in the real server. `whole` is the JSON
+    with apiVersion and kind.
     """
 
     __slots__ = ("_encoded", "content", "key", "version")

@@ -1,4 +1,5 @@
-"""Turns label and field selectors, from a query or from an object's `selector`, into predicates."""
+"""Converts label selectors and field selectors to predicates. The selectors come from a query or from an object's
+`selector`."""
 
 from __future__ import annotations
 

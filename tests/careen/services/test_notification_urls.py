@@ -1,6 +1,5 @@
-"""Tests the URLs of shoutrrr. careen turns each documented form into an address that apprise accepts, and no error
-message contains a secret.
-"""
+"""Tests the URLs of shoutrrr. careen converts each documented form to an address that apprise accepts, and no error
+message contains a secret."""
 
 from __future__ import annotations
 
@@ -167,7 +166,7 @@ def test_headers_and_fields_in_a_generic_url_are_not_sent_as_part_of_the_url() -
         ("&encryption=ExplicitTLS&useStartTLS=no", "starttls"),
     ],
 )
-def test_mail_is_encrypted_unless_the_url_says_otherwise(query: str, mode: str) -> None:
+def test_mail_is_encrypted_unless_the_url_switches_encryption_off(query: str, mode: str) -> None:
     assert f"mode={mode}" in parse(f"smtp://mail.example.com/?from=a@example.com&to=b@example.com{query}").url
 
 

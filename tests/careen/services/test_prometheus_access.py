@@ -40,8 +40,8 @@ SLOW = (Alert(name="Slow"),)
 
 @dataclass
 class Server:
-    """A server that returns one active alert if the Authorization header of a request equals `wants`, and otherwise the
-    status `status`. `shown` collects the Authorization headers of all requests."""
+    """A server that answers each request with one active alert if the request's Authorization header equals `wants`,
+    and with the status `status` if not. `shown` collects the Authorization headers of all requests."""
 
     url: str
     wants: str = ""

@@ -18,8 +18,8 @@ _CHILD_SECONDS = 1.0  # a child process starts and computes
 
 
 class Real:
-    """Makes the forecasts of one agent with scheduler_core. The list requests for a forecast use the agent's
-    connection, so that faults of this connection also hit these requests."""
+    """Makes the forecasts of one agent with scheduler_core. The requests that list objects for a forecast use the
+    agent's connection, so faults of this connection also hit these requests."""
 
     def __init__(self, api: ClusterApi) -> None:
         self._api = api

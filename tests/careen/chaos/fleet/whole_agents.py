@@ -46,7 +46,7 @@ blocking-pods:
 
 
 class WholeAgents(Agents):
-    """Runs agents whose processes go through the whole start of an agent."""
+    """Runs agent processes that perform every step of the start, as in production."""
 
     def start(self, node: str) -> Process:
         process = Process(node)

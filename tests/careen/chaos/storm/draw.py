@@ -134,7 +134,8 @@ def story_of(seed: int) -> Story:
 
 
 def _needs(names: list[str], chance: random.Random) -> list[Event]:
-    """Draw which hosts need a reboot (about 80 percent, and at least one) and when each of them begins to need it."""
+    """Draw the hosts that need a reboot (about 80 percent, and at least one), and the time when each of these hosts
+    begins to need a reboot."""
     asking = [name for name in names if chance.random() < 0.8] or names[:1]
     return [Event(at=_at(chance, 3.0, 60.0), node=name, what="need") for name in asking]
 

@@ -129,7 +129,7 @@ def _begin() -> None:
 
 
 def _be_quiet() -> None:
-    """Suppress the logs of the simulated agents, because the trace of a storm contains the same errors. Turn warnings
-    into errors, as pytest does."""
+    """Suppress the logs of the simulated agents, because the trace of a storm contains the same errors. Treat warnings
+    as errors, as pytest does."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("error")

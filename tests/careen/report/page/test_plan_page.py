@@ -142,7 +142,8 @@ def test_the_time_line_cuts_out_a_night_between_two_windows() -> None:
 
 
 def test_a_label_near_the_right_edge_is_placed_to_the_left() -> None:
-    """Four nodes reboot in the first night, and one in the second, which begins at four fifths of the time axis."""
+    """Four nodes reboot in the first night, and one node reboots in the second night. The second night begins at four
+    fifths of the time axis."""
     visits = (*(a_visit(f"n{number}", 270 * number) for number in range(4)), a_visit("n9", DAY))
     ticks = Page(plan_html(a_plan(visits=visits))).with_class("tick")
     assert [
