@@ -13,8 +13,8 @@ _SIDE_BY_SIDE = 2
 
 
 def main() -> int:
-    """Explore the fleet within each of the bounds of `rows.py` and print the result. Returns exit code 1 if a rule
-    broke, or if no explored state has every node idle again."""
+    """Explore the fleet within each of the bounds of `rows.py` and print the result. Returns exit code 1 if a step
+    broke a rule, or if no explored state has every node idle again."""
     print(
         "| bounds | states | steps | decisions | final states | seconds |\n| --- | ---: | ---: | ---: | ---: | ---: |"
     )

@@ -75,7 +75,7 @@ IDLE_SECONDS = 30
 
 
 class Kind(IntEnum):
-    """A kind of fault. Its value is its index in `State.left`."""
+    """A kind of fault. The value of a kind is its index in `State.left`."""
 
     LOST = 0  # the write is lost, and nothing was done
     ANSWER_LOST = 1  # the write was done, the answer is lost
@@ -202,9 +202,9 @@ class SmallFleet:
                 raise BrokenRule(f"once: {name} rebooted {host.reboots} times")
 
     def _in_turn(self, state: State, awake: list[int]) -> Iterator[Step]:
-        """Yield the possible steps of the agent that acts next: an agent in the middle of a round, or else the first
-        agent by name. A delayed agent acts last. If the bounds still allow a delay, also yield a step that delays the
-        agent that acts next."""
+        """Yield the possible steps of the agent that acts next. This is an agent in the middle of a round or, if there
+        is none, the first agent by name. A delayed agent acts last. If the bounds still allow a delay, also yield a
+        step that delays the agent that acts next."""
         index = min(awake, key=lambda each: (state.agents[each].is_overtaken, not state.agents[each].acts, each))
         agent = state.agents[index]
         if len(awake) > 1 and state.delays and not agent.is_overtaken:
@@ -609,7 +609,7 @@ def _locked(state: State, text: str | None) -> State:
 
 
 def _held(state: State, names: tuple[str, ...]) -> State:
-    """Return the state in which `held_at`, the times at which claims left the lock, fits the lock's new content."""
+    """Return the state with a new `held_at` (for each node, the time at which its claim left the lock)."""
     holders = content_of(state.lock).holders
     before = content_of(state.lock_before).holders
     held = tuple(

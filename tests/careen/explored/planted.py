@@ -41,8 +41,8 @@ def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _reboots_with_an_old_reading(_fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: an agent asks the host to reboot without reading the lock again, even if it decided to do so long
-    ago."""
+    """Plant a bug: an agent that decided long ago to reboot its host asks the host without reading the lock
+    again."""
 
     def ask(**_: object) -> AskReboot:
         return AskReboot(within_seconds=1e9)

@@ -20,7 +20,7 @@ class Explored:
     ends: int
     """The number of states in which every node is idle again."""
     seen: frozenset[str]
-    """What happens in the steps that the search took, in words, without the names of the nodes."""
+    """Descriptions of the steps that the search took, without the names of the nodes."""
     broken: str = ""
     story: tuple[str, ...] = ()
 

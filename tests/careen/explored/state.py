@@ -123,7 +123,7 @@ class State(NamedTuple):
     paused_at: int
     """The time at which a person paused the lock."""
     left: tuple[int, ...]
-    """For each kind of fault, how many faults may still happen; the last number is the limit for all kinds together."""
+    """How many faults of each kind may still happen. The last number is the limit for all kinds together."""
     delays: int
     """How many delays the bounds still allow."""
 

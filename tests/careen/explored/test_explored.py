@@ -1,6 +1,6 @@
 """Explores every order of the steps of two agents within small bounds, with careen's production code for decisions and
-lock. No rule breaks, every node returns to idle, and the search finds planted bugs. `make explore` explores three
-agents."""
+lock. No step breaks a rule, every node returns to idle, and the search finds planted bugs. `make explore` explores
+three agents."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_if_the_order_is_zone_a_plan_takes_down_one_zone_at_a_time() -> None:
     )
 
 
-def test_a_plan_counts_the_pods_that_would_move_now_if_the_order_is_fewest_moves() -> None:
+def test_a_plan_counts_the_movable_pods_of_each_node_if_the_order_is_fewest_moves() -> None:
     movable = {"n1": 3, "n2": 1, "n3": 2, "cp": 0}
     nodes = [a_node("n1"), a_node("n2"), a_node("n3"), a_node("cp", labels={keys.CONTROL_PLANE: ""})]
     assert list(
@@ -205,8 +205,8 @@ def test_a_plan_counts_the_pods_that_would_move_now_if_the_order_is_fewest_moves
 
 
 def test_a_plan_counts_the_pods_of_a_node_that_lacks_the_annotation_with_their_number() -> None:
-    """The plan takes the number of a node's pods from the Node's annotation, or else counts the pods once. This number
-    stays the same during the plan, even if simulated pods move."""
+    """If a Node has no annotation with the number of its pods, the plan counts these pods once. The number stays the
+    same during the plan, even if simulated pods move."""
     nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
     rules = RolloutRules(nodes, POLICY, moves={"n1": 3, "n2": 2, "n3": 9})
     assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
@@ -250,7 +250,7 @@ def test_a_hold_annotation_undoes_a_drain_under_every_late_policy(late_policy: L
 
 
 def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS, **more: Any) -> Gate:
-    """Return a new gate that refuses the reboot of n1. CONTRIBUTING.md explains how to write such a gate."""
+    """Return a new gate that refuses the reboot of n1. CONTRIBUTING.md explains how to write a gate."""
 
     def ask(situation: Situation, _when: When) -> Refusal | None:
         is_refused = situation.node.name == "n1"
@@ -443,7 +443,7 @@ def test_a_plan_waits_until_the_hold_annotation_of_a_node_expires() -> None:
     assert visit.start == datetime(2026, 3, 4, 15, 0, tzinfo=UTC)
 
 
-def test_in_a_plan_a_node_with_the_annotation_reboot_now_reboots_outside_the_window() -> None:
+def test_in_a_plan_a_node_with_the_annotation_reboot_now_does_not_wait_for_the_window() -> None:
     hurried = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"})
     timeline = plan([a_node("n1"), hurried], replace(POLICY, window=NIGHT))
     assert [(visit.node, visit.start.hour) for visit in timeline.visits] == [("n2", 12), ("n1", 22)]

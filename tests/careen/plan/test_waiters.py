@@ -86,8 +86,8 @@ def test_the_short_list_gives_the_same_next_nodes_as_the_list_of_all_nodes(
 def test_earlier_questions_do_not_change_the_short_list(
     nodes: list[NodeView], policy: Policy, drawn: st.DataObject
 ) -> None:
-    """`short_list` returns the same nodes whatever its earlier calls were. Between two calls, nodes stop waiting and
-    wait again, as when a drain is undone."""
+    """The result of `short_list` does not depend on earlier calls. Between two calls, nodes stop waiting and wait
+    again, as when a drain is undone."""
     names = [node.name for node in nodes]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(waiters, "_MOST_GONE", 1)
@@ -99,7 +99,7 @@ def test_earlier_questions_do_not_change_the_short_list(
             assert asked.short_list(waiting, content, len) == fresh
 
 
-def test_if_all_nodes_are_equal_the_short_list_is_as_long_as_the_list_in_the_lock() -> None:
+def test_of_many_equal_nodes_the_short_list_contains_only_as_many_as_the_lock_can_list() -> None:
     nodes = [a_node(f"n{number:04}", labels={keys.REBOOT_LABEL: order.READY}) for number in range(1000)]
     short = Waiters(nodes, POLICY).short_list([node.name for node in nodes], LockContent(), lambda _: 0)
     assert [node.name for node in short] == [f"n{number:04}" for number in range(1 + order.SPARE_NAMES)]

@@ -143,7 +143,7 @@ def test_a_claim_written_by_an_older_release_has_an_unknown_zone() -> None:
     ("node", "names", "abreast"),
     [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)],
 )
-def test_fewer_nodes_may_claim_together_after_one_of_them_has_left_the_line(
+def test_fewer_nodes_may_claim_together_after_one_of_these_nodes_has_left_the_line(
     node: str, names: tuple[str, ...], abreast: int
 ) -> None:
     line = Line().naming(("n1", "n2", "n3"), at="t", waiting=3, abreast=2)
@@ -435,7 +435,7 @@ IN_PARTS = {
 
 
 def beside(row: Any) -> str:
-    """Return the JSON text of a lock with a limit of three claims and two entries: a valid claim of n1, and `row`."""
+    """Return the JSON text of a lock that may contain three claims. Its entries are a valid claim of n1, and `row`."""
     return json.dumps({"nodeID": "n1", "maxOwners": 3, "locks": [{"nodeID": "n1", "id": "c1", "limit": 3}, row]})
 
 

@@ -91,15 +91,15 @@ THREE_ZONES = [
             FREE,
             None,
             ("b2", "b1", "a1", "a2", "c1", "c2"),
-            id="no zone has begun yet",
+            id="no node has rebooted yet",
         ),
         pytest.param(
             FREE,
             "a",
             ("a2", "a1", "c1", "c2", "b2", "b1"),
-            id="zone a has begun",
+            id="the last rebooted node is in zone a",
         ),
-        pytest.param(FREE, "d", ("a1", "a2", "c1", "c2", "b2", "b1"), id="zone d is finished"),
+        pytest.param(FREE, "d", ("a1", "a2", "c1", "c2", "b2", "b1"), id="the last rebooted node is in zone d"),
     ],
 )
 @pytest.mark.parametrize("by", [Order.OLDEST, Order.ZONE])
@@ -205,17 +205,15 @@ def test_no_other_order_of_zones_and_nodes_moves_fewer_pods_twice(nodes: list[tu
 @pytest.mark.parametrize(
     ("moves", "in_zone", "expected"),
     [
-        pytest.param("5", "3", 3, id="the annotations for all pods and for zone-bound pods are valid"),
-        pytest.param("5", "", 0, id="the annotation for zone-bound pods is empty"),
-        pytest.param("5", "-1", 0, id="a negative number"),
+        pytest.param("5", "3", 3, id="the Node shows a valid number of all pods and of zone-bound pods"),
+        pytest.param("5", "", 0, id="the number of zone-bound pods is an empty text"),
+        pytest.param("5", "-1", 0, id="the number of zone-bound pods is negative"),
         pytest.param("5", "9" * 5000, 0, id="a number of 5,000 digits"),
         pytest.param("5", "6", 5, id="more zone-bound pods than pods in total"),
-        pytest.param("", "3", 10**9, id="the annotation for the number of all pods is empty"),
+        pytest.param("", "3", 10**9, id="the number of all pods is an empty text"),
     ],
 )
-def test_any_content_of_the_annotation_for_zone_bound_pods_is_read_as_a_number(
-    moves: str, in_zone: str, expected: int
-) -> None:
+def test_the_number_of_zone_bound_pods_is_read_from_any_text(moves: str, in_zone: str, expected: int) -> None:
     node = a_node("n1", annotations={keys.MOVES: moves, keys.MOVES_IN_ZONE: in_zone})
     assert order.moves_in_zone(node) == expected
 
@@ -414,7 +412,7 @@ def test_nodes_without_a_zone_label_form_one_zone() -> None:
 
 
 @pytest.mark.parametrize("policy", [a_policy(), a_policy(order=Order.FEWEST_MOVES)])
-def test_no_order_except_zone_limits_how_many_nodes_claim_together(policy: Policy) -> None:
+def test_if_the_order_is_not_zone_the_line_does_not_limit_how_many_nodes_claim_together(policy: Policy) -> None:
     assert order.name_next(FREE, TWO_ZONES, policy, at="").line.abreast is None
 
 
@@ -629,7 +627,7 @@ def due(in_seconds: float) -> Entry:
         pytest.param((due(1),), 1.0, id="the release is due in a second"),
         pytest.param((due(0),), 0.5, id="the release is due now"),
         pytest.param((due(-24),), 2.0, id="the release was due 24 seconds ago"),
-        pytest.param((claimed(60), claimed(12)), 1.0, id="one claim is a minute old, another claim 12 seconds"),
+        pytest.param((claimed(60), claimed(12)), 1.0, id="one claim is a minute old, one is 12 seconds old"),
     ],
 )
 def test_the_first_node_in_line_reads_the_lock_often_when_a_release_is_expected(
@@ -677,13 +675,13 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
             LockContent(line=Line(names=("n1",), at="2026-03-04T13:00:00Z", waiting=20)),
             5000,
             5000,
-            id="the lock says that the waiting nodes were counted in the future",
+            id="in the lock, the time of the count of waiting nodes is in the future",
         ),
         pytest.param(
             LockContent(line=Line(names=("n1",), at="soon", waiting=20)),
             5000,
             5000,
-            id="the lock has an invalid time at which the waiting nodes were counted",
+            id="in the lock, the time of the count of waiting nodes is invalid",
         ),
         pytest.param(
             LockContent(is_paused=True, line=Line(at=RECENT, waiting=20)),
@@ -699,7 +697,7 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
             LockContent(line=Line(names=("n1",), at=OLD, waiting=60)),
             20,
             60,
-            id="the lock has an old number of waiting nodes that exceeds the number of agents",
+            id="the number of waiting nodes in the lock is old and exceeds the number of agents",
         ),
         pytest.param(None, 5000, 5000, id="the lock cannot be read"),
         pytest.param(None, None, 0, id="neither the lock nor the number of agents is known"),
