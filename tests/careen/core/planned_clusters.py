@@ -1,5 +1,5 @@
-"""Generates small clusters, and policies for their plans, that contain the conflicts of a large fleet. Tests compare
-whole plans of these clusters.
+"""Generates small clusters with the conflicts of a large fleet, and a policy for the plan of each cluster. Tests
+compare whole plans of these clusters.
 
 A seed determines each cluster. Together the clusters have nodes with little and with much room, topology spread and
 anti-affinity, priorities that preempt, StatefulSets, bare pods, disruption budgets that allow no disruption, nodes that

@@ -93,7 +93,7 @@ def test_unreadable_saved_annotation_values_are_removed_without_other_changes(to
     assert taken_back(during) == {TOLD: None}
 
 
-def test_saved_values_of_annotations_that_careen_does_not_set_are_not_written() -> None:
+def test_a_saved_value_is_not_restored_to_an_annotation_that_careen_does_not_set() -> None:
     """The agent stores the former values of annotations that it changes, and restores them later. A client that may
     edit only the stored values must not be able to make the agent write other annotations."""
     told = json.dumps({keys.CONTROL_PLANE: "x", "kubelet.alpha/y": None, DISRUPT: None})

@@ -188,8 +188,8 @@ policies = st.builds(
 
 
 def consistent(progress: Progress) -> Progress:
-    """Return this progress with a claim if its phase requires one, and without the fields that contradict its phase.
-    `decide` refuses a progress that careen cannot have written."""
+    """Return this progress without the fields that contradict its phase. If the phase requires a claim, the result
+    contains one. `decide` refuses a progress that careen cannot have written."""
     phase = Phase(progress.phase)
     is_under_claim = phase not in {Phase.IDLE, Phase.WAITING, Phase.FAILED}
     has_claim = is_under_claim or (progress.claim != "" and phase is not Phase.IDLE)

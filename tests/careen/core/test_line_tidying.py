@@ -134,7 +134,7 @@ def test_the_first_node_in_line_removes_nodes_that_no_longer_wait(changes: dict[
 
 
 def test_the_lock_forgets_nodes_that_were_passed_over_and_no_longer_wait() -> None:
-    """The lock lists the nodes that were passed over when the next node was chosen. Without this rule, a node that no
-    longer waits would stay in that list even after its Node was deleted."""
+    """The lock lists the nodes that were passed over when the next node was chosen. A node must not stay in this
+    list when it no longer waits, for example because its Node was deleted."""
     content = held(an_entry("n9"), line=Line(passed=("gone", "n2")))
     assert order.name_next(content, (N2,), a_policy(), at="").line.passed == ("n2",)

@@ -121,7 +121,7 @@ def test_lost_and_late_answers_and_crashes_break_no_rule_of_the_design(seed: int
 
 @pytest.mark.parametrize("order", [Order.ZONE, Order.FEWEST_MOVES])
 @pytest.mark.parametrize("seed", seeds(5))
-def test_lost_locks_and_crashes_break_no_rule_of_the_design_with_another_order_of_reboots(
+def test_with_another_order_of_reboots_lost_locks_and_crashes_break_no_rule_of_the_design(
     seed: int, order: Order
 ) -> None:
     world = a_world(7000 + seed, concurrency=2 + seed % 2, fault_rate=0.03 + 0.03 * (seed % 3), order=order)

@@ -1,5 +1,5 @@
-"""Patience: how many seconds a node that has a claim waits for unknown facts. The waiting time continues over phases
-and restarts of the agent until every fact is known again."""
+"""Patience: how many seconds a node that has a claim waits for unknown facts. Phase changes and restarts of the agent
+do not reset the waiting time. It ends when every fact is known again."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ def test_no_claim_of_this_node_is_read_from_an_unreadable_lock() -> None:
     [
         pytest.param(20, False, 20, False, id="the list is complete"),
         pytest.param(21, False, 20, True, id="more nodes than the list may have"),
-        pytest.param(2, True, 2, True, id="the simulation itself shortened the list"),
+        pytest.param(2, True, 2, True, id="the simulation already shortened the list"),
     ],
 )
 def test_the_forecast_annotation_marks_a_truncated_list_of_nodes(

@@ -610,8 +610,8 @@ class World:
 
     def check_cordon(self, name: str) -> None:
         """Check a new cordon: no more nodes are down than the concurrency limit allows, and no other node has failed
-        and keeps its claim. For 15 seconds, the check ignores a new failure, and a node that went down without careen,
-        because agents may not have seen these facts yet."""
+        and keeps its claim. A failure, or a node that went down without careen, is ignored for 15 seconds, because
+        agents may not know of it yet."""
         long_down = {
             other
             for other, node in self.nodes.items()

@@ -315,7 +315,8 @@ def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
 def test_every_unreadable_progress_record_has_the_same_effect_on_other_nodes(
     phase: Phase, annotations: dict[str, str], policy: Any, has_claim: bool
 ) -> None:
-    """The agents of other nodes assume that careen works on the Node, whatever the Node's annotations contain."""
+    """If the progress record of a Node is unreadable, the agents of other nodes assume that careen works on this node,
+    whatever the Node's other annotations contain."""
     assume(isinstance(from_annotation(annotations.get(keys.PROGRESS)), UnreadableProgress))
     own, entries = own_node(phase)
     content = held(*entries, *((an_entry("n2", "c2"),) if has_claim else ()))

@@ -106,7 +106,7 @@ def test_an_unknown_list_of_blocking_pods_refuses_the_reboot_if_a_setting_needs_
 
 
 @pytest.mark.parametrize("fleet", [NOT_ASKED, Unknown("503")])
-def test_an_unknown_list_of_nodes_refuses_only_a_node_with_the_groups_label(fleet: Any) -> None:
+def test_an_unknown_list_of_nodes_refuses_only_nodes_with_the_label_of_the_group(fleet: Any) -> None:
     found = refused(DB, blockers=(pod("n3", "db"),), fleet=fleet)
     assert found is not None
     assert found.code is Code.FLEET_UNKNOWN

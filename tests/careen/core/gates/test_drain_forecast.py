@@ -1,5 +1,5 @@
-"""The gate that refuses a reboot because of the forecast of its drain. The policy lists the results for a pod (for
-example: no node has room) that refuse the reboot."""
+"""The gate that refuses a reboot because of the forecast of the node's drain. The policy decides which forecast
+outcomes, such as a pod without room, refuse the reboot."""
 
 from __future__ import annotations
 

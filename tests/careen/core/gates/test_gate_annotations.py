@@ -1,4 +1,4 @@
-"""The gate for annotations `careen.dev/gate.NAME`. By such an annotation, another program refuses the reboot of one
+"""The gate for annotations `careen.dev/gate.NAME`. With such an annotation, another program refuses the reboot of one
 node or of every node."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The gate for the state of the host. It refuses the reboot while facts about the host that a reboot requires are
-unknown."""
+"""The gate for the state of the host. It refuses the reboot while a required fact about the host is unknown, while the
+host's clock is wrong, and while a package manager works on the host."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.careen.core.builders import UNKNOWN_NEED, YES, a_situation
         ({"need": YES}, None),
     ],
 )
-def test_an_unknown_host_state_refuses_the_reboot(changes: dict[str, Any], expected: Code | None) -> None:
+def test_an_unknown_or_unsuitable_host_state_refuses_the_reboot(changes: dict[str, Any], expected: Code | None) -> None:
     refused = host_state.ask(a_situation(**changes), When.READY)
     assert (refused.code if refused else None) is expected
 

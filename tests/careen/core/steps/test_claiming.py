@@ -103,17 +103,17 @@ def test_a_claiming_agent_does_not_list_nodes_if_every_waiting_node_is_named() -
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW - timedelta(seconds=6)))),
             remembering(),
-            id="the lock says that its list of next nodes was written six seconds ago",
+            id="the list of next nodes in the lock is six seconds old",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW + timedelta(hours=1)))),
             remembering(),
-            id="the lock says that its list of next nodes was written in the future",
+            id="in the lock, the time of the list of next nodes is in the future",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at="soon")),
             remembering(),
-            id="the lock has an unreadable time at which its list of next nodes was written",
+            id="in the lock, the time of the list of next nodes is unreadable",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, names=("n2", "n3"))),
@@ -460,6 +460,6 @@ def test_a_node_keeps_its_claim_beside_other_claims_in_the_lock() -> None:
     )
 
 
-def test_a_lock_is_identified_by_its_daemonset_uid_and_annotation_key() -> None:
+def test_a_lock_is_identified_by_the_uid_of_its_daemonset_and_the_key_of_its_annotation() -> None:
     reading = LockReading.of(None, resource_version="1", daemonset_uid="u", annotation="key")
     assert reading.object_id == "u/key"

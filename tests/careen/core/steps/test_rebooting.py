@@ -83,8 +83,8 @@ def told(decision: Decision) -> list[tuple[Occasion, str]]:
 
 
 def test_a_restarted_agent_does_not_repeat_the_message_about_the_reboot() -> None:
-    """A process sends the message with its announcement, and again if it repeats its own announcement. A restarted
-    agent sends no message, because the earlier process has sent it."""
+    """A process sends the message when it announces the reboot, and again when it repeats its own announcement. A
+    restarted agent does not send the message, because the earlier process has sent it."""
     assert told(decided(a_progress(Phase.DRAINING))) == [(Occasion.REBOOT, "c1")]
     assert told(rebooting(RebootOutcome.NOT_ASKED)) == [(Occasion.REBOOT, "c1")]
     assert asks(rebooting())

@@ -284,7 +284,7 @@ def test_foreign_cordons_and_cordons_of_unready_nodes_are_kept(node: dict[str, A
     assert kinds(idle(node=node, lock=held())) == []
 
 
-def test_the_agent_reads_the_lock_before_it_removes_a_cordon_that_has_no_progress_record() -> None:
+def test_without_a_progress_record_the_agent_reads_the_lock_before_it_removes_a_cordon() -> None:
     fresh = idle(node=cordoned(*OURS), lock=NOT_ASKED, memory=remembering(is_reconciled=True))
     assert fresh.wants == {Evidence.LOCK}
     failing = idle(node=cordoned(*OURS), lock=Unknown("503"), memory=remembering(is_reconciled=True))

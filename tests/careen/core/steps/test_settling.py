@@ -215,7 +215,7 @@ def test_after_the_settle_timeout_the_policy_halts_or_continues_the_roll_out(
         pytest.param(31.0, an_owner(ready=2), Phase.FAILED, id="unhealthy workloads on a stable boot"),
     ],
 )
-def test_a_settle_timeout_does_not_halt_before_the_boot_is_stable(
+def test_a_settle_timeout_does_not_halt_the_roll_out_before_the_boot_is_stable(
     uptime: float, owner: OwnerHealth, phase: Phase
 ) -> None:
     just_seen = Mark(boot=BOOT, uptime=0.3)

@@ -182,7 +182,7 @@ def test_a_verified_node_returns_to_service_despite_an_unreadable_lock(lock: Any
 
 
 def daemon_row(**changes: Any) -> OwnerHealth:
-    """Return how the annotation with the node's progress stores the DaemonSet that owns `a_daemon_pod`."""
+    """Return the entry for the DaemonSet of `a_daemon_pod` in the annotation with the node's progress."""
     return OwnerHealth(
         **{
             "kind": "DaemonSet",

@@ -508,8 +508,8 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 )
 def test_a_refused_node_reads_the_lock_less_often_if_more_nodes_are_named(named: tuple[str, ...], look: float) -> None:
     """If a gate refuses the reboot of a node, the node leaves the lock's list of next nodes. A node that releases its
-    claim may put the refused node into the list again. If the list is then short, the refused node must begin its
-    reboot within five seconds."""
+    claim may put the refused node into the list again. If the list is short, the refused node may then be the next to
+    reboot, so its agent must read the lock often."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
     assert (
         waiting(lock=held(an_entry("n9"), line=Line(names=named)), memory=memory, forecast=NOT_ASKED).look_again_seconds

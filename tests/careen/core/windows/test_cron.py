@@ -138,8 +138,8 @@ DATES = st.lists(
 def test_a_cron_window_agrees_with_cronsim(
     expression: str, hours: float, zone: ZoneInfo, excluded: tuple[Dates, ...], at: datetime
 ) -> None:
-    """The library cronsim computes when the window starts. The test leaves out starts so long before `at` that
-    their openings have ended."""
+    """The library cronsim computes the times at which the window opens. The test ignores openings that are so long
+    before `at` that the window has closed again."""
     window = a_window(expression, hours, *excluded, zone=zone)
     starts = []
     for start in CronSim(expression, (at - timedelta(hours=hours + 60)).astimezone(zone)):

@@ -201,8 +201,8 @@ def test_a_window_on_the_day_the_clock_goes_back_keeps_its_local_times(
 
 
 def _open(window: Window, begin: datetime, *, hours: int) -> list[tuple[str, str]]:
-    """Return the periods in UTC in which the window is open. For every second, check that the window's state agrees
-    with the times at which the window says that it changes."""
+    """Return the periods in UTC in which the window is open. Check for every second that the window opens and closes
+    exactly at the reported times."""
     end = begin + timedelta(hours=hours)
     changes, at = [], begin
     while (change := daily.change_after(window, at)) is not None and change < end:

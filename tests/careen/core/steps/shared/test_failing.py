@@ -1,5 +1,5 @@
-"""Steps of a reboot that fail. After some failures, the agent undoes the drain and releases the claim. After other
-failures, it keeps the claim and marks it as failed, which stops the roll-out."""
+"""What an agent does if a step of a reboot fails. After some failures, the agent undoes the drain and releases the
+claim. After other failures, it keeps the claim and marks the claim as failed, which stops the roll-out."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_an_invalid_field_of_the_history_is_left_out(more: dict[str, Any]) -> No
     assert found == Reboot(at=NOW)
 
 
-def test_the_last_reboot_report_of_an_older_release_is_in_the_history() -> None:
+def test_the_history_contains_the_last_reboot_report_that_an_older_release_wrote() -> None:
     last = '{"at":"2026-03-04T12:00:00Z","seconds":300,"moves":7}'
     assert reboots_of(a_node(annotations={keys.LAST_REBOOT: last})) == (Reboot(at=NOW, seconds=300, moves=7),)
 
