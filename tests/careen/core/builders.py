@@ -278,8 +278,8 @@ def remembering(**changes: Any) -> Memory:
 
 
 def with_parts(memory: Memory, **changes: Any) -> Memory:
-    """Return the memory with these fields changed. For example, `line__since=1.0` changes the field `since` of the
-    group `line`."""
+    """Return the agent's memory with these fields changed. For example, `line__since=1.0` changes the field `since` of
+    the group `line`."""
     for name, value in changes.items():
         group, _, part = name.partition("__")
         changed = replace(getattr(memory, group), **{part: value}) if part else value

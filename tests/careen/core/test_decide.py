@@ -291,7 +291,7 @@ def test_any_consistent_state_leads_to_an_allowed_decision(
                 and not the_record(decision).claim
             ):
                 assert is_out_of_the_lock(seen["lock"], decision.actions), (
-                    "the claim must leave the lock before the agent removes it from the Node"
+                    "the claim must leave the lock before the agent removes the claim from the Node"
                 )
 
 
@@ -303,7 +303,7 @@ def is_out_of_the_lock(reading: Any, actions: tuple[Any, ...]) -> bool:
 
 
 def test_an_idle_node_reads_the_lock_again_after_it_has_released_its_claim() -> None:
-    """The server may carry out a delayed write of this claim after the release, so the claim may be in the lock
+    """After the release, the server may still carry out a delayed write of the claim. The lock then contains the claim
     again."""
     given_back = decided(a_progress(Phase.WAITING, claim="c1", boot_left=BOOT, is_giving_back=True), need=NO)
     assert given_back.memory.lock_due == UPTIME + 75.0

@@ -51,8 +51,8 @@ def idle(**changes: Any) -> Decision:
 
 @pytest.mark.parametrize("reading", [NAMED, Unknown("503"), "garbage"])
 def test_a_node_that_no_longer_needs_a_reboot_reads_the_lock_again(reading: Any) -> None:
-    """The agent removes its node's name from the lock's list of next nodes. The first attempt may fail with a conflict,
-    or because the lock is unreadable."""
+    """The agent removes its node's name from the lock's list of next nodes. This write may fail, so the agent later
+    checks whether the list still contains the name."""
     home = decided(RECORD, need=NO, lock=reading, node={"labels": {keys.REBOOT_LABEL: "ready"}})
     assert (home.phase, home.reason.code) == (Phase.IDLE, Code.NEED_GONE)
     assert idle(memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + LEFT_LINE_SECONDS - 1).wants == frozenset()

@@ -109,7 +109,7 @@ def test_an_existing_progress_record_identifies_careens_taint() -> None:
 
 
 def wiped(**changes: Any) -> Decision:
-    """Return the decision of a waiting node from which only the annotation with its progress was removed. All other
+    """Return the decision for a waiting node that has lost only the annotation with its progress. All other
     labels, annotations and taints of careen are still on the Node."""
     node = {
         "taints": (THEIRS, OURS),
@@ -134,7 +134,7 @@ def test_a_waiting_node_that_lost_its_progress_record_recognises_its_taint_again
     [{}, {"labels": {}, "annotations": {}}],
     ids=["only the progress record is lost", "only the taint remains"],
 )
-def test_a_node_without_a_progress_record_that_needs_no_reboot_removes_careens_taint(node: dict[str, Any]) -> None:
+def test_a_node_that_needs_no_reboot_and_lost_its_progress_record_removes_careens_taint(node: dict[str, Any]) -> None:
     decision = wiped(need=NO, node=node)
     assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.HOME)
     assert the_patch(decision).taints == (THEIRS,)

@@ -68,7 +68,7 @@ def test_letters_marks_digits_and_symbols_are_unchanged() -> None:
 
 @given(ANY_TEXT)
 def test_a_cleaned_text_is_not_changed_again(text: str) -> None:
-    """The agent would otherwise write the same text again and again."""
+    """If a second cleaning changed a cleaned text, the agent would write this text again and again."""
     assert one_line(one_line(text)) == one_line(text)
     assert annotation(annotation(text)) == annotation(text)
     assert lines(lines(text)) == lines(text)

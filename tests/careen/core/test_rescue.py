@@ -110,7 +110,7 @@ def test_the_rescue_patch_uncordons_a_draining_node_and_marks_its_claim_for_rele
 
 
 def test_a_node_that_was_rescued_tries_again_after_a_back_off() -> None:
-    """An agent that fails in each drain would otherwise drain the node for ever."""
+    """Without the back-off, an agent that fails in each drain would drain the node again and again."""
     record = record_after(undone(a_raw_node()))
     assert record.failed_at is not None
     assert (record.failed_at.boot, record.failed_at.uptime) == (BOOT, 99.5)

@@ -169,7 +169,7 @@ def test_a_restarted_agent_does_not_repeat_the_last_event() -> None:
     assert events(staying(reason="new words", said="")) == []
 
 
-def test_a_status_that_is_declared_silent_is_not_written_on_the_node() -> None:
+def test_a_silent_status_is_not_written_on_the_node() -> None:
     assert not any(isinstance(action, PatchNode) for action in staying(said="drain-started", is_silent=True).actions)
 
 

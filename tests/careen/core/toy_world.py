@@ -671,7 +671,7 @@ class World:
         if entry.boot == f"{name}-{host.boot}":
             self.require(
                 node is None or node.cordoned_by != "careen",
-                f"rule 3: the node {name} released its claim while careen's cordon was on it",
+                f"rule 3: the node {name} released its claim while the node still had careen's cordon",
             )
             self.require(
                 host.ends_boot != host.boot, f"rule 3: the node {name} released its claim while its host goes down"

@@ -4,7 +4,7 @@ turn, a fault, an act of a person, or the passing of time.
 In a turn, production's function `decide` gets all facts as they are at one instant. Each write of a turn is a separate
 step, so that steps of other agents can come between two writes. A write may be lost, take effect late, or be the last
 action of its sender. Steps that are due at one time are explored in every order. Time advances when no agent can act.
-Each agent begins its next turn exactly at the time that it decided, unless a fault delays it."""
+Each agent begins its next turn exactly at the time that it chose, unless a fault delays the agent."""
 
 from __future__ import annotations
 
@@ -508,7 +508,7 @@ class SmallFleet:
     # Rules -------------------------------------------------------------------------------------------------------
 
     def _checked(self, state: State) -> State:
-        """Check that careen takes down no more nodes at once than the limit of the bounds (`concurrency`) allows."""
+        """Check that careen takes down at most `Bounds.concurrency` nodes at once."""
         down = [
             name
             for name, number, host in zip(self.names, state.nodes, state.hosts, strict=True)

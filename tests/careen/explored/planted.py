@@ -17,7 +17,7 @@ from tests.careen.explored.fleet import Bounds, Kind, SmallFleet
 
 @dataclass(frozen=True, kw_only=True)
 class Planted:
-    """A bug, the bounds of an exploration that finds it, and the rule that it breaks."""
+    """A bug, the bounds of an exploration that finds this bug, and the rule that the bug breaks."""
 
     plant: Callable[[SmallFleet], Iterator[None]]
     bounds: Bounds

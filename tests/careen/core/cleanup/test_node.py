@@ -132,7 +132,7 @@ def test_a_cleanup_removes_a_cordon_only_if_careen_set_the_cordon(
         ("careen's taints have no value", (VALUED,), {}, NOTHING, (VALUED,)),
         ("careen did not set this taint", (HARD,), {}, NOTHING, (HARD,)),
         (
-            "the settings contain the taint's key, but nothing proves that careen set it",
+            "the settings contain the taint's key, but nothing proves that careen set the taint",
             (KUREDS_TAINT,),
             {},
             KUREDS_KEY,

@@ -35,8 +35,8 @@ def evicting(*names: str) -> Decision:
 
 
 def answered(answers: Answers) -> Memory:
-    """Return a memory with the result of the last eviction of each pod, and with the earliest time of the pod's next
-    eviction."""
+    """Return what an agent remembers: the result of the last eviction of each pod, and the earliest time of the pod's
+    next eviction."""
     evictions = {
         name: EvictionMemory(attempts=1, not_before=UPTIME + wait, answer=answer)
         for name, (answer, wait) in answers.items()

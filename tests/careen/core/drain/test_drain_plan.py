@@ -80,7 +80,7 @@ def test_the_drain_selector_limits_the_evicted_pods() -> None:
     assert (found.now, found.staying) == ((chosen,), (other,))
 
 
-def test_the_back_off_after_a_refused_eviction_delays_only_that_pod() -> None:
+def test_the_back_off_after_a_refused_eviction_delays_no_other_pod() -> None:
     found = plan(a_pod("a"), a_pod("b"), memory=asked("a"))
     assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["b"], ["a"])
 

@@ -180,7 +180,7 @@ IN_A, IN_B = {keys.ZONE: "a"}, {keys.ZONE: "b"}
             [a_node("n2", labels=IN_A)],
             held(an_entry("n2", zone=None, limit=5)),
             None,
-            id="a node of the same zone holds a claim that names no zone",
+            id="a node of the same zone holds a claim without a zone",
         ),
         pytest.param(
             [],
@@ -278,7 +278,7 @@ RACK = "example.com/rack"
         ),
         pytest.param(25, 7, 1, "allows 1 (25% of 7)", id="a quarter of seven nodes is rounded down to one"),
         pytest.param(1, 3, 0, None, id="one percent of three nodes allows one node down"),
-        pytest.param(1, 3, 1, "allows 1 (1% of 3)", id="one percent of three nodes allows no second node down"),
+        pytest.param(1, 3, 1, "allows 1 (1% of 3)", id="one percent of three nodes does not allow two nodes down"),
         pytest.param(100, 3, 2, None, id="all nodes may be down"),
     ],
 )

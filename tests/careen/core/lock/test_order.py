@@ -311,7 +311,7 @@ def test_control_plane_nodes_come_last_while_a_control_plane_node_holds_a_claim(
     )
 
 
-def test_the_lock_lists_a_few_more_next_nodes_than_may_reboot_at_once() -> None:
+def test_the_lock_lists_as_next_a_few_more_nodes_than_may_reboot_at_once() -> None:
     waiters = [a_waiter(f"n{number:03}") for number in range(100)]
     assert len(next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
 

@@ -108,8 +108,8 @@ BESIDE = held(an_entry(), an_entry("n9"))
 def test_an_idle_agent_reads_the_lock_again_if_the_release_may_have_failed(
     changes: dict[str, Any], looks_again: bool
 ) -> None:
-    """The release of the claim may have failed. This process started after the reboot, so it has not yet read the lock
-    as an idle agent."""
+    """The release of the claim may have failed. The agent process started after the reboot, so this process has not
+    yet read the lock in the phase Idle."""
     home = settling(memory=remembering(is_reconciled=False), **changes)
     assert home.phase is Phase.IDLE
     idle = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 2)

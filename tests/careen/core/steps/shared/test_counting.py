@@ -152,7 +152,7 @@ def test_a_node_soon_repeats_a_failed_request_for_the_list_of_its_pods() -> None
     ) == (False, True)
 
 
-def test_a_list_of_pods_for_another_purpose_does_not_change_the_pod_count() -> None:
+def test_a_list_of_pods_that_was_read_for_another_purpose_does_not_change_the_pod_count() -> None:
     decision = counting("ready", "1", pods=PODS, memory=remembering(moves_counted_at=UPTIME - 1))
     assert all(keys.MOVES not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 
