@@ -103,7 +103,7 @@ async def test_a_node_whose_claim_cannot_be_confirmed_is_not_rebooted(shell: She
 
 
 async def test_a_claim_that_was_confirmed_too_long_ago_does_not_permit_the_reboot(shell: Shell) -> None:
-    """The agent confirms its claim by a read of the lock. The age of the confirmation counts from the start of the
+    """The agent confirms its claim by a read of the lock. The age of the confirmation begins at the start of the
     read, because another client may change the lock before the response arrives."""
     hold_lock(shell)
     announce = patch(shell)
@@ -137,7 +137,7 @@ async def test_the_agent_counts_how_often_it_evicts_recreated_pods_of_an_owner(s
     assert applied.memory.drain.new_pods["rs-web"].judgements == 1
 
 
-async def test_no_reboot_is_requested_if_the_claim_was_not_confirmed_right_before(shell: Shell) -> None:
+async def test_the_agent_requests_no_reboot_without_a_confirmation_of_its_claim(shell: Shell) -> None:
     assert (await do(shell, ASK)).stop is not None
     assert shell.host.reboots == 0
 

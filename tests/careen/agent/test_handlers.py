@@ -199,7 +199,7 @@ def test_a_config_map_without_name_or_uid_or_resource_version_is_ignored(metadat
 @pytest.mark.parametrize(
     ("attempt", "is_told"), [(1, False), (4, False), (5, True), (6, False), (100, True), (200, True)]
 )
-def test_only_some_repeated_failures_of_kopfs_requests_are_logged_as_warnings(attempt: int, is_told: bool) -> None:
+def test_only_the_fifth_and_each_hundredth_failed_attempt_of_kopf_is_logged(attempt: int, is_told: bool) -> None:
     record = logging.makeLogRecord(
         {"msg": f"Request attempt #{attempt} failed; will retry: GET /x", "levelno": logging.ERROR}
     )

@@ -113,7 +113,7 @@ async def test_the_last_result_stays_valid_while_a_slow_command_runs(
     await asyncio.sleep(0)
     assert await need.read() == YES
     clock.seconds = 119
-    assert (await need.read(), host.needs_read) == (YES, 2), "the age of the result counts from the start of the check"
+    assert (await need.read(), host.needs_read) == (YES, 2), "the age of the result begins when the check starts"
     clock.seconds = 120
     await need.read()
     assert host.needs_read == 3

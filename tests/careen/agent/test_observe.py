@@ -192,7 +192,7 @@ async def test_the_agent_skips_only_one_read_of_the_lock_after_a_write(
         pytest.param(Phase.DRAINING, 0.1, 2, id="the node drains"),
     ],
 )
-async def test_only_the_agent_of_a_claiming_node_reuses_the_last_search_for_other_coordinators(
+async def test_the_last_search_for_other_reboot_coordinators_is_reused_only_in_the_phase_claiming(
     shell: Shell, phase: Phase, later: float, lists: int
 ) -> None:
     put_in_phase(shell, Phase.WAITING)
@@ -459,7 +459,7 @@ async def test_the_agent_lists_no_pods_if_the_node_records_their_owners(shell: S
     assert isinstance(seen.pods, NotAsked), "the Node's annotation names the owners, so the pods are not read"
 
 
-async def test_the_agent_of_a_waiting_node_reads_only_owners_that_create_pods_with_a_node_name(shell: Shell) -> None:
+async def test_the_agent_of_a_waiting_node_reads_only_owners_that_choose_the_nodes_of_their_pods(shell: Shell) -> None:
     for name, field in (("placed", "f:containers"), ("bound", "f:nodeName")):
         owner = {
             "apiVersion": "apps/v1",

@@ -363,7 +363,7 @@ def test_an_unusable_url_in_a_file_ends_the_start_and_is_not_printed(node: Node)
     assert "SECRET" not in agent.log
 
 
-def test_a_delay_is_reported_once_to_receivers_added_to_the_file_after_the_start(node: Node) -> None:
+def test_a_delay_is_reported_once_to_a_receiver_added_to_the_url_file_after_the_start(node: Node) -> None:
     held = {"name": "n1", "annotations": {"careen.dev/hold": "the disk is replaced"}}
     node.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": held})
     node.put_config("period: 1h")

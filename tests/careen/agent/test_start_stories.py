@@ -133,7 +133,7 @@ def test_the_settings_of_an_emptied_config_map_no_longer_apply(node: Node) -> No
 # ---- a start that finds bad settings ----
 
 
-def test_a_rebooted_node_uses_the_settings_of_its_claim_if_the_config_map_is_invalid(
+def test_the_agent_of_a_rebooted_node_uses_the_recorded_settings_if_the_config_map_is_invalid(
     node: Node,
 ) -> None:
     reboot_under(node, GOOD)
@@ -176,7 +176,7 @@ def test_an_agent_that_uses_recorded_settings_restarts_if_an_edit_requires_a_res
     assert "Traceback" not in agent.log
 
 
-def test_a_rebooted_node_uses_the_settings_of_its_claim_if_the_config_map_is_deleted(
+def test_the_agent_of_a_rebooted_node_uses_the_recorded_settings_if_the_config_map_is_deleted(
     node: Node,
 ) -> None:
     reboot_under(node, GOOD)

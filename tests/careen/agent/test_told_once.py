@@ -146,6 +146,6 @@ async def test_each_step_is_reported_once_despite_a_fault_at_one_write(tmp_path:
             said = [message.occasion for message in life.told]
             assert said[:3] == [Occasion.DRAIN, Occasion.REBOOT, Occasion.UNCORDON], f"write {number}"
             assert said[3:] in ([Occasion.DONE], []), (
-                f"write {number}: the end of the roll-out may be unreported, but is not reported twice"
+                f"with a fault at write {number}, the end of the roll-out must be reported at most once"
             )
             assert said[3:] or meddle is not conflict, f"write {number}"

@@ -54,8 +54,8 @@ class OnVirtualTime(Meddling):
 
 
 class Life(Shell):
-    """A node and its agent processes. Each process runs until it is killed. Then the next process starts, until the
-    node is idle again."""
+    """A node and its agent processes. Whenever the test kills a process, the next process starts. The last process runs
+    until the node is idle again."""
 
     reboots_seen = 0
     starts = 0
@@ -241,7 +241,7 @@ async def test_a_node_returns_to_idle_after_a_kill_at_any_request(tmp_path: Path
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_a_node_reboots_once_if_any_request_or_response_is_lost(tmp_path: Path, moment: str) -> None:
+async def test_a_node_reboots_exactly_once_even_if_a_write_or_its_response_is_lost(tmp_path: Path, moment: str) -> None:
     """The agent cannot know whether the request or the response was lost, because it sees the same error in both
     cases."""
     writes = await count(tmp_path, is_write)
@@ -253,7 +253,7 @@ async def test_a_node_reboots_once_if_any_request_or_response_is_lost(tmp_path: 
             life.check_home()
 
 
-async def test_a_node_reboots_once_if_any_write_takes_effect_late(tmp_path: Path) -> None:
+async def test_a_node_reboots_exactly_once_even_if_a_write_takes_effect_late(tmp_path: Path) -> None:
     """The connection breaks at the write. A proxy delivers the write some seconds later, when the agent has already
     continued."""
     writes = await count(tmp_path, is_write)
@@ -348,8 +348,8 @@ async def test_two_agents_on_one_node_reboot_the_host_once(tmp_path: Path, lag: 
 async def run_for(
     life: Life, seconds: float, policy: Policy = POLICY, at: dict[float, Callable[[], None]] | None = None
 ) -> None:
-    """Run the loop of one agent process for `seconds`. `at` maps times (in seconds of virtual time) to functions that
-    the test calls then, for example to change an object."""
+    """Run the loop of one agent process for `seconds`. `at` maps times, in seconds of virtual time, to functions
+    that the test calls at these times, for example to change an object."""
     place, mind = LogContext("n1"), life.new_process()
     loop = Loop(
         mind=mind,

@@ -88,7 +88,7 @@ def test_the_nodes_of_identical_pods_match_the_forecast_in_any_order(
         ),
     ],
 )
-def test_the_forecast_of_each_pod_is_a_hit_or_a_miss_or_superseded(
+def test_the_forecast_of_each_pod_is_counted_as_a_hit_or_a_miss_or_superseded(
     said: list[tuple[str, ...]], places: list[str], score: Score
 ) -> None:
     assert score_of_owner(said, places)._replace(firsts=0) == score
@@ -100,10 +100,10 @@ def test_the_forecast_of_each_pod_is_a_hit_or_a_miss_or_superseded(
         pytest.param([("a", "b")], ["a"], 1, id="the pod runs on the first node of its forecast"),
         pytest.param([("a", "b")], ["b"], 0, id="the pod runs on the second node of its forecast"),
         pytest.param([("a", "b"), ("b", "a")], ["a", "b"], 2, id="each pod runs on the first node of its forecast"),
-        pytest.param([("a", "…")], ["…"], 0, id="the mark … at the end of a shortened list is not a node"),
+        pytest.param([("a", "…")], ["…"], 0, id="the mark `…` at the end of a shortened list is not a node"),
     ],
 )
-def test_hits_on_the_first_node_of_a_forecast_are_counted_separately(
+def test_pods_on_the_first_node_of_their_forecast_are_counted_separately(
     said: list[tuple[str, ...]], places: list[str], firsts: int
 ) -> None:
     assert score_of_owner(said, places).firsts == firsts
@@ -131,7 +131,7 @@ def put(
     )
 
 
-async def test_the_forecast_check_ignores_old_pods_and_owners_without_a_forecast(shell: Shell) -> None:
+async def test_the_forecast_check_ignores_owners_without_a_forecast_and_old_pods(shell: Shell) -> None:
     landings = {"shop/web-1": ("n2", "n3"), "shop/web-2": ("n2",), "shop/web-api-1": ("n3",), "other/db-0": ("n4",)}
     put(shell, "web-3", "web", "n3")
     put(shell, "web-4", "web", "n4")
@@ -204,7 +204,7 @@ def test_the_agent_checks_the_forecast_when_it_releases_the_claim(after: Phase) 
         pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="the forecast contains a number instead of a node name"),
     ],
 )
-def test_the_agent_checks_no_unusable_forecast_and_no_forecast_of_an_unfinished_reboot(other: Turned) -> None:
+def test_an_unusable_forecast_and_the_forecast_of_an_unfinished_reboot_are_not_checked(other: Turned) -> None:
     assert finished_drain(other) is None
 
 

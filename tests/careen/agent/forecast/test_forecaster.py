@@ -145,7 +145,7 @@ async def test_a_forecast_from_a_file_that_is_not_a_dump_is_a_usage_error(
 
 
 async def test_the_forecast_uses_the_schedulers_configuration(tmp_path: Path) -> None:
-    """The configuration contains only a profile with another schedulerName than the pods have. The forecast therefore
+    """The configuration has only one profile, and its schedulerName is not that of the pods. The forecast therefore
     cannot say on which nodes the pods will run."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- "

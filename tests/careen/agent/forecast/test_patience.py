@@ -34,7 +34,7 @@ def test_a_forecast_refusal_longer_than_the_patience_is_reported_once() -> None:
     assert patience.look((), late + HOUR + HOUR) == (False, "")
 
 
-def test_new_claims_do_not_divide_one_refusal_into_several_refusals() -> None:
+def test_a_refusal_that_returns_after_each_new_claim_is_treated_as_one_refusal() -> None:
     """The agent tries dry-run evictions only while its node has a claim. Each new claim removes the refusal from the
     Node for some seconds. If a dry run is refused again, the refusal returns with a new start time."""
     patience = ForecastPatience(lambda: 3600.0)

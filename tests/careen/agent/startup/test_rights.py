@@ -116,7 +116,7 @@ async def test_an_agent_with_kureds_roles_switches_off_all_optional_features(
     world.rights.tell()
     world.rights.tell()
     told = [record.getMessage() for record in caplog.records if record.name == "careen.rights"]
-    assert len(told) == len(OptionalRight), "the agent logs each feature once"
+    assert len(told) == len(OptionalRight), "the agent writes one log line for each feature that it switches off"
     assert all(record.levelno < logging.ERROR for record in caplog.records)
     assert any(
         line.endswith('add to a ClusterRole: - {apiGroups: [""], resources: [nodes], verbs: [list]}') for line in told
@@ -164,7 +164,7 @@ async def test_an_agent_without_the_right_to_patch_the_lock_uses_update(world: W
     found = world.server.get("daemonsets", "kured", "kube-system")
     assert found is not None
     assert found["metadata"]["annotations"] == {"keep": "this", "example.com/lock": "x"}
-    assert isinstance(await lock.write(wanted), Stale), "a write at an old resourceVersion conflicts"
+    assert isinstance(await lock.write(wanted), Stale), "a write with an old resourceVersion conflicts"
     seen = await lock.read()
     gone = WriteLock(
         purpose="p", content=None, expected_resource_version=seen.resource_version, daemonset_uid=seen.daemonset_uid
@@ -237,7 +237,7 @@ async def test_no_safety_check_is_switched_off_if_careens_roles_lack_a_right(wor
         assert rights.without <= {OptionalRight.EVENTS, OptionalRight.FOLLOWING}, (right, part)
 
 
-async def test_kureds_roles_and_the_right_to_patch_the_lock_enable_no_other_optional_feature(world: World) -> None:
+async def test_kureds_roles_and_the_right_to_patch_the_lock_enable_only_patches_of_the_lock(world: World) -> None:
     world.grants |= {("patch", "apps", "daemonsets", "kured")}
     await world.rights.review()
     assert world.rights.without == set(OptionalRight) - {OptionalRight.PATCH}

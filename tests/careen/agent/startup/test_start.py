@@ -286,7 +286,7 @@ async def test_an_agent_with_a_claim_starts_without_its_daemonset(
     live = await start.first_settings()
     policy = start.policy_of(live)
     assert "DaemonSet careen/careen does not exist" in policy.settings_problem
-    assert not policy.are_settings_whole, "the lock may be the wrong lock, so the agent undoes a drain"
+    assert not policy.are_settings_whole, "without the DaemonSet, the lock may be wrong, so the agent undoes a drain"
     woken: list[float] = []
     again = asyncio.ensure_future(start.judge_lock_again(live, lambda: woken.append(world.clock.seconds)))
     await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The exported metrics, with the names that alerts use."""
+"""Tests the metrics that the agent exports, under the names that the alerts use."""
 
 from __future__ import annotations
 

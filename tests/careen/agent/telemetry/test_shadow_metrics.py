@@ -1,4 +1,5 @@
-"""The metrics of `careen shadow`, as Prometheus scrapes them."""
+"""Tests the metrics that `careen shadow` exports. This command compares each decision of the cluster's scheduler with
+the decision of scheduler_core."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_only_a_waiting_node_is_reported_as_delayed(phase: Phase | None) -> None
     assert look(SINCE + DAY, phase=phase) is None
 
 
-def test_no_delay_is_reported_without_a_limit_or_a_start_time() -> None:
+def test_no_delay_is_reported_if_the_limit_is_zero_or_the_refusal_has_no_start_time() -> None:
     assert look(SINCE + DAY, after_seconds=0.0) is None
     assert look(SINCE + DAY, Refusal(gate="a", code=Code.ALERT, sentence="x")) is None
 
