@@ -1,4 +1,5 @@
-"""Tests how the agent lists the pods that a rule selects and that block a group of nodes or the whole cluster."""
+"""Tests how the agent lists blocking pods: the pods that a rule selects and that block a group of nodes or the whole
+cluster."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ async def test_a_rule_about_pods_of_the_agents_own_node_needs_no_request(cluster
     assert cluster_with_blocking_pods.wire.asked == []
 
 
-async def test_a_refused_list_of_blocking_pods_is_an_error(cluster_with_blocking_pods: Cluster) -> None:
+async def test_a_refused_request_for_blocking_pods_raises_an_error(cluster_with_blocking_pods: Cluster) -> None:
     cluster_with_blocking_pods.server.api.authorizer = lambda *asked: "pods" not in asked
     with pytest.raises(ClusterError):
         await list_blocking_pods(cluster_with_blocking_pods.api, (BACKUP,))

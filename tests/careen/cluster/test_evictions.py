@@ -231,7 +231,7 @@ async def test_the_eviction_of_a_deleted_pod_returns_the_outcome_gone(cluster: C
             id="an admission policy does not see the node's claim yet",
         ),
         pytest.param(
-            [status(403, "Forbidden", MAP_TOO_BIG)], EvictAnswer.DENIED, id="the budget cannot count another eviction"
+            [status(403, "Forbidden", MAP_TOO_BIG)], EvictAnswer.DENIED, id="the budget cannot record one more eviction"
         ),
         pytest.param(
             [status(403, "Forbidden", NO_RIGHT)], EvictAnswer.BARRED, id="the agent lacks the RBAC right to evict"

@@ -208,8 +208,8 @@ async def test_a_lost_patch_of_any_field_is_sent_again(cluster: Cluster, change:
 async def test_an_applied_patch_with_a_lost_answer_is_recognised_although_other_taints_changed(
     cluster: Cluster, before: list[str], after: list[str]
 ) -> None:
-    """The node controller removes its taint right after an uncordon, and may add a taint at any time. Therefore careen
-    recognises its own taints by their keys.
+    """The node controller removes the taint of a cordon right after the uncordon, and may add a taint at any time.
+    Therefore careen recognises careen's own taints by their keys.
     """
     rows = {
         "cordon": {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},

@@ -66,7 +66,7 @@ def test_a_node_is_ready_only_if_its_ready_condition_is_true(conditions: list[di
     assert not node_of(metadata={"name": "n1"}, status={"conditions": conditions}).ready
 
 
-def test_an_empty_node_has_no_labels_taints_or_boot_id() -> None:
+def test_a_node_object_with_only_a_name_has_no_labels_taints_or_boot_id() -> None:
     bare = node_of(metadata={"name": "n1"})
     assert (dict(bare.labels), dict(bare.annotations), bare.taints, bare.unschedulable, bare.boot_id) == (
         {},
@@ -170,7 +170,7 @@ def test_the_owner_of_a_pod_is_its_controller() -> None:
     assert pod_of(metadata={"name": "p", "ownerReferences": owners[:1]}).owner_kind == ""
 
 
-def test_a_terminating_static_pod_with_an_empty_dir_is_read() -> None:
+def test_a_pod_is_read_as_static_and_terminating_and_with_an_empty_dir() -> None:
     pod = pod_of(
         metadata={
             "name": "p",

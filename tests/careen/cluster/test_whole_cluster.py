@@ -51,8 +51,8 @@ async def test_a_snapshot_fails_if_a_list_always_expires(cluster: Cluster) -> No
 
 
 def expire_after(cluster: Cluster, times: int) -> None:
-    """Let the server answer the first `times` requests for the second page of pods with status 410. Before each of
-    these responses, a pod is deleted and the server forgets its history."""
+    """Let the server return status 410 for the first `times` requests for the second page of pods. Before each of these
+    responses, a pod is deleted and the server forgets its history."""
     doomed = [f"p{number:03}" for number in range(times)]
 
     def before(request: Request) -> None:

@@ -49,7 +49,7 @@ FAULTS = (
 @dataclass
 class BrokenServer:
     """An API server in memory. Each new watch has the next fault in `faults`. While watches run, the server makes the
-    changes in `changes`. When both lists are empty, watches no longer end."""
+    changes in `changes`. When `faults` is empty, a new watch has no fault and never ends."""
 
     faults: list[str] = field(default_factory=list)
     changes: list[tuple[str, str, str]] = field(default_factory=list)
@@ -161,8 +161,8 @@ class BrokenServer:
             raise Unclear("the connection broke")
 
     def _first(self, fault: str, kind: str, position: int) -> list[bytes]:
-        """Return the events that a new watch sends first: those since the version that the client names. With some
-        faults, old events are repeated or some events are missing."""
+        """Return the events that a new watch sends first: the events after the version in the client's request. Some
+        faults repeat old events or leave out events."""
         past = self._events(kind, 0)
         if fault == "empty":
             return []
@@ -205,8 +205,8 @@ class BrokenServer:
             yield _line("BOOKMARK", {"kind": kind, "apiVersion": _API[kind], "metadata": meta})
 
     def _first_of_a_present_object(self, kind: str) -> list[bytes]:
-        """Return the oldest event of an object that still exists. The server never sends an old event of a deleted
-        object: a client that did not see this object before could not detect that the event is old."""
+        """Return the oldest event of an object that still exists. The server sends no old event of a deleted object:
+        the client would add the object again, and could not detect that the object no longer exists."""
         present = ((event, each) for _, event, each in self.log if (kind, each["metadata"]["name"]) in self.objects)
         return [_line(event, each) for event, each in present if each["kind"] == kind][:1]
 

@@ -23,7 +23,7 @@ from tests.patience import until
 
 
 class Silent:
-    """A subscriber of the feed that ignores every call."""
+    """A subscriber that ignores every call of the feed."""
 
     def before(self, kind: str, line: bytes) -> None: ...
 
@@ -68,7 +68,7 @@ class Following:
 
 
 def seen(snapshot: Snapshot) -> Any:
-    """Return the content of a snapshot in a form without order, so that two snapshots can be compared."""
+    """Return the content of a snapshot for a comparison that ignores the order of the objects."""
     pods = [*snapshot.placed_pods, *snapshot.pending, *snapshot.ghosts]
     return (
         {node.name: node for node in snapshot.nodes},
@@ -201,7 +201,7 @@ async def test_objects_of_a_kind_that_is_no_longer_served_are_removed() -> None:
     await again.until(lambda: not following.feed.cache.snapshot().objects.device_classes)
 
 
-async def test_a_watch_requests_bookmarks_and_a_random_timeout() -> None:
+async def test_the_request_of_a_watch_asks_for_bookmarks_and_sets_a_random_timeout() -> None:
     server = BrokenServer()
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})

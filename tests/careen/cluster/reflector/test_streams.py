@@ -91,7 +91,7 @@ async def test_a_watch_ends_if_the_server_is_silent_for_longer_than_allowed(desk
 
 
 @pytest.mark.parametrize(("code", "error"), [(403, Forbidden), (410, Expired)])
-async def test_a_refused_watch_raises_the_error_of_its_status(
+async def test_a_refused_watch_raises_the_error_for_its_http_status(
     desk: Callable[..., Desk], code: int, error: type[Exception]
 ) -> None:
     body = b'{"kind":"Status","message":"not you"}'

@@ -155,7 +155,7 @@ NO_LIST = NOTHING | {
     "no metadata": {"kind": "NodeList", "items": []},
     "no version": a_list("Node", version=""),
     "items that are null": {**nodes(), "items": None},
-    "items that are missing": {"kind": "NodeList", "metadata": {"resourceVersion": "7"}},
+    "no field `items`": {"kind": "NodeList", "metadata": {"resourceVersion": "7"}},
     "an item without uid": a_list("Node", {"metadata": {"name": "n1", "uid": ""}}),
     "an item without version": a_list("Node", {"metadata": {"name": "n1", "resourceVersion": ""}}),
     "an item without metadata": {**nodes(), "items": [{}]},

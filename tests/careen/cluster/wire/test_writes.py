@@ -51,7 +51,7 @@ class Thing:
     writes: list[str] = field(default_factory=list)
     readable: bool = True
     others_write_after: int = 99
-    """The number of writes after which another client changes the object."""
+    """Another client changes the object right after the write with this number."""
 
     async def write(self, version: str) -> str:
         self.writes.append(version)
@@ -92,7 +92,7 @@ TABLE = [
         Thing([(LOST, False), OK]),
         Landed("new"),
         ["1", "1"],
-        id="the write was lost, so it is sent again at the same version",
+        id="the write was lost, so it is sent again with the same version",
     ),
     pytest.param(
         Thing([(LOST, False), (LOST, False), (LOST, False)]),
