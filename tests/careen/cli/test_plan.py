@@ -89,7 +89,7 @@ def starts(plan: dict[str, Any]) -> list[tuple[str, str]]:
     return [(visit["node"], visit["start"]) for visit in plan["visits"]]
 
 
-def test_plan_lists_the_nodes_in_order_with_start_end_and_moves(shop: Desk) -> None:
+def test_plan_lists_start_and_end_and_moves_of_the_nodes_in_reboot_order(shop: Desk) -> None:
     output = shop.ok("plan", *START)
     assert output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00 UTC, 1 at a time, in the order oldest.\n")
     assert [line.split() for line in output.splitlines()[2:6]] == [

@@ -151,7 +151,7 @@ WITH_JSON = [
 ]
 
 READ_THE_LOCK = {"status", "why", "lock", "plan", "cleanup"}
-"""The commands whose output depends on the lock. They are tested with each lock content."""
+"""The commands whose output depends on the lock. These commands are tested with each lock content in `LOCKS`."""
 
 
 @pytest.fixture(params=LOCKS)
@@ -164,8 +164,8 @@ def poisoned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 
 def with_locks(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the pairs of a lock content and a command to test. A command that reads the lock is tested with every lock
-    content. Any other command is tested with the lock content `claims` and with the very long lock content."""
+    """Return the pairs (lock content, command) to test. A command that reads the lock is tested with each lock content.
+    Any other command is tested only with the lock content `claims` and with the very long lock content."""
     return [
         (lock, name)
         for name in names

@@ -94,7 +94,7 @@ def test_the_config_map_may_not_contain_settings_that_give_root(name: str) -> No
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_a_flag_or_an_environment_variable_allows_the_forbidden_setting(name: str) -> None:
+def test_a_flag_or_an_environment_variable_can_allow_a_forbidden_setting_in_the_config_map(name: str) -> None:
     settings = settle({flag(name): HARM[name]}, flags_for(name, **{POWERS[name]: "true"})).settings
     assert written(settings, name) == HARM[name]
     also = settle({flag(name): HARM[name]}, flags_for(name), {f"CAREEN_{POWERS[name].upper()}": "true"}).settings
@@ -184,7 +184,7 @@ def started(given: tuple[str, dict[str, tuple[str, ...]]], text: str, **flags: s
 
 
 @pytest.mark.parametrize(
-    "given", [BY_CONFIG_MAP, BY_FLAG], ids=["scheduler-config is in the ConfigMap", "scheduler-config is a flag"]
+    "given", [BY_CONFIG_MAP, BY_FLAG], ids=["scheduler-config in the ConfigMap", "scheduler-config as a flag"]
 )
 @pytest.mark.parametrize("field", FILES)
 def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(
@@ -204,7 +204,7 @@ def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(
 
 
 @pytest.mark.parametrize(
-    "given", [BY_CONFIG_MAP, BY_FLAG], ids=["scheduler-config is in the ConfigMap", "scheduler-config is a flag"]
+    "given", [BY_CONFIG_MAP, BY_FLAG], ids=["scheduler-config in the ConfigMap", "scheduler-config as a flag"]
 )
 def test_a_scheduler_configuration_in_the_config_map_may_contain_certificates(
     given: tuple[str, dict[str, tuple[str, ...]]],

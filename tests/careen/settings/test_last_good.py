@@ -140,7 +140,7 @@ def test_restored_settings_that_conflict_with_a_flag_are_marked_as_incomplete() 
     assert back.resolved.settings.alert_firing_only
 
 
-def test_a_stored_setting_or_a_flag_overrides_the_recorded_key_of_the_lock_annotation() -> None:
+def test_a_stored_setting_or_a_flag_overrides_the_lock_annotation_recorded_with_the_claim() -> None:
     assert restored("", lock_annotation="example.com/lock").resolved.settings.lock_annotation == "example.com/lock"
     assert (
         restored(

@@ -1,4 +1,5 @@
-"""Tests matchers of silences, which are written as in Alertmanager and never match every node at once."""
+"""Tests the setting that lists the matchers of a silence. Each matcher is written as in Alertmanager. A list that
+would also silence the alerts of other nodes is refused."""
 
 from __future__ import annotations
 

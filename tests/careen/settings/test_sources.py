@@ -239,7 +239,7 @@ BAD = [
         "KURED_FORECAST is not a setting",
         id="a setting of careen with kured's prefix",
     ),
-    pytest.param({"flags": {"node_id": ""}}, "which Node it serves", id="an empty node name"),
+    pytest.param({"flags": {"node_id": ""}}, "the agent does not know which Node it serves", id="an empty node name"),
     pytest.param({"flags": {"reboot_command": " "}}, "--reboot-command is empty", id="an empty command"),
     pytest.param(
         {"flags": {"boot_id_file": ""}},
@@ -439,7 +439,7 @@ def test_a_valid_but_suspicious_setting_causes_a_warning(flags: dict[str, str], 
 
 def test_only_the_node_name_is_required_before_the_config_map_is_read() -> None:
     resolve(flags={"node_id": ("n1",), "alert_firing_only": ("true",)}, environment={}, is_whole=False)
-    with pytest.raises(BadSettings, match="which Node it serves"):
+    with pytest.raises(BadSettings, match="the agent does not know which Node it serves"):
         resolve(flags={}, environment={}, is_whole=False)
 
 

@@ -18,7 +18,7 @@ CHAIN = "a0: &a0 [x]\n" + "\n".join(f"a{number}: &a{number} [*a{number - 1}]" fo
 UNREADABLE = {
     "no YAML": "a: [",
     "a date that no calendar has": "at: 2026-13-45",
-    "a time zone of a hundred hours": "at: 2001-12-14t21:59:43.10-99:99",
+    "a time zone with an offset of a hundred hours": "at: 2001-12-14t21:59:43.10-99:99",
     "an invalid number": "n: !!int abc",
     "an empty number": "n: !!int ''",
     "an invalid float": "n: !!float abc",
@@ -31,7 +31,7 @@ UNREADABLE = {
     "no number": "n: .nan",
     "a number of 5000 digits": "n: " + "9" * 5000,
     "a number of 5000 hexadecimal digits": "n: 0x" + "f" * 5000,
-    "a very long number of base 60": "n: 1" + ":59" * 500,
+    "a very long number in base 60": "n: 1" + ":59" * 500,
     "brackets without end": "a: " + "[" * 100_000,
     "braces without end": "{a: " * 5_000,
     "blocks without end": "- " * 3_000 + "a",

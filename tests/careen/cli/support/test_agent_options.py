@@ -47,7 +47,7 @@ def test_the_values_of_a_repeated_option_keep_their_order() -> None:
     }
 
 
-def test_a_negative_number_after_an_option_is_its_value() -> None:
+def test_a_negative_number_can_be_the_value_of_an_option() -> None:
     assert given("--drain-grace-period", "-1") == {"drain_grace_period": ("-1",)}
 
 
