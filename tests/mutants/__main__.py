@@ -98,9 +98,10 @@ def _summed_up(outcomes: dict[Mutant, Outcome], gone: dict[Mutant, str], seconds
     count = Counter((bool(outcome.killed_by), bool(mutant.survives)) for mutant, outcome in outcomes.items())
     killed = count[True, False] + count[True, True]
     print(
-        f"{killed} of {len(outcomes)} mutants were killed, {count[False, True]} survive with a reason, "
-        f"{count[False, False]} survive without one, {count[True, True]} were killed despite a reason, "
-        f"{len(gone)} no longer apply, in {seconds:.0f} s"
+        f"Mutants killed by a test: {killed} of {len(outcomes)}, in {seconds:.0f} s.\n"
+        f"Mutants that survive: {count[False, True]} with a reason in the catalogue, "
+        f"{count[False, False]} without a reason.\n"
+        f"Mutants killed despite a reason in the catalogue: {count[True, True]}. No longer apply: {len(gone)}."
     )
     for mutant, outcome in outcomes.items():
         if bool(outcome.killed_by) == bool(mutant.survives):

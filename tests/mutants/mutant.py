@@ -71,8 +71,8 @@ class Place:
 
 
 def place_of(mutant: Mutant) -> Place:
-    """Return where the mutant changes its file. Raises `NoLongerApplies` unless its text occurs exactly once in the
-    function.
+    """Return the position of the mutant's text in the file. Raises `NoLongerApplies` unless this text occurs exactly
+    once in the function.
     """
     text = _text(mutant.file) if mutant.file.exists() else ""
     first, last = _function_lines(text, mutant)
@@ -81,7 +81,7 @@ def place_of(mutant: Mutant) -> Place:
     found = list(_pattern(mutant.old).finditer(text, begin, end))
     if len(found) != 1:
         raise NoLongerApplies(
-            f"{mutant.at}: the function has its text {len(found)} times instead of once: {mutant.old}"
+            f"{mutant.at}: the mutant's text occurs {len(found)} times in the function, not once: {mutant.old}"
         )
     start, stop = found[0].span()
     lines = range(text.count("\n", 0, start) + 1, text.count("\n", 0, stop) + 2)
@@ -103,8 +103,8 @@ def codes(mutant: Mutant) -> tuple[CodeType, CodeType]:
 
 
 def _with_and_without(mutant: Mutant, place: Place) -> tuple[str, str]:
-    """Return the source of the function without and with the mistake, at its line numbers in the file. Compiles only
-    the function, because compiling whole files would take half a minute for all mutants.
+    """Return the source of the function, first without and then with the mistake. Blank lines in front give each line
+    the number that it has in the file. Compiling whole files would take half a minute for all mutants.
     """
     text = _text(mutant.file)
     offsets = _line_offsets(text)
@@ -145,8 +145,8 @@ def _function_lines(text: str, mutant: Mutant) -> tuple[int, int]:
 
 @cache
 def _pattern(words: str) -> re.Pattern[str]:
-    """Return a regular expression for the same tokens with any white space and comments between them. It also accepts
-    the comma that a formatter adds before a closing bracket.
+    """Return a regular expression for the tokens of `words`, with any white space and comments between the tokens. The
+    expression also accepts the comma that a formatter adds before a closing bracket.
     """
     gap, found = r"(?:\s|#[^\n]*\n)*", ""
     for token in _tokens(words):
@@ -155,7 +155,7 @@ def _pattern(words: str) -> re.Pattern[str]:
 
 
 def _tokens(words: str) -> Iterator[str]:
-    """Yield the tokens of a piece of source text, in which brackets may be open."""
+    """Yield the tokens of a piece of source code. The piece may lack closing brackets."""
     try:
         for token in tokenize.generate_tokens(io.StringIO(words).readline):
             if token.string.strip() and token.type not in (tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT):
@@ -171,8 +171,8 @@ def _code_of(function: str, mutant: Mutant) -> CodeType:
 
 
 def unknown_names(mutant: Mutant) -> set[str]:
-    """Return the global names that only the mutant uses and that its module lacks. Such a mutant would be killed by a
-    NameError.
+    """Return the global names that only the mutant uses and that its module lacks. A NameError would kill a mutant that
+    uses such a name.
     """
     before, after = codes(mutant)
     known = vars(importlib.import_module(mutant.module)).keys() | vars(builtins).keys()

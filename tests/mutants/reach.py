@@ -43,8 +43,8 @@ class Reach:
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Return the tests that run the mutant's lines: first the tests of the module's own test file, then the
-        fastest.
+        """Return the tests that run the mutant's lines, the fastest first. Tests in the module's own test file are
+        treated as ten times as fast as they are.
         """
         place, by_line = place_of(mutant), self.lines.get(mutant.at.partition(":")[0], {})
         found = {test for line in place.lines for test in by_line.get(line, ())} or {
@@ -110,8 +110,8 @@ class Record:
         return {name: digest for name, digest in now.items() if known.get(name) != digest}
 
     def merge(self, stale: Mapping[str, str], recorded: Sequence[dict[str, Any]]) -> None:
-        """Replace the record of these files. A file in which a test fails without a mutant is recorded again
-        next time.
+        """Replace the record of these files. If a test of a file fails without a mutant, the file is recorded
+        again next time.
         """
         again = {test.partition("::")[0] for each in recorded for test in each["failed"]}
         is_same = self._stored.get("base") == self._base
@@ -130,7 +130,7 @@ class Record:
         self._file.write_text(json.dumps(self._stored))
 
     def reach(self) -> Reach:
-        """Return from the current record which tests reach each line."""
+        """Return which tests reach each line according to the record."""
         return Reach(
             seconds=self._stored["seconds"],
             lines={

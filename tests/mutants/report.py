@@ -12,7 +12,7 @@ def verdict(mutant: Mutant, outcome: Outcome) -> str:
     """Return one line about one mutant: whether it was killed, in which time, and by which test."""
     title = f"{mutant.at}  {mutant.name}"
     if outcome.killed_by:
-        word = "KILLED, although it has a reason to survive," if mutant.survives else "killed"
+        word = "KILLED, although the catalogue expects no test to fail," if mutant.survives else "killed"
         return f"{word} in {outcome.seconds:.1f} s: {title}  by {outcome.killed_by}"
     word = "survives, as expected," if mutant.survives else "SURVIVES"
     return f"{word} {outcome.tests_run} of {outcome.tests_reaching} tests, {outcome.seconds:.1f} s: {title}"
@@ -32,9 +32,9 @@ def table(outcomes: Mapping[Mutant, Outcome], seconds: float) -> str:
         [
             "# Mistakes that tests find, measured",
             "",
-            "Written by `make mutants`. Each mutant is one mistake that a person could make, such as a release of a",
-            "claim that ignores the claim's id; it is *killed* when a test fails. The names are in",
-            "`tests/mutants/catalogue/`.",
+            "Written by `make mutants`. A mutant is careen's code with one mistake that a person could make.",
+            "Example: careen releases a claim without comparing the claim's id. A mutant is *killed* if a test fails.",
+            "The names of the mutants are in `tests/mutants/catalogue/`.",
             "",
             _count(outcomes, survivors, seconds),
             "",
@@ -49,8 +49,8 @@ def table(outcomes: Mapping[Mutant, Outcome], seconds: float) -> str:
 
 def _count(outcomes: Mapping[Mutant, Outcome], survivors: Sequence[Mutant], seconds: float) -> str:
     return (
-        f"{len(outcomes) - len(survivors)} of {len(outcomes)} mutants were killed, "
-        f"{len(survivors)} survive with a reason, 0 no longer apply, in {seconds:.0f} s with two processes."
+        f"Mutants killed by a test: {len(outcomes) - len(survivors)} of {len(outcomes)}. Mutants that survive with "
+        f"a reason in the catalogue: {len(survivors)}. The run took {seconds:.0f} s with two processes."
     )
 
 

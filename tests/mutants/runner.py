@@ -1,8 +1,9 @@
-"""Runs the tests against one mutant after another, each in a forked process that has already loaded everything.
+"""Runs the tests against one mutant (careen's code with one mistake) after another, each in a forked process that has
+already loaded everything.
 
-This is a pytest plugin. pytest collects the tests. For each mutant, the plugin forks, replaces the code of the
-function, and runs the tests that reach it until one fails. A fork takes some ten milliseconds, so most mutants are
-killed within a second.
+This is a pytest plugin. pytest collects the tests. For each mutant, the plugin forks, replaces the code of the mutated
+function, and runs the tests that reach this function until a test fails: the test kills the mutant. A fork takes some
+ten milliseconds, so most mutants are killed within a second.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _MEMORY_BYTES = 2 * 2**30  # in addition to the process's memory: a mutant may a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of one mutant: the test that killed it, how many tests ran, and how many tests reach it. `killed_by`
-    is empty if the mutant survived.
+    """The result of one mutant. `killed_by` is the test that failed, or empty if no test failed. `tests_reaching` is
+    the number of tests that run the mutated lines.
     """
 
     killed_by: str = ""
@@ -101,7 +102,7 @@ class MutantRunner:
         stale = known.stale({test.partition("::")[0] for test in items})
         todo = [item for item in items.values() if item.nodeid.partition("::")[0] in stale]
         if stale:
-            print(f"recording which lines {len(todo)} tests reach", file=sys.stderr, flush=True)
+            print(f"{len(todo)} tests: recording which lines each test reaches", file=sys.stderr, flush=True)
             shares = [todo[share :: self._limits.processes] for share in range(self._limits.processes)]
             jobs = ((share, functools.partial(record, share, _passes)) for share in shares)
             found = [answer for _, answer, _ in _in_forks(jobs, self._limits)]
@@ -214,7 +215,7 @@ _LOOK_SECONDS = 0.02
 
 
 def _next_to_end(forks: Sequence[_Fork], idle_seconds: float) -> tuple[int, int]:
-    """Wait until one of these processes, and no other child process, ends. Return its id and status."""
+    """Wait until one of these processes ends, and return its id and status. Does not wait for other child processes."""
     while True:
         for fork in forks:
             process, status = os.waitpid(fork.process, os.WNOHANG)

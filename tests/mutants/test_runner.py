@@ -41,12 +41,13 @@ def test_the_runner_reports_each_result_and_fails_if_a_mutant_survives(tmp_path:
     reason = "a copy of the list has the same entries"
     code, output = run_mutants(tmp_path / "reach.json", _KILLED, _ENDLESS, (*_SAME, reason))
     assert code == 0, output
-    assert "recording which lines" in output
-    assert "2 of 3 mutants were killed, 1 survive with a reason" in output
+    assert "recording which lines each test reaches" in output
+    assert "Mutants killed by a test: 2 of 3" in output
+    assert "Mutants that survive: 1 with a reason in the catalogue, 0 without a reason" in output
     assert "never ends: it reached the limit of processor time" in output
 
     code, output = run_mutants(tmp_path / "reach.json", _SAME, (*_KILLED, "nobody would notice"), _GONE)
     assert code == 1, output
-    assert "recording which lines" not in output
-    for words in ("SURVIVES", "KILLED, although it has a reason to survive", "no longer applies: gone"):
+    assert "recording which lines each test reaches" not in output
+    for words in ("SURVIVES", "KILLED, although the catalogue expects no test to fail", "no longer applies: gone"):
         assert words in output
