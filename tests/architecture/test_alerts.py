@@ -140,7 +140,7 @@ DAY, HOUR = 24 * 60, 60
 
 
 def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"') -> list[dict[str, str]]:
-    """Return one time series for each pod of an agent. Each pod is the tuple (first minute, last minute, value)."""
+    """Return one time series for each pod of an agent. `pods` gives each pod as (first minute, last minute, value)."""
     return [
         {
             "series": f'{metric}{{{labels},pod="careen-{number}"}}',
@@ -151,7 +151,9 @@ def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"'
 
 
 def counted(outcome: str, reason: str, values: str) -> dict[str, str]:
-    """Return the series of the shadow's counter for this outcome and reason. `values` has a value for each minute."""
+    """Return the series in which `careen shadow` counts pods with this outcome and reason. `values` has a value for
+    each minute.
+    """
     labels = f'profile="default-scheduler",outcome="{outcome}",reason="{reason}"'
     return {"series": f"careen_shadow_pods_total{{{labels}}}", "values": values}
 
@@ -217,7 +219,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {23 * HOUR: [], 25 * HOUR: [{"node": "n1"}], 31 * HOUR: []},
     ),
-    "a failed node with two agents for half a minute": (
+    "a failed node that has two agents for half an hour": (
         "CareenNodeFailed",
         series("careen_phase", (0, 60, 1), (30, 60, 1), labels='node="n1",phase="Failed"'),
         {40: [{"node": "n1"}]},
@@ -240,7 +242,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {100: [], 120: [{"node": "n1"}], 170: [{"node": "n1"}]},
     ),
-    "a shadow that disagrees on three of ten pods, and then agrees on all": (
+    "careen shadow, which disagrees with the scheduler on three of ten pods, and then agrees on all pods": (
         "CareenShadowDisagrees",
         [
             counted("agreed", "first", "0+7x120 840+10x600"),
@@ -248,22 +250,22 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {1: [], 30: [{}], 2 * HOUR: [{}], 9 * HOUR: []},
     ),
-    "a shadow that disagrees on every pod from its start": (
+    "careen shadow, which disagrees with the scheduler on every pod": (
         "CareenShadowDisagrees",
         [counted("disagreed", "refused-node", "0+1x120")],
         {20: [], HOUR: [{}]},
     ),
-    "a shadow that disagrees on three of twelve pods in several hours": (
+    "careen shadow, which disagrees with the scheduler on three of only twelve pods in several hours": (
         "CareenShadowDisagrees",
         [counted("disagreed", "other-node", "0+1x3 3x400"), counted("agreed", "first", "0+1x9 9x400")],
         {30: [], 5 * HOUR: []},
     ),
-    "a scheduler with another configuration, reported by a shadow and by the shadow's next pod": (
+    "a scheduler with another configuration, reported by one pod of careen shadow and then by the next pod": (
         "CareenShadowOtherConfiguration",
         series("careen_shadow_other_configuration", (0, 60, 1), (62, 120, 1), (120, 180, 0), labels='job="shadow"'),
         {10: [], 30: [{}], 100: [{}], 150: []},
     ),
-    "a shadow that loses the right to list a kind of object": (
+    "careen shadow, which loses the right to list a kind of object": (
         "CareenShadowCannotFollow",
         series("careen_shadow_troubled_kinds", (0, 20, 0), (20, 60, 1), labels='job="shadow"'),
         {10: [], 30: [], 50: [{}]},

@@ -120,7 +120,7 @@ def test_the_chart_has_a_value_to_enable_each_component() -> None:
 
 
 def accepts(form: dict[str, Any], value: Any) -> bool:
-    """Return whether the schema accepts the value, for the parts of JSON Schema that the chart uses."""
+    """Return whether the schema accepts the value. Supports only the parts of JSON Schema that the chart uses."""
     return all(_RULES[name](rule, value, form) for name, rule in form.items() if name in _RULES)
 
 

@@ -77,12 +77,12 @@ echo "12 passed in $*"
     ("ended", "stories", "second", "code", "is_alone"),
     [
         pytest.param(
-            "FAILED", "a b", 0, 0, True, id="a failed test that then passes alone is treated as passed and is named"
+            "FAILED", "a b", 0, 0, True, id="a failed test that passes when it runs alone is treated as passed"
         ),
         pytest.param(
-            "ERROR", "a b", 0, 0, True, id="a test whose fixture fails and that then passes alone is treated as passed"
+            "ERROR", "a b", 0, 0, True, id="after a fixture failed, a test that passes alone is treated as passed"
         ),
-        pytest.param("FAILED", "a b", 1, 1, True, id="a test that fails again alone is treated as failed"),
+        pytest.param("FAILED", "a b", 1, 1, True, id="a test that also fails when it runs alone is treated as failed"),
         pytest.param("FAILED", "a b c d e f", 0, 1, False, id="if many tests fail, none is run again"),
     ],
 )

@@ -128,7 +128,7 @@ def test_each_generated_page_is_up_to_date(name: str) -> None:
     assert (ROOT / name).read_text() == generated()[name], "run `make docs`"
 
 
-def test_the_example_on_the_page_about_the_shadow_is_up_to_date() -> None:
+def test_the_example_on_the_page_about_careen_shadow_is_up_to_date() -> None:
     text = (ROOT / "docs/shadow.md").read_text()
     assert text == shadow_example.page(), "run `make docs`"
     assert shadow_example.Example().table() in text

@@ -128,7 +128,7 @@ def test_the_forecast_works_without_the_modules_that_the_image_removes(slim: Pat
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other versions of Python have other files")
 @pytest.mark.parametrize("pattern", sorted(set(removals()) - OF_THE_TOOLS))
 def test_every_path_that_the_image_removes_exists(pattern: str) -> None:
-    """If a library renamed such a folder, the Dockerfile would no longer remove it, and nobody would notice."""
+    """If a library renamed one of these folders, the Dockerfile would keep the folder, and nobody would notice."""
     assert list(INSTALLED.glob(pattern)) != []
 
 

@@ -141,7 +141,7 @@ def test_each_import_contract_rejects_a_violation(copy: Path, contract: str, fil
     ("library", "importers", "why"),
     [
         ("kopf", {"careen.agent.handlers"}, "kopf can be replaced by changing one file"),
-        ("kubernetes", {"careen.cluster.wire.client"}, "the client can be replaced by changing one file"),
+        ("kubernetes", {"careen.cluster.wire.client"}, "this Kubernetes client can be replaced by changing one file"),
         (
             "urllib3",
             {"careen.cluster.wire.client", "careen.cluster.wire.network_errors", "careen.services.prometheus"},

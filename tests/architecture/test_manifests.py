@@ -646,7 +646,7 @@ def kustomize(folder: Path) -> list[dict[str, Any]]:
     return [each for each in yaml.safe_load_all(done.stdout) if each]
 
 
-def test_the_shadow_has_no_privileges_and_only_rights_to_read() -> None:
+def test_careen_shadow_has_no_privileges_and_only_rights_to_read() -> None:
     deployment = the("Deployment", "shadow/shadow.yaml")
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
@@ -669,7 +669,7 @@ def test_the_shadow_has_no_privileges_and_only_rights_to_read() -> None:
     assert the("ServiceAccount", "shadow/shadow.yaml")["metadata"]["name"] == account["name"]
 
 
-def test_the_shadow_uses_only_existing_options_and_is_not_selected_as_an_agent() -> None:
+def test_the_pods_of_careen_shadow_use_existing_options_and_are_not_selected_by_the_daemonset() -> None:
     deployment = the("Deployment", "shadow/shadow.yaml")
     template = deployment["spec"]["template"]
     assert not AGENT["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()

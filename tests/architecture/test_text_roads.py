@@ -34,9 +34,9 @@ ROADS: dict[str, dict[str, str]] = {
     },
     r"(html\.)?escape|_escaped_for_html": {
         "careen.report.page.markup": "writes text into a page, after escaping it",
-        "careen.report.page.overview": "uses that module",
-        "careen.report.page.plan_page": "uses that module",
-        "careen.report.page.rows": "uses that module",
+        "careen.report.page.overview": "uses the module `markup`",
+        "careen.report.page.plan_page": "uses the module `markup`",
+        "careen.report.page.rows": "uses the module `markup`",
     },
     r"self\.wfile\.write": {
         "careen.agent.telemetry.http_server": "serves metrics, health and readiness, after cleaning the text"
@@ -47,11 +47,11 @@ ROADS: dict[str, dict[str, str]] = {
     # Writes through the API server, except reviews and evictions, which contain no sentence.
     r".*api\.(post|write|merge_patch)|.*transport\.send": {
         "careen.cluster.events": "cleans the message of the Event",
-        "careen.cluster.nodes": "writes a PatchNode, whose annotations are clean",
+        "careen.cluster.nodes": "writes a PatchNode, which has clean annotations",
         "careen.cluster.lock_store": "writes the lock, which is JSON in ASCII",
         "careen.cluster.evictions": "an Eviction",
         "careen.cluster.wire.api": "the client itself",
-        "careen.agent.rescue": "writes a patch of core/rescue.py, whose annotations are clean",
+        "careen.agent.rescue": "writes a patch that core/rescue.py builds with clean annotations",
     },
 }
 
@@ -87,7 +87,7 @@ def test_no_module_configures_its_own_logger() -> None:
 
 
 def test_every_line_of_a_report_comes_from_a_paragraph_a_table_or_a_literal() -> None:
-    """A value in a bare f-string could contain a line break. The text after it would look like a line of careen."""
+    """A value in a bare f-string could contain a line break. The next line would then look like a line of careen."""
     found = [
         f"{module.where}:{text.lineno}"
         for module in modules("careen")

@@ -51,7 +51,7 @@ EXPLOITS = ("test_exploits.py", "test_exploit_stories.py", "test_config_map_edit
 
 
 @pytest.mark.parametrize("file", [f"tests/cluster/{name}" for name in EXPLOITS])
-def test_the_table_lists_each_exploit_test(file: str) -> None:
+def test_the_table_of_attacks_lists_each_exploit_test(file: str) -> None:
     named = {row[4].strip("`") for row in rows()}
     within = {
         "test_in_the_policies_a_dot_in_a_node_name_matches_only_a_dot"

@@ -88,7 +88,7 @@ MAY = {
     "careen.agent.clock": "the clock itself",
     "careen.cluster.wire.client": "seconds between two reloads of the credentials; tests in virtual time "
     "use no real connection",
-    "careen.cli.config": "the command prints where settings come from, also from the environment",
+    "careen.cli.config": "the command prints the source of each setting, and one source is the environment",
     "careen.agent.handlers": "kopf runs in a separate thread, in real time",
     "scheduler_core.__main__": "a command line",
     "careen.agent.observe": "random claim ids, because no two claims may have the same id",

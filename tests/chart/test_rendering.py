@@ -369,7 +369,7 @@ def test_a_secret_with_message_urls_is_mounted_beside_other_files_and_volumes(tm
     assert settled(found).settings.notify_url_file == ("/own/urls", place["mountPath"])
 
 
-def test_the_shadow_has_its_own_service_account_even_if_the_chart_creates_none_for_the_agents(tmp_path: Path) -> None:
+def test_careen_shadow_has_its_own_service_account_even_if_the_chart_creates_none_for_agents(tmp_path: Path) -> None:
     values = {
         "serviceAccount": {"create": False, "name": "theirs", "extraAnnotations": {"role": "agents"}},
         "components": {"shadow": True},
