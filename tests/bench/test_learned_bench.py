@@ -1,5 +1,5 @@
-"""Tests `make bench-accuracy-learned`, which learns from recorded watch events. The bench does not count the first
-drains, because it has seen too few bindings by then.
+"""Tests `make bench-accuracy-learned`, which learns from recorded watch events. The bench does not score the
+forecasts of the first drains, because few bindings precede these drains.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Compares forecasts of varied clusters with real drains: the pods must land on the forecast nodes.
 
-`make bench-accuracy` does the same with 30 drains, with the default scheduler, and with other ways to drain.
+`make bench-accuracy` makes the same comparison for 30 drains, for the default scheduler, and for other programs that
+drain.
 """
 
 from __future__ import annotations

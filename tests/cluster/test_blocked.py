@@ -16,8 +16,8 @@ pytestmark = pytest.mark.cluster
 
 
 def is_tainted_and_says(story: Story, host: Host, code: str, *words: str) -> None:
-    """Wait until the node has careen's taint and its annotations contain this reason code, which says why the node may
-    not reboot yet. Check that `careen why` shows the reason, and that the node has no cordon and no claim.
+    """Wait until the node has careen's taint and its annotations contain this reason code. Check that `careen why`
+    shows the reason, and that the node has no cordon and no claim.
     """
     story.wait_for(f"{host.name} is tainted", lambda: story.is_tainted(host), 40)
     story.wait_for(f"{host.name} says {code}", lambda: code in story.refusals(host), 40)

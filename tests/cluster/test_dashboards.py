@@ -158,7 +158,7 @@ def selectors(expression: str) -> set[str]:
     return set(re.findall(r"\b(?:careen|kured|kube|process)_\w+(?:\{[^}]*\})?", expression))
 
 
-def test_prometheus_understands_every_query_about_the_shadow(prometheus: Prometheus, story: Story) -> None:
+def test_prometheus_understands_every_query_about_careen_shadow(prometheus: Prometheus, story: Story) -> None:
     """Prometheus scrapes no `careen shadow` here, so the queries return no data. The test finds only queries that
     Prometheus refuses.
     """

@@ -57,7 +57,7 @@ def evicts(host: Host) -> Callable[[Call], bool]:
 
 def confirms(host: Host) -> Callable[[Call], bool]:
     """Return a function that says whether a call is the agent's last read of the lock before the reboot. Before this
-    call, the agent has recorded on the Node that a reboot follows. After this call, the agent sends the reboot command.
+    call, the agent has announced the reboot on the Node. After this call, the agent sends the reboot command.
     """
     is_announced = False
 

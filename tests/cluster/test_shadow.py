@@ -1,5 +1,5 @@
-"""Tests `careen shadow`, which compares the bindings of the real scheduler with the choices of scheduler_core. A shadow
-with the scheduler's configuration agrees with the scheduler. A shadow with another configuration reports disagreements.
+"""Tests `careen shadow`, which compares the bindings of the real scheduler with the choices of scheduler_core. If the
+scheduler and scheduler_core have the same configuration, they agree. If not, `careen shadow` reports disagreements.
 """
 
 from __future__ import annotations

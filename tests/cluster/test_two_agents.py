@@ -16,7 +16,7 @@ pytestmark = pytest.mark.cluster
 
 class Together:
     """Proxy rules that send the same write of two agents to the server at the same time, so that one of the agents gets
-    a conflict. This write records on the Node that the agent will send the reboot command.
+    a conflict. The write is the announcement: the patch of the Node right before the reboot command.
     """
 
     def __init__(self, node: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "20"))
-"""The examples for each input; `make fuzz EXAMPLES=…` sets the number."""
+"""The number of examples for each input. `make fuzz EXAMPLES=…` sets this number."""
 
 _TRIED: Counter[str] = Counter()
 

@@ -45,8 +45,8 @@ def seconds_from_need_to_release(story: Story, machine: Machine) -> float:
 
 
 def idle(machine: Machine) -> list[str]:
-    """Measure memory and processor time in the agent's cgroup, which the kubelet reads too. Return them as lines of
-    text.
+    """Measure memory and processor time of the agent's cgroup, as the kubelet does. Return lines of text with these
+    figures.
     """
     pid = machine.run("pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /opt/careen/bin/careen").split()[0]
     groups = dict(line.split(":", 2)[1:] for line in machine.run("cat", f"/proc/{pid}/cgroup").splitlines())

@@ -117,8 +117,8 @@ def kubelets_as_before(story: Story) -> object:
 
 
 def restart_kubelets(story: Story) -> None:
-    """Restart every kubelet and wait until each reports Ready again. Then start a new history, because a restart may
-    make a node NotReady for a moment.
+    """Restart every kubelet and wait until each kubelet reports Ready again. Then let the observer forget its records,
+    because a restart may make a node NotReady for a moment.
     """
     began = datetime.now(UTC).replace(microsecond=0)
     for machine in story.machines:

@@ -84,7 +84,7 @@ class PodLife:
 
     @property
     def is_static(self) -> bool:
-        """Whether this is the mirror pod of a static pod. The owner of a mirror pod is the Node."""
+        """Whether the pod is the mirror pod of a static pod. The owner of a mirror pod is the Node."""
         return self.owner.startswith("Node/")
 
 

@@ -1,4 +1,4 @@
-"""Checks the rules that must hold in every test with nodes and agents. It reads the records of the observer and of the
+"""Checks the rules that must hold in every test with nodes and agents. Reads the records of the observer and of the
 hosts. The functions are pure and share no code with careen.
 
 Each function returns one sentence for each broken rule. The watches of nodes, pods and lock are separate connections,

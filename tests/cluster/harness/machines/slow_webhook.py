@@ -1,4 +1,4 @@
-"""A validating webhook for evictions that is slow and allows everything, like a slow policy engine during a drain."""
+"""A validating webhook that answers slowly and allows every eviction, like a slow policy engine during a drain."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def rollout(
 
 
 def _gaps(locks: Sequence[LockSeen], start: float) -> list[float]:
-    """Return for how many seconds the lock had no holder: one number for each release that is followed by a claim."""
+    """Return the seconds from each release of the last claim in the lock to the next claim."""
     gaps = []
     released: float | None = None
     for before, after in pairwise(one for one in locks if one.at >= start):
