@@ -87,7 +87,7 @@ def phases_page() -> str:
 
 
 def reasons_page() -> str:
-    """Returns the page of the reason codes: what each code means and what would change it."""
+    """Returns the page of the reason codes: what each code means, and what to do."""
     lines = [
         NOTE.format(source="operator/careen/core/facts/reasons.py"),
         "# Why is my node not rebooting?",

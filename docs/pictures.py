@@ -55,8 +55,8 @@ def _page(folder: Path, kubeconfig: Path) -> str:
 
 
 def _middle(seen: list[RolloutProgress]) -> RolloutProgress:
-    """Returns the first recorded progress at which half of the nodes have rebooted and one node is not ready, or the
-    last recorded progress if no progress meets both conditions."""
+    """Returns the first state of the roll-out in which half of the nodes have rebooted and one node is not ready. If no
+    state meets both conditions, returns the last state."""
     return next(
         (each for each in seen if each.rebooted >= NODES // 2 and any(not node.is_ready for node in each.nodes)),
         seen[-1],

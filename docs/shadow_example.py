@@ -32,7 +32,7 @@ Json = dict[str, Any]
 
 
 class Example:
-    """A small cluster in which pods are created one after another, and a `Shadow` that follows it."""
+    """A small cluster in which pods are created one after another, and a `Shadow` that follows the cluster."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

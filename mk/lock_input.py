@@ -1,8 +1,8 @@
 """Prints the requirements from which a lock file is made: `lock_input.py run` for requirements.lock, `build` for
 requirements-build.lock.
 
-It prints the requirements of both distributions of this repository, but not the two distributions themselves: on a
-package index, somebody else could own their names.
+The script prints the requirements of both distributions of this repository, but not the two distributions themselves:
+on a package index, another party could own the names of these distributions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Asks the registry for the digest behind the base image's tag, and writes it into the Dockerfile: `make pin-base`.
 
-It needs only the standard library. If the registry cannot be asked, it exits with code 1 and a message, and does not
-change the Dockerfile."""
+The script needs only the standard library. If the script cannot find the digest, it exits with code 1 and a message,
+and does not change the Dockerfile."""
 
 from __future__ import annotations
 

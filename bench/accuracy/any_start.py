@@ -31,8 +31,8 @@ SIZES = (200, 1000, 5000)
 
 class CountedDrain(Value, kw_only=True):
     """Seconds of processor time in a cluster of `nodes` nodes. `forecast` is the time of the command `careen forecast
-    --from`. The other two are median times of a simulated drain: `with_count` if the drain also counts every possible
-    start of the scheduler's search, `without` if it does not."""
+    --from`. `with_count` and `without` are the median times of a simulated drain, with and without the additional count
+    of every possible start of the scheduler's search."""
 
     nodes: int
     searches: int

@@ -37,7 +37,7 @@ def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
     the later bindings.
 
     The records have events only for pods in the namespace of the drained workloads. For pods of other namespaces,
-    `Binding.pod` is usually None. It is a pod only if a listed pod without a node had the same name.
+    `Binding.pod` is usually None. The field is set only if a listed pod without a node had the same name.
     """
     watched = _Watched(listed.with_node_cordoned(record.node))
     bound = {event.title for event in record.events if event.kind == "bound"}
@@ -67,8 +67,9 @@ def others(record: DrainRecord) -> tuple[int, float]:
 
 
 def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[str, list[tuple[str, str]]]:
-    """Groups the bindings in the scheduler's log that belong to pods outside `known`. Each group is stored under the
-    pod of `known` that the log binds next, or under "" at the end of the log. A binding is the tuple (pod, node)."""
+    """Returns the logged bindings of all pods that are not in `known`, in groups. A group has the bindings just before
+    the binding of a pod in `known`, and this pod is the key of the group. The bindings after the last pod in `known`
+    have the key "". A binding is the tuple (pod, node)."""
     found: dict[str, list[tuple[str, str]]] = {}
     waiting: list[tuple[str, str]] = []
     for title, node in logged:

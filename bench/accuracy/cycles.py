@@ -53,9 +53,9 @@ _BOUNDS = (0.0, 0.02, 0.05, 0.1, 0.2, 1.01)
 @dataclass(frozen=True, slots=True)
 class ObservedCycle:
     """One recorded scheduling cycle, compared with the computed cycle. `refused` is the share of the processed nodes
-    that refused the pod, or None if all nodes were processed. `start_off` says how many nodes away from its computed
-    start the next search began. `is_node_right`: the pod got the computed node. `is_best`: the pod got one of the nodes
-    with the best score."""
+    that refused the pod, or None if all nodes were processed. `start_off` is the distance in nodes between the computed
+    and the real start of the next search. `is_node_right`: the pod got the computed node. `is_best`: the pod got one of
+    the nodes with the best score."""
 
     refused: float | None
     start_off: int
@@ -128,8 +128,8 @@ def _observed(result: CycleResult, processed: int, node: str) -> ObservedCycle:
 
 
 def report(fitted: Sequence[ObservedCycle], tested: Sequence[ObservedCycle]) -> Iterator[str]:
-    """Yields the lines of the report: the two parameters that fit the first half best, how well they and the present
-    parameters of scheduler_core describe each half, and a table for each half."""
+    """Yields the lines of the report: the two parameters that fit the first half best, how well these parameters and
+    those of scheduler_core describe each half, and a table for each half."""
     ahead, nodes = fit(fitted)
     yield f"Best fit of the first half: in {ahead:.0%} of the cycles one worker is {nodes} nodes ahead of another one."
     share_in_use, nodes_in_use = deviations.AHEAD, deviations.NODES_AHEAD
@@ -153,21 +153,21 @@ def report(fitted: Sequence[ObservedCycle], tested: Sequence[ObservedCycle]) -> 
 def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:
     """Returns the two parameters for which the observed starts of searches are the most likely. The first is the share
     of the cycles in which one of the scheduler's parallel workers is ahead of another worker. The second is the number
-    of nodes by which it is ahead."""
+    of nodes by which this worker is ahead."""
     grid = product((each / 50 for each in range(5, 45)), range(2, 25))
     return max(grid, key=lambda pair: likelihood(cycles, *pair))
 
 
 def likelihood(cycles: Sequence[ObservedCycle], ahead: float, nodes: int | None) -> float:
     """Returns the mean log-likelihood of the observed starts of the next searches. Leaves out the cycles that processed
-    every node. `moved` explains the parameters."""
+    every node. `fit` explains `ahead` and `nodes`."""
     right = [(each.is_start_right, moved(each.refused, ahead, nodes)) for each in cycles if each.refused is not None]
     return sum(log(1.0 - part if is_right else part) for is_right, part in right) / max(1, len(right))
 
 
 def moved(refused: float, ahead: float, nodes: int | None) -> float:
-    """Returns the probability that the next search does not begin at the computed node, between 0.01 and 0.99. If
-    `nodes` is None, the probability is `ahead`, whatever share of the nodes refused the pod."""
+    """Returns the probability, between 0.01 and 0.99, that the next search does not begin at the computed node. `fit`
+    explains `ahead` and `nodes`. If `nodes` is None, the result does not depend on `refused`."""
     part = ahead if nodes is None else ahead * (1.0 - (1.0 - refused) ** nodes)
     return min(0.99, max(0.01, part))
 

@@ -1,7 +1,7 @@
 """Measures what a forecast loses by following fewer searches, as it does above 1,000 nodes: `make
 bench-accuracy-searches`.
 
-There is no control plane, because the library is measured against itself. The bench forecasts drains in generated
+There is no control plane, because scheduler_core is compared with itself. The bench forecasts drains in generated
 clusters twice: with the fewest searches and with all searches. Then it simulates each drain repeatedly, each time with
 one random search: any start, any number of workers, half of the time an unknown order of nodes. *Inside* is the share
 of pods that get a node that the forecast names; it should be 95 of 100.
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def cluster_of(folder: Path, nodes: int) -> Snapshot:
-    """Returns the cluster of `make bench-plan`, read from the same dump."""
+    """Returns the cluster of `make bench-plan`, read from the dump of that bench."""
     dump = folder / f"{nodes}-1.json.gz"
     if not dump.exists():
         dump.parent.mkdir(parents=True, exist_ok=True)

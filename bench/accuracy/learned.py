@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def judged(folder: Path, kind: str) -> list[LearnedPair]:
-    """Scores the drains of all clusters of this kind, one cluster after another."""
+    """Scores the recorded drains of all clusters of `kind`, one cluster after another."""
     clusters: dict[Path, list[Path]] = {}
     for path in paths(folder):
         if path.parent.name.split("-")[0] == kind:

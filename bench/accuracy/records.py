@@ -14,8 +14,8 @@ from tests.cluster.harness.measures.drains import Happened, PodEvent
 
 
 class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One drain. `start` is the position of the node at which the scheduler's next search would have begun right after
-    the objects were listed. `log` is the scheduler's log until the node was uncordoned."""
+    """One drain. `start` is the position of a node: right after the objects were listed, the scheduler's next search
+    would have begun at this node. `log` is the scheduler's log until the node was uncordoned."""
 
     kind: str
     seed: int

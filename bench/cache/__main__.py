@@ -1,4 +1,4 @@
-"""Measures what it costs to keep a cluster in memory, and how fast this copy follows a watch.
+"""Measures what it costs to keep a copy of a cluster in memory, and how fast this copy follows a watch.
 
     python -m bench.cache [--nodes 5000] [--events 1000000]
 

@@ -84,8 +84,7 @@ def scenarios(runs: Sequence[Run]) -> list[int]:
 
 def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
     """Returns two tables and the comparisons of the agents. One table has all figures, and the other table has the
-    repeat moves (a pod is moved a second time) by seed. Leaves out agents that have no runs and figures that have no
-    values.
+    repeat moves (a pod is moved a second time) by seed. Leaves out agents without runs, and figures without values.
     """
     shown = {key: heading for key, heading in agents.items() if any(run.agent == key for run in runs)}
     seeds = sorted({run.seed for run in runs})

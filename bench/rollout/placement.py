@@ -1,8 +1,8 @@
 """Chooses the pods' nodes at the beginning of a roll-out with scheduler_core; a seed decides among equally good nodes.
 
-kube-scheduler chooses among equal nodes at random, so it places the same workloads differently every time. That alone
-makes two roll-outs differ. So the bench stops the real scheduler until every pod is placed; the real scheduler makes
-all later placements.
+kube-scheduler chooses among equal nodes at random, so it places the same workloads differently every time. This
+randomness alone makes two roll-outs differ. So the bench stops the real scheduler until every pod is placed; the real
+scheduler makes all later placements.
 """
 
 from __future__ import annotations

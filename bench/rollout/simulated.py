@@ -3,10 +3,10 @@ of the soft taint (on nodes that wait for their reboot) and of the order of the 
 
     python -m bench.rollout.simulated [--seeds 0 1 2 3 4 5] [--lots 20] [--asking 12]
 
-Each lot places the seed's pods again and chooses a random order of its nodes. The roll-out is simulated without the
-taint, with the taint, and with the taint in the order of careen's agents. With `--asking 6` only the first six nodes of
-the random order need a reboot, so their pods can move to the other nodes. scheduler_core chooses the node of every
-evicted pod as kube-scheduler would; budgets, timing and agents are left out.
+A lot is one placement of the seed's pods and one random order of the nodes. For each lot, three roll-outs are
+simulated: without the taint, with the taint, and with the taint in the order of careen's agents. With `--asking 6` only
+the first six nodes of the random order need a reboot, so their pods can move to the other nodes. scheduler_core chooses
+the node of every evicted pod as kube-scheduler would; budgets, timing and agents are left out.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Lot:
 
 
 def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
-    """Simulates the roll-out three times, once for each field of `Lot`. If two lots have the same number, their pods
-    start on the same nodes, and their nodes have the same random order."""
+    """Simulates the roll-out three times, once for each field of `Lot`. The number `lot` is a seed: it determines on
+    which nodes the pods start, and the random order of the nodes."""
     chance = random.Random(f"lot {drawn.seed} {lot}")
     snapshot = placed(drawn, chance)
     names = [name for name, _ in nodes()]
@@ -190,8 +190,8 @@ def _nodes() -> list[Object]:
 
 
 def _owners(drawn: SampleFleet) -> list[Object]:
-    """Returns the owners of the pods, by which the scheduler spreads pods if they have no spread constraints. Each
-    Deployment is represented by a ReplicaSet, which owns the Deployment's pods."""
+    """Returns the owners of the pods. The scheduler spreads the pods of one owner if the pods have no spread
+    constraints. Each Deployment is represented by a ReplicaSet, which owns the Deployment's pods."""
     return [
         {
             "kind": _owner_kind(item),

@@ -45,8 +45,8 @@ def cycles(pages: str, pods: str, rounds: str) -> None:
 
 
 def _placing(scheduler: Scheduler, snapshot: Snapshot, pending: list[Any]) -> list[float]:
-    """Places pods one after another. Each pod is placed in the cluster that contains the pods placed before. Returns
-    the seconds of processor time for each pod."""
+    """Places pods one after another. Each pod is placed in the cluster with all earlier pods. Returns the seconds of
+    processor time for each pod."""
     took = []
     for pod in pending:
         start = time.process_time()
@@ -75,8 +75,8 @@ def drain(pages: str, node: str, rounds: str) -> None:
 
 
 def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]:
-    """Returns the decision about the pod as JSON values, which are compared with kube-scheduler's. The time of this
-    function is not measured."""
+    """Returns the decision about the pod as JSON values, which are compared with kube-scheduler's decision. The time of
+    this function is not measured."""
     from scheduler_core.judge.answer import as_answer
 
     found: dict[str, Any] = as_answer(scheduler.schedule(snapshot, pod))

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 class Pages:
-    """A transport of the client that answers every list request for Nodes with these pages."""
+    """A transport for the client. It answers every list request for Nodes with these pages."""
 
     def __init__(self, nodes: list[dict[str, Any]]) -> None:
         starts = range(0, len(nodes), PAGE_SIZE)
@@ -131,7 +131,7 @@ async def deciding(waiters: tuple[NodeView, ...], order: Order) -> None:
 
 
 async def asking_budgets(nodes: tuple[NodeView, ...]) -> None:
-    """Runs the last decision before the cordon, for which the agent checks the budgets."""
+    """Runs the last decision before the cordon. In this decision, the agent checks the budgets."""
     node, budgets = a_marked_node(a_progress(Phase.CLAIMING), name="n1"), (Budget(kind=BudgetKind.ZONE, limit=1),)
     seen = an_observation(
         node, lock=held(an_entry()), waiters=NOT_ASKED, fleet=Fleet(nodes=(*nodes, node), read_at_uptime=UPTIME)

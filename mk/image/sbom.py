@@ -1,10 +1,10 @@
 """Writes the bill of materials of an image as SPDX 2.3 in JSON, from the metadata of its Python and Debian packages.
 
-It runs inside the image and needs only Python: `make sbom`, or
+The script runs inside the image and needs only Python: `make sbom`, or
 
     docker run --rm --interactive --entrypoint python IMAGE - < mk/image/sbom.py > careen.spdx.json
 
-If SOURCE_DATE_EPOCH is set, the document uses it as its time of creation, so the same image always gives the same
+If SOURCE_DATE_EPOCH is set, the document has this time as its time of creation, so the same image always gives the same
 document.
 """
 
