@@ -428,7 +428,7 @@ def test_the_patch_in_the_readme_removes_every_field_unknown_to_older_api_server
     assert sorted(mounts[0]) == sorted(mounts[1])
     privileged = str(with_component(tmp_path / "privileged", "privileged"))
     assert not [name for name in NEW_FIELDS if name in privileged], (
-        "the README says that older API servers know every field of the component privileged"
+        "the README says that older API servers know every field of manifests/privileged/"
     )
 
 

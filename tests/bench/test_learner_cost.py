@@ -20,7 +20,7 @@ def snapshot(request: pytest.FixtureRequest, tmp_path: Path) -> Snapshot:
 
 
 @pytest.mark.parametrize("snapshot", [130], indirect=True)
-def test_the_learner_considers_fewer_possible_searches_after_twenty_bindings(snapshot: Snapshot) -> None:
+def test_twenty_bindings_rule_out_some_of_the_possible_searches(snapshot: Snapshot) -> None:
     cells = dict(zip(HEADER, row(snapshot, bindings=24), strict=True))
     assert cells["NODES"] == "130"
     assert int(cells["SEARCHES, FIRST"]) > int(cells["SEARCHES, LAST 20"]) > 0

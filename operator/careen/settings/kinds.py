@@ -177,7 +177,9 @@ def regexp(text: str) -> re.Pattern[str] | None:
     except (re.error, Warning) as error:
         raise ValueError(f"expected a regular expression: {error}") from error
     except (RecursionError, OverflowError):
-        raise ValueError("expected a regular expression: this one is too large for Python") from None
+        raise ValueError(
+            "expected a regular expression that Python can run: a repeat count or the nesting is too large"
+        ) from None
 
 
 def go_regexp(text: str) -> GoRegexp | None:

@@ -5,9 +5,9 @@ a binding can differ from what the scheduler saw. The cluster may lack pods that
 later. It may contain pods that the scheduler decided later but bound earlier, and changes that the scheduler had not
 seen.
 
-Pods of equal priority are decided in the order in which they were created. So the scheduler may have seen a second
-state if two pods are bound within a short time but not in that order, or if the cluster changed shortly before a
-binding.
+The scheduler decides about pods of equal priority in the order of their creation. If two pods are bound shortly after
+one another in the other order, or if the cluster changed shortly before a binding, then there is more than one state
+that the scheduler may have seen.
 """
 
 from __future__ import annotations

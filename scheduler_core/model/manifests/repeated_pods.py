@@ -62,8 +62,8 @@ class _Texts(Generic[Written]):
 
 
 class _TextsButFor(_Texts[Written]):
-    """A cache of decoded structures. JSON texts that differ only in the value of one field share a structure. `own_of`
-    reads this field from a structure."""
+    """A cache of decoded JSON texts. Texts that differ only in the value of one field, such as a pod's name, have one
+    entry. `own_of` reads the value of this field from the decoded text."""
 
     def __init__(self, field: bytes, shape: Any, own_of: Callable[[Written], str | None]) -> None:
         super().__init__(shape)

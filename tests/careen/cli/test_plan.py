@@ -479,4 +479,4 @@ def test_a_live_plan_uses_the_durations_of_earlier_reboots(desk: Desk) -> None:
         "--drain is 25s, the median of the durations that 2 nodes measured at the last reboot",
         "--settle is 6s, the median of the durations that 2 nodes measured at the last reboot",
     ]
-    assert not any("no node has measured" in note for note in made["notes"])
+    assert not any("durations that no node has measured" in note for note in made["notes"])

@@ -135,7 +135,8 @@ def _nominations(d: Draw, case: Case) -> None:
 
 
 def _as_drawn(_d: Draw, _case: Case) -> None:
-    """Leaves the case unchanged: its flavour already produces the values that this topic needs."""
+    """Leaves the generated case unchanged, because its settings (`Flavour`) already produce the values that are
+    tested."""
 
 
 TOPICS: dict[str, tuple[Flavour, Callable[[Draw, Case], None]]] = {

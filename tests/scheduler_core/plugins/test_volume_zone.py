@@ -91,7 +91,7 @@ def test_an_unusable_claim_refuses_the_pod_as_unresolvable(objects: tuple[dict[s
     assert ask(PLUGIN, POD, node("a"), *objects) == unresolvable(reason)
 
 
-def test_a_claim_without_a_name_refuses_the_pod_as_unresolvable() -> None:
+def test_volume_zone_refuses_a_pod_whose_volume_names_no_claim() -> None:
     assert ask(PLUGIN, a_pod().with_field("spec.volumes", using("")).manifest, node("a")) == unresolvable(
         "PersistentVolumeClaim had no name"
     )

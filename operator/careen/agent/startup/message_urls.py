@@ -38,7 +38,7 @@ async def judge(resolved: Resolved) -> None:
 
 
 async def tell(resolved: Resolved) -> None:
-    """Checks the receivers of messages in new settings that the agent already uses. Only logs the problems."""
+    """Checks the receivers of messages after the agent has taken over changed settings. Only logs the problems."""
     try:
         await judge(resolved)
     except BadSettings as error:

@@ -74,8 +74,8 @@ class EvictionMemory(Value, kw_only=True):
 
     @property
     def judgement(self) -> EvictAnswer | None:
-        """The last response of the API server by which it decided about this pod's eviction (JUDGED); None if there is
-        none."""
+        """The last response with which the API server accepted or refused this pod's eviction (one of JUDGED). None if
+        every response left that open."""
         return self.answer if self.answer in JUDGED else self.judged_before
 
 

@@ -424,7 +424,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.SETTLE_TIMEOUT: ReasonText(
-        "Displaced workloads did not become as healthy as before the drain in time; the roll-out halts.",
+        "When the settle time ended, displaced workloads were not as healthy as before the drain; the roll-out halts.",
         "Repair the named workloads, or check them again with `careen retry NODE`.",
         is_warning=True,
     ),

@@ -265,9 +265,9 @@ def _has_asked(situation: Situation, entry: Entry) -> bool:
 
 
 def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
-    """Return the decision to adopt a claim (write it into the record on the Node) whose record was wiped when a reboot
-    was about to follow. The node then waits in the phase Rebooting, because an earlier process may have asked the host
-    to reboot."""
+    """Return the decision to write the claim into the record on the Node again. The record was wiped shortly before a
+    reboot. The node then waits in the phase Rebooting, because an earlier process may have asked the host to
+    reboot."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,

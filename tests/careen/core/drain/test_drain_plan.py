@@ -264,7 +264,7 @@ def test_the_back_off_after_an_eviction_applies_only_to_new_pods_of_the_same_own
     assert plan_since(new_pod("new"), memory=memory).look_again_seconds == 1.5
 
 
-def test_three_rounds_of_accepted_evictions_of_recreated_pods_permit_a_forced_reboot() -> None:
+def test_force_reboot_reboots_after_pods_came_back_from_three_rounds_of_accepted_evictions() -> None:
     policy, memory, deaf = DrainPolicy(force_reboot=True), Memory(), Memory()
     for rounds in range(1, 4):
         memory = after_evicting_new_pods(memory, ["rs-web"], uptime=UPTIME, jitter=0.5)

@@ -325,7 +325,7 @@ def test_agents_of_a_large_fleet_spread_their_decisions_after_the_window_opens()
     assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_a_node_claims_at_once_if_it_is_named_or_another_node_holds_a_claim() -> None:
+def test_the_wait_before_the_first_claim_does_not_apply_to_a_named_node_or_beside_a_holder() -> None:
     just_now = remembering(line__key="another line")
     assert waiting(memory=just_now, lock=NAMED).phase is Phase.CLAIMING
     assert (

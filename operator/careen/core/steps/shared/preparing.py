@@ -86,9 +86,9 @@ def lacking(situation: Situation) -> tuple[Evidence, ...]:
 
 
 def used(situation: Situation) -> Situation:
-    """Return the situation with the prepared forecast and dry runs, if the preparation is valid. A forecast or dry run
-    that the agent made in this round of its loop is not replaced. The caller must first read everything that `lacking`
-    returns."""
+    """Return the situation with the forecast and the dry runs that the agent prepared, if they are still valid. A
+    forecast or dry run of this round of the agent's loop is kept. Before the call, the agent must have read the facts
+    that `lacking` names."""
     prepared, seen = situation.memory.prepared, situation.seen
     if prepared is None or why_not(situation):
         return situation
