@@ -83,8 +83,6 @@ class PodTopologySpread(Value):
         return all(c.when_unsatisfiable != "DoNotSchedule" for c in spec.topology_spread or self.defaults)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
-        if self.skips(pod.spec):
-            return PreFilterResult(SKIP)
         constraints = self._constraints(nodes.snapshot, pod, "DoNotSchedule")
         problem = _problem(constraints)
         if problem:

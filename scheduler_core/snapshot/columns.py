@@ -19,7 +19,7 @@ from scheduler_core.model.taints import Taint, Toleration, first_untolerated
 from scheduler_core.snapshot.node_labels import NodeLabels
 from scheduler_core.snapshot.nodes.node_images import NodeImages
 from scheduler_core.snapshot.nodes.node_tree import NodeTree, one_of_each_zone
-from scheduler_core.snapshot.pods.changing_usage import ChangingUsage
+from scheduler_core.snapshot.pods.changing_usage import UsageVersion
 from scheduler_core.snapshot.remembered import Remembered
 
 _ALWAYS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -262,7 +262,7 @@ class Columns:
         return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
 
     @cached_property
-    def by_usage(self) -> Remembered[Hashable, tuple[ChangingUsage, NDArray[Any]]]:
+    def by_usage(self) -> Remembered[Hashable, tuple[UsageVersion, NDArray[Any]]]:
         """A cache of columns that depend on the nodes' allocatable resources and their pods' requests. Each column is
         cached with the requests from which it was computed. Comparing the requests shows which nodes have changed."""
         return Remembered(_BY_USAGE)

@@ -33,15 +33,15 @@ def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList, Usage
     columns = nodes.snapshot.columns
     now = nodes.snapshot.tally(UsageTally(nodes.rules))
     if len(columns) < _FEWEST_NODES:
-        return nodes.take(work_out(NodeList(nodes.snapshot, None, nodes.rules), now.usage))
+        return work_out(NodeList(nodes.snapshot, None, nodes.rules), now.usage).take(nodes.rows)
     kept, key = columns.by_usage, (nodes.rules, key)
     known = kept.get(key)
     changed = None if known is None else now.changed_since(known[0])
     if known is None or changed is None:
-        column = work_out(NodeList(nodes.snapshot, None, nodes.rules), now.usage)
+        column = work_out(NodeList(nodes.snapshot, None, nodes.rules), now.usage).copy()  # changed in place from now on
     else:
         column, (rows, usage) = known[1], changed
         if len(rows):
             column[rows] = work_out(NodeList(nodes.snapshot, rows, nodes.rules), usage)
-    kept[key] = (now, column)
+    kept[key] = (now.version, column)
     return column.copy() if nodes.is_all else column.take(nodes.rows)

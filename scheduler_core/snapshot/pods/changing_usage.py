@@ -12,10 +12,12 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Final, Self
+from weakref import ref
 
 import numpy as np
 
 from scheduler_core.snapshot.pods.usage import Ints, Rows, Usage
+from scheduler_core.values import Value
 
 _DEEPEST: Final = 8  # branches of branches; the search for changed rows visits each of them
 
@@ -25,7 +27,7 @@ class _Log:
     of `Usage.sums`. `before` is None or a pair: the log from which this log branched, and how many of its changes
     precede the branch."""
 
-    __slots__ = ("amounts", "before", "depth", "rows")
+    __slots__ = ("__weakref__", "amounts", "before", "depth", "rows")
 
     def __init__(self, before: tuple[_Log, int] | None = None) -> None:
         self.rows: list[int] = []
@@ -37,6 +39,13 @@ class _Log:
         """Returns an empty log that continues after the first `length` changes of this log. If these changes are too
         many, the new log does not refer to them, so that their memory can be freed."""
         return _Log((self, length) if self.depth < _DEEPEST and length <= nodes else None)
+
+
+class UsageVersion(Value):
+    """Names the requests of one `ChangingUsage`, for a cache. Keeps neither the requests nor the log in memory."""
+
+    log: ref[_Log]
+    length: int
 
 
 class _Sums:
@@ -102,23 +111,29 @@ class ChangingUsage:
         after, the sums must be the same."""
         return ChangingUsage(_Sums(sums.copy(), self._length), self._log, self._length)
 
-    def changed_since(self, other: ChangingUsage) -> tuple[Rows, Usage] | None:
-        """Returns the rows of the nodes whose requests may differ from those in `other`, and the usage of only these
-        nodes. None means that every row may differ, because the log no longer has all changes since `other`.
+    @property
+    def version(self) -> UsageVersion:
+        """The name of these requests, for `changed_since`."""
+        return UsageVersion(ref(self._log), self._length)
+
+    def changed_since(self, other: UsageVersion) -> tuple[Rows, Usage] | None:
+        """Returns the rows of the nodes whose requests may differ from those of the version `other`, and the usage of
+        only these nodes. None means that every row may differ, because the log no longer has all changes since then.
 
         Remembers the last result, because the filter and the scores of one pod ask for the same rows.
         """
-        asked = (other._log, other._length)  # not `other`, which would keep all earlier values in memory
-        known: tuple[tuple[_Log, int], tuple[Rows, Usage] | None] | None = self.__dict__.get("last_changed")
-        if known is None or known[0] != asked:
+        known: tuple[UsageVersion, tuple[Rows, Usage] | None] | None = self.__dict__.get("last_changed")
+        if known is None or known[0] != other:
             rows = self._rows_changed_since(other)
-            known = asked, None if rows is None else (rows, self.usage.of(rows))
+            known = other, None if rows is None else (rows, self.usage.of(rows))
             self.__dict__["last_changed"] = known
         return known[1]
 
-    def _rows_changed_since(self, other: ChangingUsage) -> Rows | None:
+    def _rows_changed_since(self, other: UsageVersion) -> Rows | None:
         one, length = self._log, self._length
-        its, its_length = other._log, other._length
+        its, its_length = other.log(), other.length
+        if its is None:
+            return None
         rows: list[int] = []
         while one is not its:
             if one.depth < its.depth:
@@ -132,4 +147,4 @@ class ChangingUsage:
         return np.array(found[: bisect_left(found, len(self))], dtype=np.intp)  # without the rows of removed nodes
 
     def __len__(self) -> int:
-        return len(Usage(self._newest.values))
+        return int(self._newest.values.shape[1])

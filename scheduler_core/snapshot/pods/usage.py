@@ -25,9 +25,6 @@ class Usage(Value, eq=False):
         """Returns the usage of only the nodes in these rows, in this order."""
         return Usage(self.sums.take(rows, axis=1))
 
-    def __len__(self) -> int:
-        return int(self.sums.shape[1])
-
     @property
     def requested(self) -> Ints:
         return self.sums[:-3]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from scheduler_core import ClusterCache, Scheduler, Snapshot, pod_from_manifest
+from scheduler_core.framework.scoring import by_usage
 from scheduler_core.judge.answer import as_answer
 from scheduler_core.model.requests import RequestRules
 from scheduler_core.simulation.movable import MovableTally
@@ -260,11 +261,14 @@ class EventsOfACluster(RuleBasedStateMachine):
             assert seen_in(snapshot) == seen
 
 
-@pytest.mark.parametrize("changes_per_table", [2048, 3], ids=["one table", "many tables"])
+@pytest.mark.parametrize(
+    ("changes_per_table", "fewest_nodes"), [(2048, 1000), (3, 1)], ids=["one table", "many tables and cached columns"]
+)
 def test_the_cache_equals_a_loaded_snapshot_after_any_events(
-    changes_per_table: int, monkeypatch: pytest.MonkeyPatch
+    changes_per_table: int, fewest_nodes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", changes_per_table)
+    monkeypatch.setattr(by_usage, "_FEWEST_NODES", fewest_nodes)
     state_machine = EventsOfACluster.TestCase
     state_machine.settings = settings(
         max_examples=int(os.environ.get("MODEL_CACHE_EXAMPLES", "25")),

@@ -89,3 +89,21 @@ def test_a_cached_column_has_no_rows_of_deleted_nodes(asked: Asked) -> None:
     asked(small)
     asked(small)
     assert asked.rows == list(range(5))
+
+
+@pytest.mark.parametrize("fewest_nodes", [len(NODES), len(NODES) + 1])
+def test_a_column_that_is_a_view_of_the_requests_does_not_change_with_later_snapshots(
+    monkeypatch: pytest.MonkeyPatch, fewest_nodes: int
+) -> None:
+    monkeypatch.setattr(module, "_FEWEST_NODES", fewest_nodes)
+
+    def pods(snapshot: Snapshot) -> Scores:
+        return by_usage(NodeList(snapshot), "pods", lambda _, usage: usage.pods)
+
+    one = placed(Snapshot.of(NODES), "a", "n1")
+    before = pods(one)
+    two, three = placed(one, "b", "n2"), placed(one, "c", "n3")
+    for snapshot, expected in ((two, [0, 1, 1, 0, 0, 0]), (three, [0, 1, 0, 1, 0, 0]), (two, [0, 1, 1, 0, 0, 0])):
+        assert pods(snapshot).tolist() == expected
+        assert snapshot.tally(UsageTally(NodeList(snapshot).rules)).usage.pods.tolist() == expected
+    assert before.tolist() == [0, 1, 0, 0, 0, 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduler_core import Scheduler, Snapshot, pod_from_manifest
+from scheduler_core.framework.scoring import by_usage
 from scheduler_core.judge.answer import as_answer
 from scheduler_core.model.requests import RequestRules
 from scheduler_core.simulation.movable import MovableTally
@@ -21,9 +23,19 @@ from scheduler_core.snapshot.pods import placements
 from scheduler_core.snapshot.pods.tallies import HOST_PORTS, UsageTally
 from tests.scheduler_core.drawn_clusters import clusters, pods
 
+pytestmark = pytest.mark.usefixtures("fewest_nodes")
+
 Json = dict[str, Any]
 SCHEDULER = Scheduler()
 USAGE = UsageTally(RequestRules())
+
+
+@pytest.fixture(scope="module", params=[1000, 1], ids=["computed columns", "cached columns"])
+def fewest_nodes(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The number of nodes from which on the columns of scores and refusals are cached between snapshots."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(by_usage, "_FEWEST_NODES", request.param)
+        yield
 
 
 def answer(snapshot: Snapshot, pending: Json) -> Json:

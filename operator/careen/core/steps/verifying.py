@@ -25,7 +25,7 @@ from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
 from scheduler_core.sentences import first_few
 
 LOOK_SECONDS = 1.0  # the whole roll-out waits for each second of this
-FIRST_LOOK_SECONDS = 0.3  # most nodes are ready when their agent starts, and their own pods a moment later
+SHORTEST_LOOK_SECONDS = 0.3  # most nodes are ready when their agent starts, and their own pods a moment later
 _LOOK_SHARE = 0.25  # of the time so far
 
 
@@ -80,7 +80,7 @@ def decide(situation: Situation) -> Decision:
             f"{ailing}, {span(round(waited))} after the agent saw the new boot",
             progress=situation.progress,
         )
-    look = min(max(FIRST_LOOK_SECONDS, waited * _LOOK_SHARE), LOOK_SECONDS)
+    look = min(max(SHORTEST_LOOK_SECONDS, waited * _LOOK_SHARE), LOOK_SECONDS)
     return stay(situation, Status(Code.VERIFYING, ailing), Stay(look=look))
 
 

@@ -25,7 +25,7 @@ def plus(usage: ChangingUsage, *rows: int) -> ChangingUsage:
 def changed(one: ChangingUsage, other: ChangingUsage) -> list[int] | None:
     """Returns the rows in which the two usages may differ, or None if these rows are unknown. Checks that the result
     is the same if the two usages are exchanged."""
-    found, reversed_found = one.changed_since(other), other.changed_since(one)
+    found, reversed_found = one.changed_since(other.version), other.changed_since(one.version)
     assert (found is None) == (reversed_found is None)
     if found is None or reversed_found is None:
         return None
@@ -112,7 +112,19 @@ def test_the_changed_rows_are_known_even_if_the_number_of_nodes_changed(size: in
     before = plus(nothing(12), 0, 1)
     other = before.resized(np.resize(before.usage.sums, (LINES, size)))
     assert (len(other), changed(other, before)) == (size, [])
-    found = plus(other, *range(size)).changed_since(plus(before, 5))
+    later = plus(before, 5)
+    found = plus(other, *range(size)).changed_since(later.version)
     assert found is not None
     assert found[0].tolist() == list(range(size))
     assert before.usage.pods.tolist() == [1, 1] + [0] * 10
+
+
+def test_a_version_keeps_neither_the_requests_nor_their_changes_in_memory() -> None:
+    first = plus(nothing(4), 0)
+    version, last = first.version, first
+    for row in (0, 1, 2, 3, 0, 1):  # the log has as many changes as there are nodes: a new log begins
+        last = plus(last, row)
+    assert version.log() is not None
+    del first
+    assert version.log() is None
+    assert last.changed_since(version) is None
