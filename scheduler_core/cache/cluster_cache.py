@@ -55,8 +55,8 @@ class ClusterCache:
 
     def apply(self, event: Event) -> bool:
         """Applies one watch event, or a whole list. An event is the line from the API server, or a mapping `{"type":
-        "MODIFIED", "object": {…}}`. A list is a body such as a PodList, or a Sync with several pages. Returns whether
-        the cluster changed in a way that matters for scheduling.
+        "MODIFIED", "object": {…}}`. A list is a body such as a PodList, or a `Sync` object with the pages of a
+        long list. Returns whether the cluster changed in a way that matters for scheduling.
 
         A list is complete for its kind: cached objects that are missing from the list are deleted. An event that is
         provably older than the cached object changes nothing. An object that cannot be read is ignored, and listed in

@@ -338,7 +338,7 @@ def waited(timeline: Timeline, wait: Wait) -> str:
 
 
 def visit_note(plan: Plan, visit: Visit) -> str:
-    """Remarks on one reboot of a node: whether its drain is undone, and how many of its pods wait."""
+    """Remarks on one reboot of a node: whether the drain is rolled back, and how many pods of the node wait."""
     waiting = [
         wait for wait in plan.timeline.waits if wait.node == visit.node and visit.start <= wait.since <= visit.end
     ]

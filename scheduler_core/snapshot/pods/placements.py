@@ -40,8 +40,8 @@ class Tally(Protocol[Value]):
         ...
 
     def after(self, value: Value, changes: Changes, columns: Columns, table: PodTable) -> Value:
-        """Returns the count after further changes of the placed pods. Must not change `value`, because other placements
-        still use it."""
+        """Returns the count after further changes of the placed pods. `value` is the count before these changes. Other
+        `Placements` still use `value`, so it must stay as it is."""
         ...
 
     def basis(self, columns: Columns) -> Hashable:

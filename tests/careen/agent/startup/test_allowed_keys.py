@@ -171,7 +171,7 @@ async def test_the_agent_checks_keys_again_after_a_change_of_the_settings() -> N
 
 
 @pytest.mark.parametrize("refused", [status(403, "Forbidden"), status(404, "NotFound")])
-async def test_an_agent_that_may_not_read_the_daemonset_reports_no_key(
+async def test_an_agent_that_may_not_read_the_daemonset_reports_no_missing_key(
     refused: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
     keys, wire, _ = asking(refused)

@@ -335,7 +335,7 @@ YES, LOST, PDB, BARRED = EvictAnswer.ACCEPTED, EvictAnswer.UNCLEAR, EvictAnswer.
         ),
     ],
 )
-def test_a_forced_reboot_requires_three_evictions_with_a_conclusive_result(
+def test_a_forced_reboot_requires_three_evictions_that_the_server_accepted_or_refused(
     answers: tuple[EvictAnswer, ...], is_earned: bool, is_hopeless: bool
 ) -> None:
     policy, memory = DrainPolicy(force_reboot=True), answered(Memory(), "a", *answers)

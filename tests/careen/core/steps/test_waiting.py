@@ -283,7 +283,7 @@ def test_a_huge_count_of_waiting_nodes_makes_the_agent_sleep_for_a_limited_time(
     ],
 )
 @pytest.mark.parametrize(("agents", "look"), [(None, 30.0), (100, 30.0), (5000, 5000 / 6)])
-def test_agents_of_refused_nodes_decide_rarely_in_a_large_fleet(
+def test_in_a_large_fleet_the_agent_of_a_node_that_gates_refuse_takes_turns_rarely(
     agents: int | None, look: float, changes: dict[str, Any]
 ) -> None:
     decision = waiting(memory=remembering(agents=agents, holder_check__at=UPTIME + 1), **changes)
