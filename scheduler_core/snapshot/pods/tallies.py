@@ -3,8 +3,8 @@ terms of the placed pods."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Final
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from scheduler_core.snapshot.pods.pod_table import PodTable
 from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
+Place = TypeVar("Place", bound=Hashable)
 
 
 class UsageTally(Value):
@@ -57,14 +58,13 @@ class UsageTally(Value):
         columns: Columns,
         table: PodTable,  # noqa: ARG002 - the protocol's
     ) -> ChangingUsage:
-        # A pod that begins to terminate, or is replaced under another name, is removed and added: most changes cancel.
-        net: dict[tuple[int, int, int], int] = {}
         pods: dict[tuple[int, int, int], Pod] = {}
+        numbered: list[tuple[tuple[int, int, int], int]] = []
         for change in changes:
             kind = (change.row, id(change.pod.spec), id(change.pod.resize))
-            net[kind] = net.get(kind, 0) + change.sign
+            numbered.append((kind, change.sign))
             pods[kind] = change.pod
-        left = [(kind, number) for kind, number in net.items() if number]
+        left = _net(numbered)
         if not left:
             return value
         names = columns.resource_names
@@ -145,11 +145,7 @@ class DomainTally(Value):
 
     def after(self, value: Ints, changes: Changes, columns: Columns, table: PodTable) -> Ints:
         numbers, _ = table.kinds.chosen(self.query)
-        net: dict[int, int] = {}
-        for change in changes.of_classes(numbers):
-            net[change.row] = net.get(change.row, 0) + change.sign
-        # The changes on a removed row cancel out, because its pods were removed as well.
-        left = [(row, number) for row, number in net.items() if number]
+        left = _net((change.row, change.sign) for change in changes.of_classes(numbers))
         if not left:
             return value
         counts, codes = value.copy(), columns.labels.topology(self.key).codes
@@ -239,18 +235,13 @@ class PullTally(Value):
 
     def after(self, value: PullsByKey, changes: Changes, columns: Columns, table: PodTable) -> PullsByKey:
         matched = table.affinities.pulls_on(self.incoming)
-        # A pod that begins to terminate, or is replaced under another name, is removed and added: most changes cancel.
-        net: dict[tuple[int, int], int] = {}
-        for change in changes.of_groups(matched.keys()) if matched else ():
-            at = (change.row, change.group)
-            net[at] = net.get(at, 0) + change.sign
-        # The changes on a removed row cancel as well, because its pods were removed.
-        left = [(row, group, number) for (row, group), number in net.items() if number]
+        relevant = changes.of_groups(matched.keys()) if matched else ()
+        left = _net(((change.row, change.group), change.sign) for change in relevant)
         if not left:
             return value
-        touched = {(kind, key) for _, group, _ in left for kind, key, _ in matched[group]}
+        touched = {(kind, key) for (_, group), _ in left for kind, key, _ in matched[group]}
         pulls = {at: pull.copy() if at in touched else pull for at, pull in value.items()}
-        for row, group, number in left:
+        for (row, group), number in left:
             for kind, key, weight in matched[group]:
                 topology = columns.labels.topology(key)
                 _at(pulls, kind, topology).add(int(topology.codes[row]), weight, number)
@@ -261,6 +252,18 @@ class PullTally(Value):
 
     def over(self, value: PullsByKey, rows: int) -> PullsByKey:  # noqa: ARG002
         return value
+
+
+def _net(changes: Iterable[tuple[Place, int]]) -> list[tuple[Place, int]]:
+    """Adds up the numbers of each place, and returns the sums that are not 0.
+
+    Most changes cancel: a pod that begins to terminate, or is replaced under another name, is removed and added. The
+    changes on a removed row cancel as well, because its pods were removed.
+    """
+    sums: dict[Place, int] = {}
+    for place, number in changes:
+        sums[place] = sums.get(place, 0) + number
+    return [(place, number) for place, number in sums.items() if number]
 
 
 def _at(pulls: dict[tuple[Kind, str], Pull], kind: Kind, topology: Topology) -> Pull:
