@@ -1,8 +1,9 @@
 """Measures how often forecasts are right on a real control plane: `make bench-accuracy`.
 
 Clusters are generated from seeds (tests/cluster/harness/measures/varied.py). The bench forecasts the drain of each
-node, really drains the node, and uncordons it. Then it compares the nodes of the moved pods with the forecast. Each
-table shows another program that drains, or another configuration of the scheduler.
+node, really drains the node, and uncordons it. Then it compares the nodes of the moved pods with the forecast. The
+bench prints several tables. The tables differ in the program that drains the nodes, or in the configuration of the
+scheduler.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ INTRODUCTION = """# How often forecasts are right, measured
 Written by `make bench-accuracy` on {cores} cores. Each seed gives a cluster on a real control plane. For
 each node, the bench makes a forecast, then drains the node, then uncordons it. *In order*: drains in which evictions
 and replacements came in the order that forecasts assume. *Inside the set*: pods that got one of the nodes that the
-forecast names. *Single best*: pods whose forecast named only one node. *Mean set*: the mean number of nodes that a
-forecast names for a pod. *Superseded*: pods that their controller had not replaced before the node was uncordoned. (A
-Job waits longer after each eviction; a pod that the Job creates during a later drain does not count there.) *Pending*:
+forecast names. *Single best*: pods whose forecast named only one node. *Got the single best node*: pods that really got
+this node. *Mean set*: the mean number of nodes that a forecast names for a pod. *Superseded*: pods that their
+controller had not replaced before the node was uncordoned. A Job waits longer after each eviction, so it may create the
+replacement only during a later drain. The later drain does not count this replacement as one of its pods. *Pending*:
 pods for which the forecast found no room until after the reboot, and pods that really had no node."""
 
 HEADER = (
@@ -37,8 +39,8 @@ HEADER = (
     "pods",
     "inside the set",
     "single best",
-    "equal to single best",
-    "equal to single best, drains in order",
+    "got the single best node",
+    "got the single best node, only drains in order",
     "mean set",
     "superseded",
     "pending: forecast, real",
@@ -59,7 +61,8 @@ ENGINES: Mapping[str, tuple[str, Engine, Mapping[str, Any]]] = {
 
 
 def main() -> None:
-    """Prints a table for each program that drains nodes, such as `kubectl drain`."""
+    """Prints a table for each program that drains nodes, such as `kubectl drain`. A table shows for each cluster how
+    many pods got a node that the forecast names."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -73,8 +73,9 @@ def main() -> None:
 
 
 def compared(snapshot: Snapshot, forecast: float, runs: int) -> CountedDrain:
-    """Simulates the drain of the first node repeatedly: `runs` times with the additional count of every possible start
-    of the scheduler's search, and `runs` times without it. Returns the median times."""
+    """Measures how much longer a simulated drain takes if the simulation also counts, for each pod, the nodes that the
+    pod can get from every possible start of the scheduler's search. Simulates the drain of the first node `runs` times
+    without and `runs` times with this count. Returns the median time of each."""
     used: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(runs):
         for counts, seconds in used.items():
@@ -107,12 +108,18 @@ def _seconds(snapshot: Snapshot, *, counts_any_start: bool) -> float:
 def page(found: Sequence[CountedDrain], runs: int) -> str:
     """Returns the content of any_start.md."""
     rows = "\n".join(each.row() for each in found)
-    return f"""# What it costs a forecast to count every start of the search
+    return f"""# How much time a forecast needs to count every start of the search
 
-`make bench-accuracy-any-start`, with the clusters of `make bench-plan`; seconds of processor time. The drain of one
-node is simulated {runs} times without and {runs} times with the count of the starts, alternately, and the columns show
-the median. A forecast that follows {MOST_SEARCHES} searches does not count the starts; in its row, the last columns
-show what the count would cost.
+`make bench-accuracy-any-start`, with the clusters of `make bench-plan`. All times are seconds of processor time.
+
+kube-scheduler checks only some nodes for each pod, and its search may start at any node. A forecast simulates the
+number of searches in the column *searches*. *Counts starts*: the forecast also computes, for each pod, the nodes that
+the pod can get from every possible start of the search. A forecast that simulates {MOST_SEARCHES} searches does not
+count the starts.
+
+The bench simulates the drain of one node {runs} times without and {runs} times with this count, alternately. The
+columns *drain without count* and *drain with count* show the medians. They also show what the count would cost a
+forecast that does not count the starts.
 
 | nodes | searches | counts starts | `careen forecast --from` | drain without count | drain with count | difference |
 |---:|---:|---|---:|---:|---:|---:|

@@ -31,11 +31,11 @@ from scheduler_core.snapshot.loading import load_pages
 INTRODUCTION = """# How real scheduling cycles deviate from computed cycles, measured
 
 Written by `make bench-accuracy-cycles`. The drains are those of [sampled.md](sampled.md) and [learned.md](learned.md)
-whose pods were bound in the order of the scheduler's log; the clusters' seeds were drawn with {seeds}. The computed
-cycle has one worker, and its search starts where the log shows. *Start as computed*: the next search began where the
-computed cycle ends. *Predicted*: the share of such starts that scheduler_core's rule predicts. *Far off*: the next
-search began more than five nodes away. *Took the node*: the pod got the computed node. *Refused*: the share of the
-processed nodes that refused the pod."""
+whose pods were bound in the order of the scheduler's log. The clusters were chosen at random, with the seeds {seeds}.
+The computed cycle has one worker, and its search starts where the log shows. *Start as computed*: cycles after which
+the next search began where the computed cycle ends. *Predicted*: the share that scheduler_core's rule predicts for
+*start as computed*. *Far off*: the next search began more than five nodes away. *Took the node*: the pod got the
+computed node. The rows group the cycles by the share of the processed nodes that refused the pod."""
 HEADER = (
     "cycles",
     "number",
@@ -93,8 +93,9 @@ def halves_of(drains: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def observed(path: Path) -> list[ObservedCycle]:
-    """Returns the scheduling cycles of the drain for the pods that the record knows. Returns an empty list if the
-    scheduler's log shows the bindings in another order than the recorded watch events."""
+    """Returns the scheduling cycles of the recorded drain in the file `path`. Leaves out the cycles of pods of which
+    this file contains only the names. Returns an empty list if the scheduler's log shows the bindings in another order
+    than the recorded watch events."""
     record = read(path)
     seen = [each for each in bindings(record, load_pages(record.happened.pages)) if each.pod is not None]
     starts = _starts(record)
@@ -128,12 +129,15 @@ def _observed(result: CycleResult, processed: int, node: str) -> ObservedCycle:
 
 
 def report(fitted: Sequence[ObservedCycle], tested: Sequence[ObservedCycle]) -> Iterator[str]:
-    """Yields the lines of the report: the two parameters that fit the first half best, how well these parameters and
-    those of scheduler_core describe each half, and a table for each half."""
+    """Yields the lines of the report. `fitted` has the cycles of one half of the clusters, and `tested` has the cycles
+    of the other half. The report shows the two parameters that fit the cycles in `fitted` best. Then it shows how well
+    these parameters and those of scheduler_core describe each half. At the end it has a table for each half."""
     ahead, nodes = fit(fitted)
-    yield f"Best fit of the first half: in {ahead:.0%} of the cycles one worker is {nodes} nodes ahead of another one."
+    yield "The fitted parameters, which describe the search's starts in the fitted half of the clusters best:"
+    yield f"in {ahead:.0%} of the cycles, one worker is {nodes} nodes ahead of another worker."
     share_in_use, nodes_in_use = deviations.AHEAD, deviations.NODES_AHEAD
-    yield f"scheduler_core assumes a lead of {nodes_in_use} nodes in {share_in_use:.0%} of the cycles."
+    yield "The parameters in use, which scheduler_core assumes:"
+    yield f"in {share_in_use:.0%} of the cycles, one worker is {nodes_in_use} nodes ahead of another worker."
     yield "The mean log-likelihood of a search's start:\n"
     yield "| half of the clusters | fitted parameters | parameters in use | one probability for all cycles |"
     yield "|---|---|---|---|"
@@ -166,8 +170,13 @@ def likelihood(cycles: Sequence[ObservedCycle], ahead: float, nodes: int | None)
 
 
 def moved(refused: float, ahead: float, nodes: int | None) -> float:
-    """Returns the probability, between 0.01 and 0.99, that the next search does not begin at the computed node. `fit`
-    explains `ahead` and `nodes`. If `nodes` is None, the result does not depend on `refused`."""
+    """Returns the probability that the next search does not begin at the computed node. The result is at least 0.01 and
+    at most 0.99.
+
+    `refused` is the share of the processed nodes that refused the pod. `ahead` is the share of the cycles in which one
+    of the scheduler's parallel workers is ahead of another worker. `nodes` is the number of nodes by which this worker
+    is ahead. If `nodes` is None, the result depends only on `ahead`.
+    """
     part = ahead if nodes is None else ahead * (1.0 - (1.0 - refused) ** nodes)
     return min(0.99, max(0.01, part))
 

@@ -2,9 +2,10 @@
 bench-accuracy-searches`.
 
 There is no control plane, because scheduler_core is compared with itself. The bench forecasts drains in generated
-clusters twice: with the fewest searches and with all searches. Then it simulates each drain repeatedly, each time with
-one random search: any start, any number of workers, half of the time an unknown order of nodes. *Inside* is the share
-of pods that get a node that the forecast names; it should be 95 of 100.
+clusters twice: with the fewest searches and with all searches. Then it simulates each drain repeatedly. Each simulation
+uses one random search, with a random start and a random number of workers. In about half of the simulations, the order
+of the nodes is random too, and no forecast simulates this order. *Inside* is the share of pods that get a node that the
+forecast names; it should be 95 of 100.
 """
 
 from __future__ import annotations
@@ -66,7 +67,10 @@ def main() -> None:
     )
     parser.add_argument("--drains", type=int, default=2, help="number of nodes to drain in each cluster")
     parser.add_argument(
-        "--times", type=int, default=15, help="number of simulations of each drain, each with another random search"
+        "--times",
+        type=int,
+        default=15,
+        help="number of simulations of each drain; each simulation draws a new random search",
     )
     parser.add_argument(
         "--seed",
@@ -100,8 +104,8 @@ def cluster_of(folder: Path, nodes: int) -> Snapshot:
 
 def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -> Iterator[Counted]:
     """Chooses `drains` nodes at random. Simulates the drain of each node `times` times, each time with one random
-    search. Compares the results with two forecasts: the first forecast follows the fewest searches, and the second
-    forecast follows all searches."""
+    search. Compares the results with two forecasts of each drain. The first forecast simulates LEAST_SEARCHES possible
+    searches of the scheduler, and the second forecast simulates MOST_SEARCHES."""
     scheduler, nodes = Scheduler(), len(snapshot.nodes)
     drained = chance.sample(snapshot.node_names, drains)
     landed = {
@@ -137,12 +141,14 @@ def _landings(snapshot: Snapshot, scheduler: Scheduler, node: str, search: Searc
 def page(found: Sequence[Counted], seed: int, times: int) -> str:
     """Returns the content of few_searches.md."""
     rows = "\n".join(each.row() for each in found)
-    return f"""# What a forecast loses with fewer searches
+    return f"""# What a forecast loses if it simulates fewer searches
 
-`make bench-accuracy-searches`; the seed {seed} chose the drains and the searches. The library is compared with itself,
-on the clusters of `make bench-plan` with {PODS_PER_NODE} pods a node. Each drain is simulated {times} times, each time
-with another random search of the scheduler. *Landings*: pods that got a node in a simulated drain. *Inside*: pods that
-got a node that the forecast names; 95 of 100 pods should.
+`make bench-accuracy-searches`; the seed {seed} chose the drains and the random searches. The library is compared with
+itself, on the clusters of `make bench-plan` with {PODS_PER_NODE} pods a node. Each drain is simulated {times} times.
+Each of these simulations draws one random search of the scheduler. *Searches*: how many possible searches of the
+scheduler the forecast simulates. *Landings*: pods that got a node in a simulated drain. *Inside*: pods that got a node
+that the forecast names; 95 of 100 pods should. *Nodes in a set*: the mean number of nodes that the forecast names for a
+pod.
 
 | nodes | searches | drains | landings | inside | nodes in a set |
 |---:|---:|---:|---:|---:|---:|

@@ -105,7 +105,8 @@ def seed_of(folder: Path, wanted: int | None) -> int:
 
 
 def record(folder: Path, kind: str, seed: int, clusters: int, drains: int) -> None:
-    """Drains nodes of each cluster, unless their records exist."""
+    """Drains `drains` nodes of each of the `clusters` clusters, and writes a record of each drain into the folder.
+    Leaves out the drains whose records exist already."""
     chance, sizes = random.Random(seed), KINDS[kind].sizes
     for number in range(clusters):
         drain_cluster(folder, kind, chance.randrange(10**6), sizes[number % len(sizes)], drains)
@@ -176,7 +177,7 @@ def total(scores: Sequence[Score]) -> Score:
 
 def interval(scores: Sequence[Score], chance: random.Random) -> tuple[float, float]:
     """Returns a confidence interval for the share of right forecasts. The function resamples drains instead of pods,
-    because the nodes of the pods in one drain depend on each other."""
+    because in one drain the node that a pod gets depends on the nodes that the other pods get."""
     shares = []
     for _ in range(_RESAMPLES):
         drawn = chance.choices(scores, k=len(scores))

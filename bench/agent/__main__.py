@@ -251,7 +251,8 @@ def is_tainted(node: dict[str, Any] | None) -> bool:
 
 
 def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60) -> float:
-    """Waits until the Node has the soft taint, or until the taint is gone. Returns the waited seconds."""
+    """Waits until the Node has the soft taint if `expected` is true, and until the Node does not have the soft taint if
+    `expected` is false. Returns the waited seconds."""
     started = time.monotonic()
     while is_tainted(server.get("nodes", NODE)) is not expected:
         if time.monotonic() - started > limit:

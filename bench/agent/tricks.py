@@ -78,7 +78,8 @@ def _measure(*tricks: str) -> AgentCost:
 
 
 def rows(times: int) -> Iterator[str]:
-    """Yields each line of the table as soon as its trick is measured."""
+    """Yields the lines of the table. The table has a line for each trick, which is a way to load less of the agent's
+    libraries. Each line is yielded as soon as its trick is measured."""
     _measure()  # writes the bytecode that is missing
     lean, whole = cost_without(times=times), cost_without(*TRICKS, times=times)
     yield "| trick that is switched off | private memory, KiB | processor time, ms | what the trick does |"

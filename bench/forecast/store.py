@@ -46,7 +46,7 @@ class FilledControlPlane(ControlPlane):
         super()._wait_until_ready(patience_seconds)
 
     def _start_the_rest(self) -> None:
-        """Starts no other program, because the lists need neither controllers nor a scheduler."""
+        """Does nothing: controllers and a scheduler are not started, because this bench only reads lists."""
 
 
 def fill(etcd: str, pages: Iterable[bytes]) -> None:

@@ -149,7 +149,8 @@ measured processor times longer.
 
 Each further seed of `careen plan` (`--seeds`) takes about as long as the plan of a row.
 
-The processor seconds for the same dump. A forecast of one node includes the reading of the dump:
+The bench reads each cluster from a dump. The next table shows the processor seconds for reading the dump, and for a
+forecast of one node from the dump. The time of the forecast includes the reading of the dump:
 
 | nodes | reading | `careen forecast --from` | largest resident set |
 |---:|---:|---:|---:|

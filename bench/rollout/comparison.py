@@ -1,5 +1,5 @@
-"""Compares roll-outs of several agents over the same clusters: makes a table, a plot, and tests whether the differences
-are significant. It does no I/O."""
+"""Compares roll-outs of several agents over the same clusters. Makes tables and a plot, and computes whether the
+differences between the agents are significant. This module does no I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ INKS = ("#1b6ab3", "#b3441b", "#3d8b37", "#8a5aa8", "#7a6a2f", "#444444")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One roll-out by one agent over the cluster of one seed. Times are in seconds."""
+    """One roll-out. The cluster is generated from `seed`. `agent` is the agent program that runs on every node, for
+    example kured, or careen without the soft taint. Times are in seconds."""
 
     agent: str
     seed: int
@@ -46,7 +47,8 @@ class Figure:
 FIGURES = (
     Figure(name="pods moved", of=lambda run: run.moves),
     Figure(
-        name="pod moves above the possible minimum", of=lambda run: None if run.floor is None else run.moves - run.floor
+        name="additional pod moves, compared with the least possible number",
+        of=lambda run: None if run.floor is None else run.moves - run.floor,
     ),
     Figure(name="repeat moves (a pod moves again)", of=lambda run: run.repeat),
     Figure(name="pending time of all pods, s", of=lambda run: run.pending),
@@ -68,8 +70,9 @@ PANELS = (
 
 
 def tables(runs: Sequence[Run], agents: Mapping[str, str], nodes: int) -> str:
-    """Returns Markdown tables, one for each number of `nodes` that need a reboot. `agents` gives the columns in order:
-    it maps the name of an agent in `runs` to the heading of the agent's column."""
+    """Returns Markdown sections with tables. All roll-outs in which equally many nodes need a reboot are in the same
+    section. `nodes` is the number of all nodes of the cluster. `agents` gives the columns in order: it maps the name of
+    an agent in `runs` to the heading of the agent's column."""
     parts = []
     for asking in scenarios(runs):
         title = f"All {nodes} nodes reboot" if asking == nodes else f"{asking} of the {nodes} nodes reboot"
@@ -91,7 +94,7 @@ def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
     rows = [["least / median / greatest", *shown.values()]]
     had = [figure for figure in FIGURES if any(figure.of(run) is not None for run in runs)]
     rows += [[figure.name, *(_spread(figure, _of(runs, key)) for key in shown)] for figure in had]
-    by_seed = [["repeat moves, for each seed", *shown.values()]]
+    by_seed = [["repeat moves (a pod moves again), by seed", *shown.values()]]
     by_seed += [[str(seed), *(_one(runs, key, seed) for key in shown)] for seed in seeds]
     return "\n".join([*_markdown(rows), "", *_markdown(by_seed), "", *comparisons(runs, shown)])
 

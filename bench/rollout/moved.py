@@ -195,8 +195,8 @@ def _roll_out(
     run = run_of(variant.key, seed, asking, json.loads(text)[0])
     kept.add(run)
     print(
-        f"{variant.heading}, seed {seed}, {asking} nodes: {run.moves} pod moves, {run.repeat} of them repeat moves, "
-        f"in {run.wall:.0f} s",
+        f"{variant.heading}, seed {seed}, {asking} nodes: {run.moves} pod moves in {run.wall:.0f} s; in {run.repeat} "
+        "of these moves, a pod moved again",
         flush=True,
     )
 

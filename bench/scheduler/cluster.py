@@ -3,8 +3,8 @@ Also generates pods to place.
 
 There are four kinds of application, equally many of each: with topology spread over zones and hosts, with anti-affinity
 to itself, with a preferred affinity to another application, and without any rule. The objects have the same fields as
-real objects (managed fields, conditions, volumes of the service account), because it is part of the cost of loading to
-skip these fields.
+real objects, for example managed fields, conditions, and volumes of the service account. The programs skip these fields
+when they load a cluster, and the measured time of loading includes the time to skip them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACE
 
 
 def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
-    """Returns pending pods, equally many of each kind. Each pod is an additional replica of a different application."""
+    """Returns `count` pending pods. Each pod is an additional replica of a different application. The applications take
+    turns through the four kinds in `KINDS`, so each kind has equally many pods."""
     applications = _applications(nodes)
     found = []
     for i in range(count):
@@ -78,7 +79,8 @@ def _applications(nodes: int) -> int:
 
 
 def kind_of(pod: dict[str, Any]) -> str:
-    """Returns the kind of the application's pods, one of four."""
+    """Returns the kind of application to which the pod belongs. This is one of the texts in `KINDS`, such as
+    `spread`."""
     kind: str = pod["metadata"]["labels"]["kind"]
     return kind
 

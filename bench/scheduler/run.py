@@ -1,8 +1,8 @@
 """Measures the real scheduler's code and scheduler_core side by side: `make bench-scheduler`.
 
-The two programs read the same pages and place the same pods, each program on one core; every node is filtered and every
-feasible node is scored. The results are compared node by node. This command prints every published figure, and writes
-its output to bench/scheduler/results.md and growth.svg.
+The two programs read the same generated cluster, in files with the list pages of an API server, and place the same
+pods. Each program runs on one core, filters every node and scores every feasible node. The results are compared node by
+node. This command prints every published figure, and writes its output to bench/scheduler/results.md and growth.svg.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ Runs = list[dict[str, Any]]
 
 
 def main() -> int:
-    """Measures, prints the results and writes them. Exits with 1 if a result differs."""
+    """Measures both programs, prints the results and writes them. Returns 1 if a decision of scheduler_core differs
+    from the decision of kube-scheduler, otherwise 0."""
     options = _options()
     sizes = sorted({*options.sizes, options.size})
     lines: list[str] = []
@@ -56,8 +57,8 @@ def main() -> int:
     )
     say(
         "The other times are those of scheduler_core. *cold*: the very first decision after loading, which builds "
-        "indexes of the cluster. *new*: the first decision about a pod of another application (mean; leaves out the "
-        "first decision about each kind of pod)."
+        "indexes of the cluster. *new*: the first decision about each pod. It is a mean over all pods except the first "
+        "pod of each of these four quarters."
     )
     say(
         f"*again*: the next {ROUNDS - 1} decisions about the same pod (mean); kube-scheduler's times are of this "

@@ -91,7 +91,7 @@ async def story(shape: Shape, counted: RequestCounts, wait_seconds: float) -> Wo
     await asyncio.sleep(300.0)
     counted.begin("paused")
     await asyncio.sleep(wait_seconds)
-    counted.begin("lock resumed: the roll-out")
+    counted.begin("roll-out after the lock is resumed")
     resume(world)
     await world.until_home(100.0 * shape.nodes)
     counted.end()

@@ -54,7 +54,7 @@ def main() -> None:
     print("| part of the agent's work | longest uninterrupted step, ms of processor time |\n|---|---|")
     for part, seconds in best.items():
         print(f"| {part} | {1000 * seconds:.0f} |")
-    print(f"| the longest step of all parts | {1000 * max(best.values()):.0f} |")
+    print(f"| the longest of these steps | {1000 * max(best.values()):.0f} |")
 
 
 class Pages:

@@ -1,8 +1,9 @@
-"""Generates values.schema.json, which describes the form of every value. With it, `helm install` refuses a misspelled
-value; without it, such a value could silently remove a gate (a check before the reboot).
+"""Generates values.schema.json, the JSON schema of the chart's values. The schema has the name, the type and the
+pattern of each value. With this schema, `helm install` refuses a misspelled value. Without the schema, a misspelled
+value could silently remove a gate (a check before the reboot).
 
-The schema contains only forms. The templates, or the agent when it starts, refuse what a form cannot express: an
-invalid selector, an invalid expression, two values that contradict each other.
+The schema cannot detect an invalid selector, an invalid expression, or two values that contradict each other. The
+chart's templates refuse such values, or the agent refuses them when it starts.
 """
 
 from __future__ import annotations

@@ -21,10 +21,13 @@ OWNED = ("node_id", "kubeconfig", "ds_namespace", "ds_name", "config_map")
 HEAD = """\
 # Written by `make docs` from operator/careen/settings/tree.py; edit that file, not this one.
 #
-# The settings, by the name of their value `configuration.NAME`.
-# place: where the chart writes the setting: `flag` (of the DaemonSet), `configMap`, or `secret`. With `chart`, the
-# chart itself sets it. default: the value that the agent uses without the setting. empty: "" is a value of this
-# setting, and does not mean "not given". no: the text that `false` means here, because YAML reads `off` as `false`.
+# Each entry of this file describes one setting. The entry's name is the NAME of the chart's value `configuration.NAME`.
+# An entry has some of these fields:
+# * `place`: where the chart writes the setting: into a `flag` of the DaemonSet, into the `configMap`, or into the
+#   `secret`. The place `chart` means that the chart itself sets the setting.
+# * `default`: the value that the agent uses if the setting is not given.
+# * `empty`: if `true`, the empty text "" is a value of the setting. Otherwise "" means that the setting is not given.
+# * `no`: the text that the chart writes for the value `false`. YAML reads `off` as `false`.
 """
 
 
@@ -115,7 +118,7 @@ def _shown(name: str) -> str:
     """
     kind, value = SETTINGS[name].kind, DEFAULTS[name]
     if name == "host_root":
-        return "/proc/1/root; the component signal sets another folder"
+        return "/proc/1/root; another folder if `components.signal` is true"
     if kind.many:
         return json.dumps([kind.show(each) for each in value])
     text = "" if value is None else kind.show(value)

@@ -46,7 +46,8 @@ def with_cordon(node: dict[str, Any], *, cordoned: bool) -> dict[str, Any]:
 
 
 def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
-    """Puts a taint, a label and an annotation on a node, as a person would. All three must still exist at the end."""
+    """Puts a taint, a label and an annotation on the last of the cluster's `count` nodes, as a person would. The agents
+    must keep the taint, the label and the annotation during the whole roll-out."""
     name = node_names(count)[-1]
     edit_node(cluster, name, lambda node: with_taint(node, "example.com/spot", "PreferNoSchedule"))
     edit_node(

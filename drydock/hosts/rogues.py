@@ -30,7 +30,8 @@ _LOOK_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """The parts of the demo that a rogue uses. `agents` is None if no real agents run."""
+    """The parts of the demo that a rogue (an agent that misbehaves on purpose) uses. `agents` is None if no real agents
+    run."""
 
     cluster: EmbeddedCluster
     agents: AgentProcesses | None

@@ -97,7 +97,8 @@ async def running_cluster(
     port: int = 0,
     agent_arguments: Sequence[str] = (),
 ) -> AsyncIterator[EmbeddedCluster]:
-    """Runs a cluster with the demo's workloads and with all hosts up until the `async with` block ends.
+    """Runs a cluster with the demo's workloads until the `async with` block ends. When the block begins, all hosts are
+    up.
 
     careen's DaemonSet gets `agent_arguments` as its container's arguments, but no agent is started.
     """

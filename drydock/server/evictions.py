@@ -67,8 +67,8 @@ def _refuse_other_pod(pod: Mapping[str, Any], options: DeleteOptions) -> None:
 
 
 def _needs_no_budget(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod may be evicted without a budget, because it is finished, not yet running, or terminating
-    (canIgnorePDB)."""
+    """Whether an eviction of the pod ignores the pod's budgets, because the pod is finished, not yet running, or
+    terminating (canIgnorePDB)."""
     return (
         pod.get("status", {}).get("phase") in ("Succeeded", "Failed", "Pending")
         or "deletionTimestamp" in pod["metadata"]

@@ -32,8 +32,8 @@ class RunningServer:
         self.url = api.url
 
     def seed(self, *objects: dict[str, Any]) -> list[Stored]:
-        """Stores the objects, which need apiVersion and kind, with their status. Adds the fields that a real server
-        always sets, and creates missing namespaces."""
+        """Stores the objects. Each object must have apiVersion and kind, and its status is stored too. Adds the fields
+        that a real server always sets, and creates missing namespaces."""
         return [self._seed(obj) for obj in objects]
 
     def _seed(self, obj: dict[str, Any]) -> Stored:

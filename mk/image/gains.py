@@ -17,8 +17,9 @@ _HEADER = 16  # bytes before the code in a .pyc
 
 
 def main() -> int:
-    """Prints a row for each line of the Dockerfile's list of removed paths, the largest first, and a row for the type
-    stubs."""
+    """Prints a table of removals, and how many megabytes each removal saves. The table has a row for each line of the
+    Dockerfile's list of removed paths, and a row for the type stubs. The removal that saves most comes first, and the
+    last row has the sum."""
     site = Path(sysconfig.get_paths()["purelib"])
     rows = {line: sum(map(weight, files(site, line))) for line in removals()}
     rows["*.pyi files in any folder"] = sum(path.stat().st_size for path in installed(site) if path.suffix == ".pyi")

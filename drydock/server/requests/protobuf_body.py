@@ -19,7 +19,8 @@ Fields = dict[int, list[Any]]
 
 
 def decode_body(body: bytes) -> dict[str, Any]:
-    """Returns the object in JSON form. Raises ApiError 400 for an invalid body, and 415 for other kinds."""
+    """Returns the object in JSON form. Raises ApiError 400 for an invalid body. Raises ApiError 415 for an object whose
+    kind this function cannot decode, such as a Pod."""
     if not body.startswith(_MAGIC):
         raise bad_request("a protobuf body must begin with k8s\\x00")
     envelope = _fields(body[len(_MAGIC) :])

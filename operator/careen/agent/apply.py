@@ -70,8 +70,9 @@ class Stop(Value):
 
 
 class Applied(Value, kw_only=True):
-    """The result of applying a decision's actions: the agent's memory with the outcomes of the actions, the Node and
-    the lock after the last write, and why the agent skipped the remaining actions."""
+    """The result of applying a decision's actions. `memory` is the agent's memory, and contains the outcomes of the
+    actions. `node` and `lock` are the Node and the lock after the last write. `stop` says why the agent skipped the
+    remaining actions, and is None if the agent skipped no action."""
 
     memory: Memory
     is_node_written: bool = False

@@ -174,10 +174,12 @@ def _bound_retry_after() -> None:
 
 
 def _bound_discovery() -> None:
-    """Limits kopf's discovery to the API group that has ConfigMaps and namespaces. Otherwise kopf lists the resources
-    of four groups before it watches anything, which is five requests per start of an agent.
+    """Limits kopf's discovery to the API group that has ConfigMaps and namespaces. Without this limit, kopf discovers
+    the resources of four API groups before it watches anything, and sends five requests for this at each start of an
+    agent.
 
-    kopf has no setting for that. If another release of kopf has moved its function, this function does nothing.
+    kopf has no setting for that. If another release of kopf does not have the function `_read_version` in its module
+    `scanning`, this function does nothing.
     """
     try:
         from kopf._cogs.clients import scanning

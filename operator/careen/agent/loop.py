@@ -135,7 +135,8 @@ class Loop:
             await self._mind.broke(error)
         except Exception:
             _LOG.exception(
-                "the agent can neither report nor repair a failed round of its loop; the next failed round tries again"
+                "the agent can neither report nor repair a failed round of its loop; after the next failed round, the "
+                "agent tries again to report and repair"
             )
 
     def _after(self, turned: Turned) -> float:

@@ -356,8 +356,9 @@ class Observer:
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
         """Reads the health of the controllers that matter now. Before the node takes its claim in the lock, these are
-        the controllers that may bind a pod to this node. Between claim and drain, they are the controllers of the pods
-        to evict. From the drain on, they are the controllers in the Node's progress annotation."""
+        the controllers that may have bound their pods to this node without a scheduler. Between claim and drain, they
+        are the controllers of the pods to evict. From the drain on, they are the controllers in the Node's progress
+        annotation."""
         record = seen.node.written if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]

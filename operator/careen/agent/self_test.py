@@ -59,4 +59,4 @@ class SelfTests:
         if found.warning and found.warning != before.warning:
             _LOG.warning("self-test: %s", found.warning)
         if before.obstacle and not found.obstacle:
-            _LOG.info("self-test: the host can be rebooted again")
+            _LOG.info("self-test: nothing prevents a reboot of the host any more")

@@ -237,7 +237,7 @@ async def _serve(rollout: Rollout, folder: Path) -> int:
         f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # now {host.name} needs a reboot\n\n"
         "Ctrl-C ends the demo."
     )
-    assert rollout.cluster.failure is not None, "`failure` is set while the embedded cluster runs"
+    assert rollout.cluster.failure is not None, "`cluster.failure` is None, although the embedded cluster runs"
     await asyncio.shield(rollout.cluster.failure)
     return 0
 

@@ -117,7 +117,7 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
         return claims.release_by_hand(content, node)
 
     if await _rewrite(cluster, "free the claim by hand", released):
-        say(f"The claim of {node} is free: the next node may take a claim.")
+        say(f"The claim of {node} was removed from the lock: the next node may take a claim.")
 
 
 def _entries_of(cluster: Cluster, node: str, content: LockContent) -> tuple[Entry, ...]:

@@ -34,8 +34,8 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--until",
             metavar="WHEN",
-            help="When the node returns to service without --end: a duration such as 90m, or an instant such as "
-            "2026-03-04T18:00:00Z.",
+            help="Put the node back into service even if nobody runs --end: after a duration such as 90m, or at an "
+            "instant such as 2026-03-04T18:00:00Z.",
         ),
     ):
         function = option(function)

@@ -179,22 +179,23 @@ class _Rollout(Value, kw_only=True):
     "--boot",
     type=_Duration(),
     metavar="DURATION",
-    help="The time from the end of the drain until the node is back in service; the default is the time that each node "
-    "measured at its last reboot, or 3m if no node measured this time.",
+    help="The time from the end of the drain until the node is back in service. The default is the duration that each "
+    "node measured at its last reboot. For a node without a measurement, the default is the median of the other nodes, "
+    "or 3m if no node has a measurement.",
 )
 @click.option(
     "--drain",
     type=_Duration(),
     metavar="DURATION",
-    help="The time from the cordon until the node is empty; the default is the median of the times that the nodes "
-    "measured at their last reboots, or 1m if no node measured this time.",
+    help="The time from the cordon until the node is empty. The default is the median of the nodes' measurements at "
+    "their last reboots, or 1m if no node has a measurement.",
 )
 @click.option(
     "--settle",
     type=_Duration(),
     metavar="DURATION",
-    help="The time from the node's return to service until its workloads are as healthy as before; the default is the "
-    "median of the times that the nodes measured at their last reboots, or 30s if no node measured this time.",
+    help="The time from the node's return to service until its workloads are as healthy as before. The default is the "
+    "median of the nodes' measurements at their last reboots, or 30s if no node has a measurement.",
 )
 @click.option(
     "--handover",

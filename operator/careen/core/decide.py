@@ -96,8 +96,9 @@ def _can_be_undone(situation: Situation) -> bool:
 
 
 def _is_new_boot(situation: Situation) -> bool:
-    """Whether the host has booted since the claim began, and the agent does not yet verify that boot. A new boot
-    usually moves the node to the phase Verifying, whatever the node's phase is."""
+    """Whether the host runs a new boot that the agent has not begun to verify. A boot is new if it is not the boot in
+    which the node took its claim. A new boot usually moves the node to the phase Verifying, whatever the node's phase
+    is."""
     progress = situation.progress
     is_seen = progress.verify_started is not None and is_same_boot(progress.verify_started.boot, situation.boot)
     return bool(progress.boot_left) and not is_same_boot(situation.boot, progress.boot_left) and not is_seen

@@ -51,7 +51,8 @@ class Refusal(Value, kw_only=True):
     `remedy` is for this node alone; the general remedy of a code is in `reasons.py`.
 
     `is_of_cluster`: the gate would refuse every other node as well, so the line of waiting nodes does not change, and
-    one message is enough for all nodes. A gate sets this field if its code alone does not imply it.
+    one message is enough for all nodes. For the codes in `_OF_CLUSTER`, such as PAUSED, the field is always true. For
+    all other codes, the gate sets the field.
 
     `longest_seconds`: an alert fires if the refusal lasts longer than this. 0 means no alert.
     """

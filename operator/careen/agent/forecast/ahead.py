@@ -22,7 +22,7 @@ class Ahead:
     """Keeps at most one child process ready, which waits for the request to compute a forecast."""
 
     def __init__(self, start: Callable[[], Awaitable[Process | None]], clock: Clock) -> None:
-        """`start` is a function that starts a forecast process and returns the process. Returns None if the process
+        """`start` is a function that starts a forecast process. `start` returns the process, or None if the process
         cannot start."""
         self._start = start
         self._clock = clock

@@ -37,18 +37,23 @@ class OwnPod(Value):
 
 
 class Judged(Value):
-    """The result of the check. If there is a `refusal`, the agent does not start. If there is a `remark`, the agent
-    logs it and starts. `refusal` and `remark` are empty if the DaemonSet is the agents' own."""
+    """The result of the check whether the agent may use the lock of the DaemonSet in the settings. If there is a
+    `refusal`, the agent must not use this lock, and starts only if its node has a claim. If there is a `remark`, the
+    agent logs it and starts. `refusal` and `remark` are empty if this is the DaemonSet to which the agents belong."""
 
     refusal: str = ""
     remark: str = ""
 
 
 async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPod | None, annotation: str) -> Judged:
-    """Checks `named`, the DaemonSet in the settings. Raises `ClusterError` if the server gives no answer.
+    """Checks whether the agent may use the lock of `named`, the DaemonSet in the settings. Returns a refusal if no
+    person gave both flags and `named` is not known to be the DaemonSet of this agent's pod. Also returns a refusal if
+    `named` does not exist. Returns a remark if a person gave both flags, and `named` is not the DaemonSet of this
+    agent's pod. Raises `ClusterError` if the server gives no answer.
 
-    `is_given` is true if a person gave both --ds-namespace and --ds-name. `pod` is None if this process does not run in
-    a pod.
+    `is_given` is true if a person gave both flags, --ds-namespace and --ds-name. `pod` is None if this process does not
+    run in a pod. Without a pod, the function checks only that `named` exists, and checks nothing if a person gave both
+    flags.
     """
     if pod is None and is_given:
         return Judged()  # without the DaemonSet every refusal names that cause anyway

@@ -1,5 +1,6 @@
-"""Reads the node's claim in the lock from the Node's progress annotation. The agent needs this claim if it starts and
-cannot read its settings or the lock, because a node with a claim must first come back into service."""
+"""Reads the Node's progress annotation, in which the agent has recorded the node's claim in the lock. The agent needs
+this claim if it starts and cannot read its settings or the lock: a node with a claim must first come back into
+service."""
 
 from __future__ import annotations
 

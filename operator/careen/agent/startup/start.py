@@ -162,7 +162,10 @@ class Start:
                 continue
             if not judged.refusal:
                 self.lock_problem = ""
-                _LOG.info("the agents' own lock is on %s: the agent works normally again", self._lock_place)
+                _LOG.info(
+                    "a new check shows that the agent may use the lock of %s: the agent works normally again",
+                    self._lock_place,
+                )
                 self.show_settings(live)
                 then()
 
@@ -224,8 +227,8 @@ class Start:
         return live
 
     async def _judge_messages(self, live: LiveSettings) -> None:
-        """Checks the receivers of messages. If the node has a claim in the lock, only logs bad URLs, because no
-        decision depends on messages."""
+        """Checks the receivers of messages. Raises `BadSettings` for a bad URL if the node has no claim in the lock. If
+        the node has a claim, logs the bad URL and continues, because no decision depends on messages."""
         try:
             await message_urls.judge(live.resolved)
         except BadSettings as error:
@@ -301,10 +304,12 @@ class Start:
         return replace(policy, settings_problem="; ".join(problems), are_settings_whole=False)
 
     def show_settings(self, live: LiveSettings, problems: tuple[str, ...] = ()) -> None:
-        """Shows in a metric and in the readiness probe whether the agent uses its current settings and the agents'
-        own lock.
+        """Shows in a metric and in the readiness probe whether the agent uses the current settings and the same lock as
+        the other agents.
 
-        An agent with older settings, or perhaps with another lock, is not ready. So a roll-out of the DaemonSet stops.
+        An agent is not ready if it uses the older settings that were stored with its claim, or if its lock may differ
+        from the lock of the other agents. A roll-out of the DaemonSet stops at such an agent. `problems` says why a
+        changed ConfigMap cannot be used. These problems appear only in the metric.
         """
         missing = self.lock_problem or live.stands_in
         self.metrics.show_config(ok=not problems and not missing)

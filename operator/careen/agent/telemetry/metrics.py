@@ -59,7 +59,8 @@ class Metrics:
         )
         self._refused_longest = Gauge(
             "careen_refused_longest_seconds",
-            "How long in seconds a gate may refuse the reboot before an alert fires (`longest` of --blocking-pods).",
+            "How many seconds a blocking pod may forbid the reboot before an alert fires: the field `longest` of an "
+            "entry of --blocking-pods.",
             ["node", "gate", "code"],
             registry=registry,
         )
@@ -160,8 +161,8 @@ class Metrics:
         )
         self._single = Gauge(
             "careen_only_agent",
-            "1 while this process holds the file lock for the only agent of a host, 0 while another process holds it, "
-            "-1 if the host has no such lock.",
+            "1 while this process holds the file lock that allows only one agent on the host, 0 while another process "
+            "holds this file lock, -1 if the host has no such file lock.",
             ["node"],
             registry=registry,
         )
@@ -223,7 +224,7 @@ class Metrics:
 
     def show_need_since(self, since: float | None) -> None:
         """Shows since when the host has needed a reboot, according to the Node's progress annotation. Removes the
-        series if the host needs none."""
+        series if `since` is None, which means that the annotation contains no such time."""
         self._need_since.clear()
         if since is not None:
             self._need_since.labels(self._node).set(since)

@@ -48,8 +48,8 @@ class HeldBack(Value, kw_only=True):
 def due(
     node: str, refusals: Iterable[Refusal], phase: Phase | None, now: datetime, *, after_seconds: float
 ) -> HeldBack | None:
-    """Returns the report about the node's refused reboot that is due now. Returns None if no report is due. With
-    `after_seconds` 0 no report is ever due."""
+    """Decides whether a report about the node's refused reboot must be sent now. Returns this report, or None if no
+    report is due. If `after_seconds` is 0, no report is ever due."""
     oldest = _oldest(refusals)
     if oldest is None or not after_seconds or phase not in (Phase.WAITING, Phase.CLAIMING):
         return None

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 class Written(click.ParamType[Path]):
-    """The type of an option that names a file. The command writes the file at the end of its work. The check at the
-    start creates no file and changes none."""
+    """The type of an option that names an output file. Before the command begins its work, this type checks whether the
+    file can be written. The check leaves no new file behind and changes no existing file. The command writes the file
+    at the end of its work."""
 
     name = "file"
 

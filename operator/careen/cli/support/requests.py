@@ -35,7 +35,7 @@ async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
         if old_request is not None and old_request.wish is not wish.wish:
             raise BadInput(f"{name}: {sentence(old_request)} already; run {_end_command(old_request, name)} first")
         if old_request is not None:
-            say(f"{name}: {sentence(old_request)} already. The new request replaces the old one.")
+            say(f"{name} already has a request: {sentence(old_request)}. The new request replaces the old request.")
         return {keys.REQUEST: to_annotation(wish)}
 
     return await annotate_node(cluster, name, wish.wish.value, change)

@@ -48,8 +48,8 @@ def no_such_node(name: str, names: Sequence[str], *, where: str = "this cluster"
     searched, such as `this cluster`."""
     if suggestion := did_you_mean(name, names):
         return BadInput(f"there is no Node {name!r}{suggestion}")
-    number_of_nodes = f"{len(names):,} Node{'' if len(names) == 1 else 's'}"
-    return BadInput(f"there is no Node {name!r} among the {number_of_nodes} of {where}")
+    nodes = "Node" if len(names) == 1 else "Nodes"
+    return BadInput(f"there is no Node {name!r} among the {len(names):,} {nodes} of {where}")
 
 
 class SuggestingGroup(click.Group):

@@ -57,7 +57,8 @@ class Sink(Protocol):
         ...
 
     async def changed(self, kind: str, line: bytes) -> None:
-        """Takes one event of a watch."""
+        """Takes one event of a watch: an object of this kind was added, changed or deleted. `line` is the event as the
+        API server sent it, in JSON."""
         ...
 
     def heard(self, kind: str) -> None:

@@ -148,9 +148,9 @@ def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
 
 
 def is_evicted(body: bytes, what: str) -> None:
-    """Accepts the server's response to an eviction that the server has carried out. This response is a Status, as after
-    the creation of an object (registry/core/pod/storage/eviction.go). Raises `UnreadableAnswer` for any other
-    response."""
+    """Checks that `body`, the response to an eviction request, says that the pod is evicted. Such a response is a
+    Status with the status Success. Its code is 201, 0 or missing (registry/core/pod/storage/eviction.go). Raises
+    `UnreadableAnswer` for any other response."""
     said = decoded(body, _Success, what)
     if said.kind != "Status" or said.status != "Success" or said.code not in (None, 0, 201):
         raise UnreadableAnswer(

@@ -163,8 +163,8 @@ def _load_on_use() -> None:
 
 
 class _OnUse:
-    """An import finder for the modules with these names. It runs a module's code only when one of the module's names is
-    first used.
+    """An import finder for the modules in `names`. An import of such a module does not run the module's code. The code
+    runs when the program first reads an attribute of the module.
 
     `importlib.util.LazyLoader` would run the code as soon as a second module imports the module.
     """

@@ -25,7 +25,7 @@ def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = (
     """Sort the marks in the lock into marks to remove and marks that stay. The cleanup removes careen's claims and the
     line of waiting nodes. The cleanup also removes a pause if the DaemonSet has no pod left that obeys the pause.
 
-    `keep` has the names of nodes whose Nodes could not be cleaned. Their claims stay in the lock.
+    `keep` has the names of the nodes that could not be cleaned. The claims of these nodes stay in the lock.
     """
     marks = (*(_of_entry(entry, extent, keep) for entry in content.entries), *_line(content), *_pause(content, extent))
     is_lifted = content.is_paused and not extent.pods

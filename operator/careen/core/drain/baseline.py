@@ -82,8 +82,10 @@ def must_run(situation: Situation, pod: PodView) -> bool:
 def was_ready(situation: Situation, pod: PodView) -> bool | None:
     """Whether this DaemonSet's pod on this node was ready before the drain. `pod` is the pod that runs on the node now.
 
-    None means unknown: before the drain the DaemonSet had no pod on this node or a pod with another template, or an
-    earlier release wrote the record.
+    The result is None, which means unknown, in two cases:
+    * The record on the Node has no row for the DaemonSet. Possible causes: the DaemonSet had no pod on this node before
+      the drain, or an earlier release wrote the record.
+    * The DaemonSet's pod was ready before the drain, but it had another template than `pod`.
     """
     row = next((row for row in situation.progress.owners if row.kind == "DaemonSet" and row.uid == pod.owner_uid), None)
     if row is None or (row.ready and row.generation != _revision(pod)):
