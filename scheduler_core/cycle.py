@@ -217,7 +217,8 @@ class Scheduler:
         return ScoreTable(table.nodes, {**table.by_plugin, EXTENDER_NAME: scores}, table.total + scores)
 
     def place(self, snapshot: Snapshot, result: CycleResult) -> Snapshot:
-        """Returns the cluster as the next pod sees it: the pod is on its node, and volumes for its claims are reserved.
+        """Returns the cluster as the next pod's cycle sees it: the pod of `result` is on its node, and the volumes for
+        this pod's claims are reserved.
 
         Raises ValueError if the result has no node. The real binding is in framework/binding.py.
         """

@@ -35,10 +35,10 @@ class NodeSample(Value):
 class CycleResult(Value, dict=True):
     """The result of one pod's cycle. Results for single nodes are computed when they are read.
 
-    `node` is None if the pod fits nowhere now. `best_rows` has the rows (positions in the snapshot) of all nodes with
-    the highest total score, and `names` has the names of all nodes. `sentence` is the scheduler's message if no node
-    fits. `error` says that a plugin failed. `sample` is set if the real scheduler stops before it has found every node
-    that fits: it may then choose a node outside of `best`.
+    `node` is None if the pod fits nowhere now. `best_rows` has the rows (positions in the snapshot) of the nodes with
+    the highest total score. `names` has the name of every node in the snapshot, by row. `sentence` is the scheduler's
+    message if no node fits. `error` says that a plugin failed. `sample` is set if the real scheduler stops before it
+    has found every node that fits. The real scheduler may then choose a node that is not in `best_rows`.
     """
 
     pod: Pod

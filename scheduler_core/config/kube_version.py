@@ -113,19 +113,20 @@ class KubeVersion:
 
     @cached_property
     def taint_refusal_names_the_taint(self) -> bool:
-        """True until 1.33: the refusal is `node(s) had untolerated taint {key: value}`. Later releases do not name the
-        taint: `node(s) had untolerated taint(s)` (#134740, backported to 1.34 by #135023)."""
+        """True up to and including 1.33: the refusal is `node(s) had untolerated taint {key: value}`. Later releases do
+        not name the taint: `node(s) had untolerated taint(s)` (#134740, backported to 1.34 by #135023)."""
         return not self._since(34)
 
     @cached_property
     def volume_affinity_refusal_says_conflict(self) -> bool:
-        """True until 1.32: the refusal for a volume's node affinity is `node(s) had volume node affinity conflict`."""
+        """True up to and including 1.32: the refusal for a volume's node affinity is `node(s) had volume node affinity
+        conflict`."""
         return not self._since(33)
 
     @cached_property
     def read_write_once_pod_refusal_names_the_node(self) -> bool:
-        """True until 1.33: if another pod already uses a ReadWriteOncePod claim, the refusal is `node has pod using
-        PersistentVolumeClaim with the same name …`."""
+        """True up to and including 1.33: if another pod already uses a ReadWriteOncePod claim, the refusal is `node has
+        pod using PersistentVolumeClaim with the same name …`."""
         return not self._since(34)
 
     @cached_property

@@ -20,8 +20,9 @@ from scheduler_core.values import Value
 
 
 class Round(Value, eq=False):
-    """The refusals of one plugin. `refusals` has a code for every node that the search checked. `refused` has the nodes
-    that this plugin refused and that no earlier plugin refused, as positions in the list of checked nodes."""
+    """The result of one plugin's filter. `refusals` has a code for every node that the search checked: another code
+    than 0 if the plugin refused the node, and 0 if not. `refused` has the nodes that this plugin refused and that no
+    earlier plugin refused, as positions in the list of checked nodes."""
 
     plugin: str
     refused: NDArray[np.intp]

@@ -1,7 +1,8 @@
 """Runs the plugins of one extension point. A plugin that can handle all nodes at once gets one call; any other plugin
 is called node by node.
 
-Source: pkg/scheduler/framework/runtime/framework.go, v1.36 (for example, after which verdict no further plugin runs).
+Source: pkg/scheduler/framework/runtime/framework.go, v1.36. For example, this Go file defines after which verdict no
+further plugin runs.
 """
 
 from __future__ import annotations

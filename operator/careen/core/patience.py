@@ -49,13 +49,15 @@ def met(situation: Situation, gate: str) -> Memory:
 
 
 def waits_since(situation: Situation) -> datetime:
-    """Return the instant at which the first of the missing facts became unknown (`began`), to be written on the Node.
-    The instant is by the API server's clock, because the host's clock may be wrong."""
+    """Return the instant at which the first of the missing facts became unknown. The agent writes this instant on the
+    Node. `began` returns the instant as an uptime of the host. This function converts the uptime to the API server's
+    time, because the host's clock may be wrong."""
     return situation.server_now - timedelta(seconds=situation.seen.uptime - began(situation))
 
 
 def of_this_turn(situation: Situation) -> Situation:
-    """Return the situation for the start of a round of the agent's loop: no gate lacks a fact yet."""
+    """Return the situation with which a round of the agent's loop starts: the memory lists no gates whose facts are
+    unknown. During the round, `met` adds such gates to the list."""
     nothing_yet = replace(situation.memory.patience, gates=frozenset())
     return situation.with_memory(replace(situation.memory, patience=nothing_yet))
 
@@ -63,7 +65,7 @@ def of_this_turn(situation: Situation) -> Situation:
 def after(situation: Situation, decision: Decision) -> Decision:
     """Return the decision with a memory that lists the gates whose facts are still unknown, and the uptime at which the
     first of these facts became unknown. A gate stays in the list until a round of the agent's loop has read its facts.
-    When the list is empty, the measurement ends."""
+    When the list is empty, the memory has no such uptime."""
     if decision.wants:
         return decision
     still = {gate for gate in situation.memory.patience.gates if not _is_known(situation, gate)}
@@ -92,8 +94,8 @@ def _earlier_wait_seconds(situation: Situation) -> float:
 
 
 def _long_claimed_seconds(situation: Situation) -> float:
-    """Return for how many seconds beyond --drain-delay the node has held its claim without a cordon. Return 0 if the
-    result is not greater than --unknown-patience. This is an estimate, because the Node shows only the age of the
-    claim, and not how long a fact was unknown to the agent."""
+    """Return an estimate of how many seconds earlier processes have waited for a missing fact while the node held its
+    claim without a cordon. The estimate is the age of the claim minus --drain-delay, because the Node does not show how
+    long a fact was unknown. Return 0 if the estimate is not greater than --unknown-patience."""
     held = (situation.elapsed(situation.progress.claimed) or 0.0) - situation.policy.drain.delay_seconds
     return held if held > situation.policy.unknown_patience_seconds else 0.0

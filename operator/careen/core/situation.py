@@ -1,5 +1,6 @@
-"""The input of the steps, the functions that decide for a node in its phase: the facts of one round of the agent's loop
-in which the Node was read. careen's record on the Node and the lock are already parsed."""
+"""Defines the situation, which is the input of the steps. A step is a function that decides for a node in its phase. A
+situation contains the facts of one round of the agent's loop in which the Node was read. In a situation, careen's
+record on the Node and the lock are already parsed."""
 
 from __future__ import annotations
 

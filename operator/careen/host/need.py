@@ -56,9 +56,9 @@ class HostNeed:
         return bool(self._command or self._running)
 
     async def look(self) -> Need:
-        """Reads the sentinels and probes that are files. Returns their combined answer, or "no" if none is a file. Also
-        returns which package manager is working on the host, even if the answer is "no", because a person may request a
-        reboot at any time."""
+        """Evaluates the configured sentinels and probes that run no command, and returns their combined answer. Returns
+        the answer no if each configured sentinel and probe runs a command. Also returns which package manager is
+        working on the host, even if the answer is no, because a person may request a reboot at any time."""
         return await self._files.read()
 
     async def ask(self) -> Need:

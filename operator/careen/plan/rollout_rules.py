@@ -102,11 +102,11 @@ class RolloutRules:
         return self._next(waiting, at, movable)
 
     def _first_at_rest(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """Returns one node while --cluster-minimum-interval forbids all nodes to begin a reboot, so that the plan can
-        show the wait of that node.
+        """Returns the node that comes next, while --cluster-minimum-interval forbids every node to begin a reboot. With
+        this node, the plan can show that a node waits for the end of the interval.
 
-        Returns no node while some node holds a claim, because the next interval begins only when that node's reboot
-        ends.
+        Returns no node while some node holds a claim. The interval has not begun at that time: it begins when the node
+        with the claim has rebooted.
         """
         if self._content.holders:
             return ()
@@ -181,8 +181,8 @@ class RolloutRules:
         return min(instants, default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """Returns the last second before all windows are closed. If no window is open at `at`, the result is for the
-        time after the next opening."""
+        """Returns the last second before all windows are closed. If no window is open at `at`, the search starts at the
+        next opening."""
         return self._windows.next_closing(at)
 
     # ---- details ----
@@ -263,8 +263,8 @@ def _plain(node: NodeView) -> NodeView:
 
 
 def _counts_for_the_budgets(node: NodeView) -> bool:
-    """Whether the gate `budgets` needs this Node even if the node holds no claim: the node is cordoned, is not ready,
-    or belongs to the control plane."""
+    """Whether the gate `budgets` has to count this Node even if the node holds no claim. The gate counts a node that is
+    cordoned or not ready as down, and counts control-plane nodes for the quorum."""
     return node.unschedulable or not node.ready or node.is_control_plane
 
 

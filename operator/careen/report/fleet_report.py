@@ -128,8 +128,9 @@ def phase_of(node: NodeView) -> str:
 
 def place_of(node: NodeView, lock: LockState) -> str:
     """Returns `holder` for a node with a claim, and `next` for a node that is named next in the lock. For any other
-    waiting node, returns `ready` if its cheap gates permit the reboot, and `required` if they do not. Empty if the node
-    does not wait."""
+    waiting node, returns careen's label on the Node: `required` while a cheap gate other than `halt` refuses the
+    reboot, and `ready` otherwise. The agent evaluates the cheap gates in each round of its loop. Returns an empty text
+    if the node does not wait."""
     if isinstance(lock, LockContent) and node.name in lock.holders:
         return "holder"
     if isinstance(lock, LockContent) and node.name in lock.line.names:

@@ -133,8 +133,8 @@ def summary(plan: Plan) -> list[str]:
     if pending := timeline.pending:
         longest = max(pending, key=lambda wait: wait.seconds(timeline.ends))
         sentences.append(
-            f"A pod finds no room {count_of(len(pending), 'time')}, and pods wait for "
-            f"{_seconds(timeline.pending_seconds)} in all; {longest.pod} waits longest, {waited(timeline, longest)}."
+            f"In {count_of(len(pending), 'case')}, a pod finds no room; these pods wait "
+            f"{_seconds(timeline.pending_seconds)} in total; {longest.pod} waits longest, {waited(timeline, longest)}."
         )
     if returns := len(timeline.waits) - len(timeline.pending):
         sentences.append(
@@ -160,7 +160,7 @@ def ranges_sentence(plan: Plan, ranges: Ranges) -> str:
     is_one = ranges.ends[0] == ranges.ends[1]
     ends = last if is_one else f"{first}-{last.removeprefix(f'{ranges.ends[0].astimezone(plan.zone):%a %Y-%m-%d} ')}"
     least, most = (_seconds(each) for each in ranges.pending_seconds)
-    waits = f"; pods wait for room for {least} to {most} in all" if ranges.pending_seconds[1] else ""
+    waits = f"; in total, pods without room wait {least} to {most}" if ranges.pending_seconds[1] else ""
     return (
         f"With {ranges.seeds} different seeds, the plan has {_range(*ranges.moves)} moves and "
         f"{_range(*ranges.double_moves)} double moves, and ends {ends}{waits}."
@@ -184,7 +184,8 @@ def _ending(plan: Plan) -> str:
 
 
 def facts(plan: Plan) -> list[tuple[str, str]]:
-    """The source of the plan as names and values. Leaves out unknown values."""
+    """Says from which data the plan was made, as pairs of a name and a value: the cluster and the context or the dump,
+    the version of Kubernetes, the time of the snapshot. Leaves out unknown values."""
     origin = plan.origin
     if origin is None:
         return []
@@ -235,8 +236,8 @@ def risks(plan: Plan) -> list[Risk]:
     if plan.ranges and plan.ranges.not_clean and timeline.is_clean:
         found.append(
             Risk(
-                what=f"with {plan.ranges.not_clean} of {plan.ranges.seeds} seeds, not every node reboots in the same "
-                "window, or a pod finds no room",
+                what=f"with {plan.ranges.not_clean} of {plan.ranges.seeds} seeds, the plan has a problem, such as a "
+                "node that does not reboot in the first window or a pod that finds no room",
                 remedy="Leave more room on the nodes, or lengthen the window: this plan is only one of several "
                 "possible ones.",
             )

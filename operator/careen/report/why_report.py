@@ -154,7 +154,8 @@ def _refusal(refusal: Refusal, story: NodeStory) -> GateAnswer:
 
 
 def _too_long(refusal: Refusal, now: datetime) -> str:
-    """Returns a clause if the refusal has lasted for longer than the limit `longest` of a setting; otherwise empty."""
+    """Returns a clause which says that the refusal has lasted longer than the limit in --blocking-pods. Returns an
+    empty text if the refusal has no such limit, or has not lasted that long."""
     if not refusal.longest_seconds or refusal.since is None:
         return ""
     lasted = (now - refusal.since).total_seconds()
@@ -225,8 +226,8 @@ def remedies(story: NodeStory) -> list[str]:
 
 
 def agent_remark(story: NodeStory) -> str:
-    """Returns a sentence if the node has no running agent, because its annotations are then outdated. Empty if an agent
-    runs, or if it is unknown whether one runs."""
+    """Returns a sentence which warns that the report may be out of date, because no agent runs on the node or the
+    node's agent is not ready. Returns an empty text if an agent is ready, or if the agents could not be read."""
     if isinstance(story.agents, Unknown):
         return ""
     if not story.agents:

@@ -76,5 +76,6 @@ def is_form_of(scheme: str, text: str) -> bool:
 
 
 def is_pasted(text: str) -> bool:
-    """Whether the URL is a webhook address of a service that apprise recognises by its host."""
+    """Whether the text is a webhook address in the form in which a service gives it to people, such as
+    `https://hooks.slack.com/services/A/B/C`, and apprise accepts this form."""
     return _PASTED.match(text) is not None

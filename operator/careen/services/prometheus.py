@@ -142,8 +142,8 @@ def _alert(row: Mapping[str, Any]) -> Alert:
 
 
 def _reading(row: Mapping[str, Any]) -> tuple[dict[str, str], float, float]:
-    """Returns the labels, the time and the value of a row. Raises an error if the row is invalid, because the whole
-    response is then treated as unknown."""
+    """Returns the labels, the time and the value of a row. Raises an error if the row is invalid, so that the caller
+    treats the whole response as unknown."""
     at, value = row["value"]
     return {str(key): str(text) for key, text in row["metric"].items()}, float(at), float(value)
 

@@ -56,7 +56,8 @@ command or a path is included automatically."""
 
 
 def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
-    """Returns why the ConfigMap must not set this setting, and what to do instead; empty if it may.
+    """Returns a sentence that says why the ConfigMap must not set this setting, and what a person can do instead.
+    Returns an empty text if the ConfigMap may set the setting.
 
     The result depends on the flags in `settings` that allow such settings, and on the secrets that the agent would send
     to another server.

@@ -183,7 +183,8 @@ def regexp(text: str) -> re.Pattern[str] | None:
 
 
 def go_regexp(text: str) -> GoRegexp | None:
-    """Compiles a regular expression as `regexp` does. The result also has the original text."""
+    """Compiles a regular expression in Go's syntax with the function `regexp` above. The result also has the original
+    text. Returns None for an empty text."""
     pattern = regexp(text)
     return GoRegexp(text, pattern) if pattern else None
 
@@ -206,7 +207,7 @@ def memory(text: str) -> int:
 
 
 def format_memory(count: int) -> str:
-    """Formats bytes as a quantity: 536870912 becomes `512Mi`. `memory` can read it again."""
+    """Formats bytes as a quantity: 536870912 becomes `512Mi`. The function `memory` can parse this text."""
     for unit in ("Gi", "Mi", "Ki"):
         if count and count % _QUANTITY[unit] == 0:
             return f"{count // _QUANTITY[unit]}{unit}"
@@ -217,8 +218,8 @@ _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "su
 
 
 def weekday(text: str) -> int:
-    """Parses a weekday; Monday is 0. Accepts what kured accepts: `mo`, `mon`, `monday`, or a number with Sunday as
-    0."""
+    """Parses a weekday and returns its number, from 0 for Monday to 6 for Sunday. Accepts the forms that kured accepts:
+    `mo`, `mon`, `monday`, or kured's own number, from 0 for Sunday to 6 for Saturday."""
     lowered = text.lower()
     if lowered.isdigit() and int(lowered) <= 6:
         return (int(lowered) - 1) % 7
@@ -427,7 +428,7 @@ def _group(text: str) -> Budget | None:
 
 
 def format_budget(value: Budget) -> str:
-    """Formats a budget. `budget` can read it again."""
+    """Returns the budget as a text such as `zone=1`. The function `budget` can parse this text."""
     group = f"selector:{value.selector.text}" if value.selector else value.kind.value
     group = f"topology:{value.key}" if value.key else group
     return f"{group}={value.limit}" if value.percent is None else f"{group}={value.percent}%"

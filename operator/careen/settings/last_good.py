@@ -65,10 +65,11 @@ def restore(
     name: str,
     lock_annotation: str = "",
 ) -> LastGood:
-    """Restores the settings from flags, environment and the annotation.
+    """Restores the settings from the flags, the environment and the kept settings in `text`, an annotation of the Node.
 
-    `lock_annotation` is the key of the lock's annotation, as recorded on the Node together with the claim. Raises
-    `BadSettings` if flags and environment alone are unusable, because then the agent has no usable settings.
+    `lock_annotation` is the key of the annotation that contains the lock, as recorded on the Node together with the
+    claim. Raises `BadSettings` if flags and environment alone are unusable, because then the agent has no usable
+    settings.
     """
     found = _read(text)
     values: dict[str, Any] = {}

@@ -57,7 +57,8 @@ class LiveSettings:
         """Resolves the settings with which the agent starts. If `instead` is given, its settings are in force until
         `offer` gets usable settings from the ConfigMap.
 
-        Raises `BadSettings`, because at the start there are no older settings that could stay in force.
+        Without `instead`, raises `BadSettings` if the settings are unusable, because there are no older settings that
+        could stay in force.
         """
         self._given = given
         self._name = config_map_name

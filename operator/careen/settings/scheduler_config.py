@@ -47,8 +47,9 @@ def read(where: str, data: Mapping[str, str], config_map: str) -> str:
 
 
 def read_checked(where: str, data: Mapping[str, str], config_map: str, *, may_name_files: bool) -> str:
-    """Reads and checks the text to which --scheduler-config refers. Raises `Unusable` like `read`, and also if the text
-    is not a KubeSchedulerConfiguration, or contains file names without permission."""
+    """Reads and checks the text to which --scheduler-config refers. Raises `Unusable` like `read`. Also raises
+    `Unusable` if the text is not a KubeSchedulerConfiguration, or if it contains file names although `may_name_files`
+    is false."""
     text = read(where, data, config_map)
     if text and (why := _why_not(text, may_name_files=may_name_files)):
         raise Unusable(f"{_file_or_key(where)} is not a KubeSchedulerConfiguration: {why}")

@@ -86,8 +86,8 @@ class Settings:
     config_map: str = _ours(
         "careen",
         kinds.NAME,
-        "Name of the ConfigMap with settings (key config.yaml, named like the flags). Changes take effect "
-        "while the agent runs; empty: no ConfigMap.",
+        "Name of the ConfigMap with the settings. The key config.yaml contains each setting under its flag's name. "
+        "Changes take effect while the agent runs; empty: no ConfigMap.",
         live=False,
         bootstrap=True,
     )
@@ -102,8 +102,8 @@ class Settings:
     config_map_may_name_files: bool = _ours(
         False,
         kinds.SWITCH,
-        "Whether the ConfigMap may name files that the agent opens as root, and the Prometheus server that "
-        "receives secrets; false: only flags and environment may name them.",
+        "Whether the ConfigMap may name the files that the agent opens as root, and may choose the servers "
+        "(Prometheus, Alertmanager) to which the agent sends secrets; false: only flags and environment may do so.",
         live=False,
         bootstrap=True,
     )
@@ -256,7 +256,10 @@ class Settings:
         "does; false: the cordon keeps the node from rebooting.",
     )
     lock_annotation: str = _kured(
-        keys.LOCK_ANNOTATION, kinds.ANNOTATION, "Annotation of the DaemonSet that contains the lock.", live=False
+        keys.LOCK_ANNOTATION,
+        kinds.ANNOTATION,
+        "Key of the annotation that contains the lock. The annotation is on the agents' DaemonSet.",
+        live=False,
     )
     lock_ttl: float = _kured(
         0.0,
@@ -453,8 +456,8 @@ class Settings:
         list_kinds.HEALTH_QUERIES,
         "Queries for --prometheus-url, a list of mappings: name; query (PromQL; $NODE is the node's name); "
         'holds (the condition for each sample: "== 0", "< 0.9"); fresh (the greatest age of a sample, '
-        "default 5m); labels (matchers; samples that do not match are ignored). An error, no sample or an old sample "
-        "also forbids the reboot.",
+        "default 5m); labels (matchers; samples that do not match are ignored). A sample that does not meet the "
+        "condition forbids the reboot. An error, an old sample or no sample at all forbids the reboot too.",
     )
     alert_filter_regexp: GoRegexp | None = _kured(
         None,
@@ -472,12 +475,13 @@ class Settings:
         "only report it; off: make no forecast.",
     )
     forecast_pending_allowed: int = _ours(
-        0, kinds.whole_number(0), "A forecast is bad if it finds no room for more than this number of pods."
+        0, kinds.whole_number(0), "A forecast is bad if more than this number of pods find no room."
     )
     forecast_unknown_allowed: int = _ours(
         0,
         kinds.whole_number(0),
-        "A forecast is bad if it cannot predict more than this number of pods (other schedulers, unallocated devices).",
+        "A forecast is bad if more than this number of pods are unpredictable, for example because of another "
+        "scheduler or unallocated devices.",
     )
     forecast_patience: float = _ours(
         3600.0, kinds.DURATION, "How long the forecast may refuse a reboot before the agent posts a warning."

@@ -84,7 +84,8 @@ class RunCounts:
         }
 
     def causes(self) -> tuple[str, ...]:
-        """Returns sentences with the likely causes of disagreements, and about pods of other schedulers."""
+        """Returns sentences about the pods of schedulers for which no profile exists. If the agreement is too low
+        (`is_too_low`), also returns sentences that name the likely causes of the disagreements."""
         return (*_unknown_profiles(self.other_schedulers), *(_causes(self.disagreements) if self.is_too_low else ()))
 
 

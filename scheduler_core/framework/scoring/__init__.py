@@ -1,2 +1,2 @@
-"""Code that several scoring plugins share: counting pods, normalizing scores, and the strategies for scores by
-resources."""
+"""Code that several scoring plugins share: counting pods, normalizing scores, and computing scores from the resources
+of a node (LeastAllocated, MostAllocated, RequestedToCapacityRatio)."""

@@ -1,6 +1,7 @@
 """Runs PreScore, Score and NormalizeScore, and adds up the weighted scores.
 
-Source: pkg/scheduler/framework/runtime/framework.go, v1.36 (for example, after which verdict no further plugin runs).
+Source: pkg/scheduler/framework/runtime/framework.go, v1.36. For example, this Go file defines after which verdict no
+further plugin runs.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ The window ends at Wed 2026-03-04 22:05 UTC with 3 nodes still to reboot.
 The window ends at Thu 2026-03-05 22:05 UTC with 2 nodes still to reboot.
 The plan has 3 moves of 2 pods, including 1 double move.
 In 1 move, the pod could equally go to another node with the same score: another seed gives a slightly different plan.
-A pod finds no room 2 times, and pods wait for 8m30s in all; shop/e waits longest, until after the end of the plan.
+In 2 cases, a pod finds no room; these pods wait 8m30s in total; shop/e waits longest, until after the end of the plan.
 1 pod can run on one node only and waits until that node is back.
 The rule budgets makes n2 wait (the budget zone=a allows 1), so a claim is unused for 4m35s.
 
@@ -234,7 +234,7 @@ def some_ranges(**changes: Any) -> Ranges:
             {"pending_seconds": (0.0, 90.0)},
             (
                 "With 5 different seeds, the plan has 38-44 moves and 2 double moves, and ends "
-                "Wed 2026-03-04 22:09:05-22:16:05 UTC; pods wait for room for 0s to 1m30s in all."
+                "Wed 2026-03-04 22:09:05-22:16:05 UTC; in total, pods without room wait 0s to 1m30s."
             ),
         ),
         ({"seeds": 1}, "Another seed may give another plan: --seeds=5 shows the differences."),
@@ -266,5 +266,8 @@ def test_a_plan_is_not_clean_if_another_random_seed_gives_a_problem() -> None:
     plan = a_plan(ranges=some_ranges(not_clean=2), is_open=True)
     assert not is_clean(plan)
     assert [risk.what for risk in risks(plan)] == [
-        "with 2 of 5 seeds, not every node reboots in the same window, or a pod finds no room"
+        (
+            "with 2 of 5 seeds, the plan has a problem, such as a node that does not reboot in the first window or a "
+            "pod that finds no room"
+        )
     ]

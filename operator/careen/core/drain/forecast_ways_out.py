@@ -1,5 +1,5 @@
-"""Describes single changes of the cluster that would remove the objection of a forecast to a drain, such as one more
-node. The simulation has tried these changes, and the refusal on the Node lists them."""
+"""Describes what would remove the objection of a forecast to a drain: single changes of the cluster, such as one more
+node. The simulation has tried each of these changes, and the refusal on the Node lists them."""
 
 from __future__ import annotations
 

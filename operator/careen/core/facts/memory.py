@@ -265,8 +265,10 @@ def before_report(decided: Memory, before: Memory) -> Memory:
 
 
 def after_report(memory: Memory, decided: Memory, *, is_node_patched: bool) -> Memory:
-    """Return the memory to store after the decision's Event was posted. Without an Event, this memory is stored at
-    once. `is_node_patched` says whether the decision's patch of the Node has succeeded too."""
+    """Return the memory to store when the reports of a decision (Event, messages to people) have been sent, or when the
+    decision has no reports. `decided` is the memory in the decision. The result is `memory` with two changes. The
+    reported reason code comes from `decided`. The time of the report also comes from `decided` if the decision's patch
+    of the Node succeeded (`is_node_patched`)."""
     return replace(
         memory, reported=Reported(code=decided.reported.code, at=(decided if is_node_patched else memory).reported.at)
     )

@@ -1,9 +1,9 @@
 """Everything an agent knows at one instant, as immutable values.
 
-Two values say that a fact is not known, each with its reason: `Unknown` (the agent tried to read the fact without a
-usable result) and `NotAsked` (the agent has not tried to read the fact). Neither value means no. The field `uptime` of
-an observation has the seconds since the host's boot, by the host's clock. The uptime continues across restarts of the
-agent and starts again with each boot.
+Two values say that a fact is not known, each with its reason: `Unknown` (the agent tried to read the fact, but the
+attempt gave no usable result) and `NotAsked` (the agent has not tried to read the fact). Neither value means no. The
+field `uptime` of an observation has the seconds since the host's boot, by the host's clock. The uptime continues across
+restarts of the agent and starts again with each boot.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from scheduler_core.values import Value
 
 
 class Unknown(Value):
-    """A fact that the agent tried to read without a usable result. `why` is a sentence for people."""
+    """A fact that the agent tried to read, but the attempt gave no usable result. `why` is a sentence for people."""
 
     why: str
 

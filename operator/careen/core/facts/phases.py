@@ -93,8 +93,8 @@ PHASES: tuple[PhaseRow, ...] = (
     ),
     PhaseRow(
         phase=Phase.DRAINING,
-        has_happened="One patch recorded the earlier cordon, labels, taint and boot id and cordoned the node; "
-        "evictions are under way.",
+        has_happened="One patch recorded the node's state before the drain (cordon, labels, taint, boot id) and "
+        "cordoned the node; evictions are under way.",
         evidence=_HERE | {Evidence.LOCK, Evidence.PODS},
         node_max_age_seconds=0,
     ),
@@ -192,8 +192,8 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.VERIFYING,
         Phase.SETTLING,
-    ): "the node is Ready with the new boot id, and its DaemonSet pods are as ready as before: one patch restores "
-    "the cordon and removes the taint",
+    ): "the node is Ready with the new boot id, and its DaemonSet pods are as ready as before: one patch uncordons "
+    "the node (a cordon from before the drain stays) and removes the taint",
     (
         Phase.VERIFYING,
         Phase.FAILED,

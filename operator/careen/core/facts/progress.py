@@ -3,7 +3,8 @@ drain and reboot have come. The record must survive the agent's process and the 
 the record.
 
 The types of the fields define what the annotation may hold. A value of another type or an unknown field makes the
-record unreadable. If a newer release of careen wrote the record, the agent changes nothing and reports that.
+record unreadable. A record of a newer release of careen is unreadable too. While the record is unreadable, the agent
+does not change the node's claim, cordon and labels, and writes on the Node what a person can do.
 """
 
 from __future__ import annotations

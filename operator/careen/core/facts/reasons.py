@@ -150,7 +150,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.MAINTENANCE: ReasonText(
         "A person keeps the node down: the node is drained and cordoned, and keeps its claim.",
         "Run `careen maintenance NODE --end` or `careen drain NODE --end`, remove the annotation careen.dev/request, "
-        "or wait until the time of the request is over.",
+        "or wait until the request expires.",
     ),
     Code.HANDED_BACK: ReasonText(
         "The node is back in service: a person ended the maintenance, or its time is over.", _ITSELF
@@ -213,7 +213,7 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.LOOP_LIMIT: ReasonText(
         "The host still asks for a reboot after as many reboots as the settings allow.",
-        "Find out why the host still asks, then run `careen retry NODE`.",
+        "Find out why the host still asks for a reboot, then run `careen retry NODE`.",
         is_warning=True,
     ),
     Code.GATE_ANNOTATION: ReasonText(
@@ -223,8 +223,8 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.OUTSIDE_WINDOW: ReasonText(
         "No maintenance window of this node is open.",
-        "Wait, change --reboot-days, --start-time, --end-time or --windows, or annotate the Node with "
-        "careen.dev/reboot-now.",
+        "Wait until a window opens, change the windows (--reboot-days, --start-time, --end-time, --windows), or "
+        "annotate the Node with careen.dev/reboot-now.",
     ),
     Code.NO_WINDOW: ReasonText(
         "--windows has windows for other nodes, but no window selects this node, so the node will not reboot.",
@@ -257,11 +257,12 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.QUORUM: ReasonText(
         "Without this node the control plane would lose its quorum.",
-        "Bring the named control-plane nodes back.",
+        "Bring the other control-plane nodes that are down back into service.",
         is_warning=True,
     ),
     Code.BLOCKING_POD: ReasonText(
-        "A pod that forbids reboots runs on this node, or on another node within its scope in --blocking-pods.",
+        "A pod forbids the reboot of this node: either a pod on this node, or a pod that --blocking-pods selects with "
+        "the scope `group` or `cluster`.",
         "Wait until the named pod is done, or change --blocking-pod-selector or --blocking-pods.",
     ),
     Code.BOUND_POD: ReasonText(
@@ -430,7 +431,7 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.REBOOT_LOOP: ReasonText(
         "The host asks for a reboot again right after a confirmed reboot; the roll-out halts.",
-        "Find out why the host still asks, then run `careen retry NODE`.",
+        "Find out why the host still asks for a reboot, then run `careen retry NODE`.",
         is_warning=True,
     ),
     Code.TURN_BROKEN: ReasonText(

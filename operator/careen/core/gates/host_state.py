@@ -45,5 +45,5 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.CHEAP,
     needs=nothing,
-    foresight=Unforeseen("unreadable hosts and running package managers"),
+    foresight=Unforeseen("hosts that cannot be read, hosts with a wrong clock, package managers at work on hosts"),
 )

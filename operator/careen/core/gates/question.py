@@ -62,10 +62,11 @@ def no_end(_node: NodeView, _policy: Policy) -> datetime | None:
 
 class Gate(Value, kw_only=True):
     """A condition that must be met before a node may go on to its drain or reboot. `ask` returns a refusal if the
-    condition is not met. `needs` returns the kinds of facts that `ask` uses; none if the policy switches the gate off.
+    condition is not met. `needs` returns the kinds of facts that `ask` uses. If the policy switches the gate off,
+    `needs` returns an empty set.
 
-    `ends` returns the instant from which the gate no longer refuses this Node, if the Node shows that instant. `careen
-    plan` evaluates the gate again at that instant.
+    `ends` returns the instant at which the gate stops refusing this Node. `careen plan` evaluates the gate again at
+    that instant. `ends` returns None if the Node and the policy do not determine such an instant.
     """
 
     name: str

@@ -1,5 +1,6 @@
-"""This gate refuses to let the node begin its drain or its reboot while the agent cannot use the newest settings and
-runs on older ones. With the older settings the agent finishes the claim that the node has, but takes no new claim."""
+"""This gate refuses to let the node begin its drain while the agent cannot use the newest settings and runs on older
+settings. So the agent takes no new claim. If the node is already drained, the gate permits the reboot if the older
+settings are complete, and refuses the reboot if they are not."""
 
 from __future__ import annotations
 

@@ -382,8 +382,9 @@ def _content(record: dict[str, Any], head: _Head) -> LockContent:
 
 
 def _single(record: dict[str, Any]) -> Entry:
-    """Return the entry of the single owner that kured's JSON names at its top level. The entry must not contain the
-    lock's own fields, which are there too: careen writes an unreadable entry back with all fields."""
+    """Return the entry of the single owner that kured's JSON names at its top level. The top level also has fields of
+    the lock itself, such as `maxOwners`. The entry is made without these fields: if the entry is unreadable, careen
+    later writes back every field of the entry, and the lock's fields must not be among them."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 

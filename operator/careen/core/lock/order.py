@@ -1,11 +1,12 @@
 """Decides the order of the waiting nodes, which of them may take a claim now, and how long each agent pauses before it
 reads the lock again.
 
-In the default order the node that has needed a reboot for longest comes first. Among nodes whose need began in the same
-hour, the node with the fewest pods comes first. In each zone after the first zone, only pods that must stay in the zone
-are counted. Zones are finished one after another. Control-plane nodes come last and one at a time. `--order` selects
-another order. A node that releases or takes a claim lists the waiting nodes once and writes the next names into the
-lock, so that the agents of other nodes rarely need to read the lock.
+In the default order, zones are finished one after another. Within a zone, the node that has needed a reboot for longest
+comes first. Among nodes whose need began in the same hour, the node with the fewest pods comes first. In a zone that
+comes after another zone, the number of pods that must stay in the zone decides first, because nodes that have already
+rebooted can take the other pods. Control-plane nodes come last and one at a time. `--order` selects another order. A
+node that releases or takes a claim lists the waiting nodes once and writes the next names into the lock, so that the
+agents of other nodes rarely need to read the lock.
 """
 
 from __future__ import annotations
@@ -75,8 +76,9 @@ def moves(node: NodeView) -> int:
 
 
 def moves_in_zone(node: NodeView) -> int:
-    """Return how many pods of the node must stay in the node's zone, among the pods that a drain would evict. Return 0
-    if the Node has no readable number of these pods. If `moves` returns its huge number, return that number too."""
+    """Return how many of the pods that a drain of the node would evict must stay in the node's zone, according to an
+    annotation of the Node. Return 0 if this annotation has no readable number. If the number of all evicted pods is
+    unknown (`moves` returns `_MORE_THAN_ANY`), return `_MORE_THAN_ANY`."""
     pods = moves(node)
     return pods if pods == _MORE_THAN_ANY else min(pods, _number(node, keys.MOVES_IN_ZONE, otherwise=0))
 
@@ -266,9 +268,10 @@ def among_alike(node: NodeView) -> Alike:
 
 
 def in_later_zone(alike: Alike) -> Alike:
-    """Return the sort key of a node in any zone but the first. `alike` is the node's key by `among_alike`. The nodes of
-    an earlier zone have rebooted by then, and can take all pods that may leave this zone. So the key has the number of
-    pods that must stay in the zone before the number of all pods."""
+    """Return the sort key of a node whose zone comes after another zone. `alike` is the node's key by `among_alike`.
+    When nodes of the later zone are drained, the nodes of the earlier zone have already rebooted, and can take all pods
+    that may leave the later zone. So the key compares first the number of pods that must stay in the zone, and then the
+    number of all pods."""
     hour, pods, in_zone, since, name = alike
     return hour, in_zone, pods, since, name
 
@@ -360,8 +363,9 @@ def gather_seconds(agents: int | None) -> float:
 
 
 def gather_pause_seconds(agents: int | None) -> float:
-    """Return the pause in seconds of a node that waits for other nodes to become ready. After the pause the agent
-    checks again whether another node has taken a claim."""
+    """Return how many seconds pass between two reads of the lock by a node that delays the first claim of a roll-out
+    (see `gather_seconds`). The agent reads the lock again because another node may have taken a claim in the
+    meantime."""
     return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)
 
 

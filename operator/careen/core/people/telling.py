@@ -19,8 +19,8 @@ _MOST_PODS = 100_000  # more than any node holds: anyone may have written the an
 
 
 def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, since: str) -> Notify:
-    """Return a message about the reboot for which the node holds its claim. The message's duration is counted from
-    `since` (RFC 3339; empty if unknown)."""
+    """Return a message about the reboot for which the node holds its claim. The message says how much time has passed
+    since the instant `since` (RFC 3339; empty if unknown)."""
     node, began = situation.node, from_rfc3339(since)
     return Notify(
         occasion=occasion,
@@ -33,8 +33,8 @@ def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, sin
 
 
 def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> Notify:
-    """Return a message about a failure of this node. The message's duration is counted from the beginning of the node's
-    drain."""
+    """Return a message about a failure of this node. The message says how much time has passed since the beginning of
+    the node's drain."""
     began = from_rfc3339(situation.progress.drain_started_at)
     return Notify(
         occasion=occasion,

@@ -1,2 +1,2 @@
-"""The steps: functions that decide what a node's agent does, one file per phase of the node, without I/O. `decide.py`
-calls the step of the node's phase."""
+"""The steps: functions that decide what a node's agent does. Each phase of the node has a file with its step. The steps
+do no I/O. `decide.py` calls the step of the node's phase."""

@@ -171,7 +171,7 @@ def tidy_line(situation: Situation) -> Decision | None:
         Stay(
             look=LOOK_SECONDS,
             actions=(
-                write_lock(situation, f"remove from the line of waiting nodes those that do not wait: {gone}", left),
+                write_lock(situation, f"remove nodes that do not wait from the line of waiting nodes: {gone}", left),
             ),
         ),
     )

@@ -1,7 +1,8 @@
-"""Decides for a waiting node that no cheap gate refuses: where the node stands in the line of waiting nodes, whether it
-comes next, and whether it takes a claim.
+"""Decides where a waiting node stands in the line of waiting nodes, whether the node comes next, and whether the node
+takes a claim.
 
-`waiting.py` evaluates the cheap gates first, and `lock/order.py` decides the order of the line.
+`waiting.py` first evaluates the cheap gates (see `Cost` in `gates/question.py`), and calls `ready` only if no cheap
+gate refuses the reboot. `lock/order.py` decides the order of the line.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def ready(situation: Situation, content: LockContent) -> Decision:
 
 
 def stored_costly(situation: Situation) -> tuple[Refusal, ...]:
-    """Return the refusals of costly gates that are stored on the Node."""
+    """Return those refusals in the Node's annotations that come from costly gates (see `Cost` in
+    `gates/question.py`)."""
     return tuple(each for each in stored_refusals(situation.node) if each.gate in _COSTLY_GATES)
 
 
@@ -248,9 +250,10 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
-    """Return the lock's content after a refusal that concerns every node. The line of waiting nodes stays. But if too
-    many nodes are down, the line then begins with cordoned nodes, at most as many as the limit permits. Only a cordoned
-    node may then reboot, because the gate `budgets` does not count a node's own cordon."""
+    """Return the lock's content after a refusal that concerns every node. The waiting nodes in the line keep their
+    order, with one exception. If the refusal says that too many nodes are down, cordoned nodes with the label `ready`
+    move to the head of the line. Such a node may still pass the gate `budgets`, because the gate does not count a
+    node's own cordon. A cordoned node moves only if the number of other nodes that are down is below the limit."""
     waiters, line = situation.seen.waiters, content.line
     if isinstance(waiters, tuple):
         names_waiting = {node.name for node in _with_own(situation, waiters)}
@@ -376,9 +379,10 @@ def _line_pause(situation: Situation, content: LockContent) -> float:
 
 
 def refused_pause(situation: Situation) -> float:
-    """Return the seconds after which the agent decides again for a waiting node that a cheap gate refuses. The pause is
-    longer if many nodes may wait. It stays short for the few nodes that are in the lock's line, because they are the
-    first to begin their drains when a person ends a pause of the lock."""
+    """Return after how many seconds the agent of a waiting node decides again if a cheap gate (see `Cost` in
+    `gates/question.py`) refuses. A node in the lock's line decides again after `LOOK_SECONDS`. Only a few nodes are in
+    the line, and they are the first to begin their drains when a person resumes a paused lock. For other nodes the time
+    is longer if many nodes may wait."""
     content = situation.lock
     if isinstance(content, LockContent) and situation.node.name in content.line.names:
         return LOOK_SECONDS

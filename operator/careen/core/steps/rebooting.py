@@ -83,8 +83,9 @@ def stranger_patience_seconds(policy: Policy) -> float:
     """Return how many seconds this process waits for another process of the node's agent. The other process recorded
     that a reboot follows, and should then record that it asked the host.
 
-    A process that is alive asks the host within a fifth of this time or not at all. The remaining time is for the
-    reboot command to end, and about a minute for the process to record the result.
+    A process that is alive asks the host within the first fifth of this time, or not at all. In the other four fifths,
+    the reboot command can end and the process can record the result. About a minute is planned for recording the
+    result.
     """
     return min(policy.reboot_command_seconds + _TELLING_SECONDS, policy.reboot_deadline_seconds / 2)
 
@@ -237,8 +238,8 @@ def _another_process_announced(situation: Situation) -> Decision:
 
 
 def _stranger(situation: Situation) -> StrangerMemory:
-    """Return the announcement by which another process wrote on the Node that a reboot follows, and the host's uptime
-    at which this process first saw the announcement."""
+    """Return another process's announcement (a note on the Node that the reboot follows), and the host's uptime at
+    which this process first saw the announcement."""
     progress, known = situation.progress, situation.memory.stranger
     by = progress.announced.by if progress.announced else ""
     if known is not None and (known.by, known.announcement) == (by, progress.announcement):

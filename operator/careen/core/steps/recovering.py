@@ -209,7 +209,7 @@ def _lone_cordon(situation: Situation) -> Decision | None:
         situation,
         Status(
             Code.CORDON_LIFTED,
-            "the node had a cordon of careen without a claim: the agent removed the cordon",
+            "careen had cordoned the node, but the node has no claim: the agent removed the cordon",
             is_silent=True,
         ),
         Stay(look=0.0, actions=(uncordon,)),
@@ -325,8 +325,9 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
 
 
 def _with_own_taint(situation: Situation) -> Progress:
-    """Return the record with the key of the soft taint that careen provably set: the key itself or the API server's
-    managed fields are the proof. Return the record unchanged if careen provably set no taint."""
+    """Return the record with the key of careen's soft taint if it is proven that careen set the taint. The proof is
+    that the taint has a key of careen (`own_taint.by_name`), or that the API server's managed fields name careen.
+    Return the record unchanged without such a proof, or if the record already has a key."""
     progress, wanted = situation.progress, situation.policy.taint_key
     ours = own_taint.keys_of_ours(situation.node, progress, situation.policy)
     return replace(progress, taint_key=wanted) if not progress.taint_key and wanted and wanted in ours else progress

@@ -90,8 +90,9 @@ def _halted(situation: Situation, refused: Refusal) -> Decision:
 
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
-    """Return the decision if cheap gates refuse: write all their refusals on the Node, keep the refusals of costly
-    gates that are stored on the Node, and leave the line of waiting nodes."""
+    """Return the decision for a node that cheap gates refuse (see `Cost` in `gates/question.py`). The agent writes all
+    refusals of the cheap gates on the Node, and removes the node from the line of waiting nodes. Refusals of costly
+    gates that are already stored on the Node stay there."""
     memory = order.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),

@@ -73,12 +73,12 @@ class CommandProbe(Protocol):
 
 
 def looking(name: str) -> Callable[[HostFacts], Need]:
-    """Returns the function of a probe that runs no command, by the name of the probe."""
+    """Returns the function `look` of the probe with this name. The probe must be one that runs no command."""
     return cast("Callable[[HostFacts], Need]", _module(name).look)  # type: ignore[attr-defined]
 
 
 def running(name: str) -> CommandProbe:
-    """Returns the module of a probe that runs a command, by the name of the probe."""
+    """Returns the module of the probe with this name. The probe must be one that runs a command."""
     return cast("CommandProbe", _module(name))
 
 

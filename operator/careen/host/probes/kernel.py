@@ -23,8 +23,9 @@ _PART = re.compile(r"(\d+)|([A-Za-z]+)")
 
 
 def look(host: HostFacts) -> Need:
-    """Returns the answer yes or no; unknown if no kernel of the running kernel's kind is found, because the folders may
-    not be the host's."""
+    """Returns yes if a newer kernel of the running kernel's kind (see above) is installed, and no if the running kernel
+    is the newest of its kind. Returns unknown if `/boot` and `/lib/modules` contain no kernel of this kind: the folders
+    are then perhaps not the host's. Also returns unknown if the folders cannot be listed."""
     try:
         found = {*_in_boot(host.root), *_beside_modules(host.root)}
     except OSError as error:

@@ -1,4 +1,5 @@
-"""Computes the time line of a plan. It leaves out long pauses, in which no node holds a claim on the reboot lock."""
+"""Computes the time line of a plan. It leaves out periods of more than 30 minutes in which no node holds a claim on the
+reboot lock."""
 
 from __future__ import annotations
 
@@ -39,23 +40,23 @@ class Axis(Value):
 
     @property
     def length(self) -> timedelta:
-        """The length of the time line without the pauses that it leaves out; at least one second."""
+        """The length of the time line without the periods that it leaves out; at least one second."""
         return sum((end - start for start, end in self.pieces), timedelta()) or timedelta(seconds=1)
 
     @property
     def cuts(self) -> tuple[float, ...]:
-        """The positions in percent at which the time line leaves out a pause."""
+        """The positions in percent at which the time line leaves out a period without claims."""
         return tuple(self.percent(start) for start, _ in self.pieces[1:])
 
     def percent(self, at: datetime) -> float:
-        """Returns the position of the time `at` on the time line, in percent. If `at` is within a pause, returns the
-        position where the pause is left out."""
+        """Returns the position of the time `at` on the time line, in percent. If `at` is in a period that the time line
+        leaves out, returns the position at which the period is left out."""
         before = sum((min(end, at) - start for start, end in self.pieces if start < at), timedelta())
         return round(100 * (before / self.length), 3)
 
     def ticks(self, zone: tzinfo) -> list[Tick]:
-        """Returns the marks of the time line. At the beginning, and after each pause that is left out, a mark shows the
-        day. Other marks are at round times of the zone's clock, such as 22:00 and 22:10."""
+        """Returns the marks of the time line. At the beginning, and after each period that is left out, a mark shows
+        the day. Other marks are at round times of the zone's clock, such as 22:00 and 22:10."""
         step = next((each for each in _STEPS if self.length / each <= MOST_TICKS), _STEPS[-1])
         found: list[Tick] = []
         for start, end in self.pieces:

@@ -24,8 +24,9 @@ LATE_WRITE_SECONDS = (
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision to remove the claim's entry from the lock. When a read of the lock shows that the entry is
-    gone, return the decision to remove the claim from the Node."""
+    """Return the decision to remove this node's claim from the lock. If the lock, as read in this round of the agent's
+    loop, no longer has the claim, return the decision to remove the claim id from the Node's record. If the lock cannot
+    be read or understood, return the decision to wait."""
     lock = situation.lock
     if isinstance(lock, Garbage):
         return stay(

@@ -132,8 +132,9 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
 
 
 def _standstill(situation: Situation, marked: LockContent, new: list[Entry]) -> tuple[Notify, ...]:
-    """Return the message to people that the roll-out stands still. Return nothing if this write adds no mark, or if the
-    number of overdue claims is then still below the limit of claims. Only the agent that adds the last mark sends the
+    """Return the message to people that the roll-out stands still. Return nothing if `marked`, the content that the
+    agent is about to write into the lock, has fewer overdue claims than the limit of claims. Return nothing if `new` is
+    empty, that is, if the write marks no further claim as overdue. So only the agent that adds the last mark sends the
     message."""
     late = overdue.holders_overdue(marked)
     if not new or len(late) < lock.limit(marked, situation.policy.concurrency):
