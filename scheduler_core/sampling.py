@@ -60,8 +60,9 @@ class Found:
 
 def run_search(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search, parallelism: int) -> Found:
     """Runs the search over these rows, which are in the scheduler's node order. `fits` says for each row whether the
-    node passes the filters. Returns at most `wanted` fitting nodes. The number of checked nodes includes the refused
-    nodes that follow, up to the next fitting node."""
+    node passes the filters. Returns at most `wanted` fitting nodes, and the number of checked nodes. If more than
+    `wanted` nodes fit, the checked nodes are all nodes before the first fitting node that is not returned. Otherwise
+    the search checks all nodes."""
     checked = rows[(search.start + _checking_order(len(rows), search.workers, parallelism)) % max(1, len(rows))]
     fitting = np.flatnonzero(fits[checked])
     end = int(fitting[wanted]) if len(fitting) > wanted else len(checked)

@@ -143,15 +143,15 @@ def report(fitted: Sequence[ObservedCycle], tested: Sequence[ObservedCycle]) -> 
     yield "|---|---|---|---|"
     sampled = [each.is_start_right for each in fitted if each.refused is not None]
     constant = 1.0 - sum(sampled) / max(1, len(sampled))
-    for name, half in (("fitted", fitted), ("tested", tested)):
+    for name, half in (("used to fit the parameters", fitted), ("used to test the parameters", tested)):
         values = (
             likelihood(half, ahead, nodes),
             likelihood(half, share_in_use, nodes_in_use),
             likelihood(half, constant, None),
         )
         yield f"| {name} | {' | '.join(f'{value:.3f}' for value in values)} |"
-    for name, half in (("fitted", fitted), ("tested", tested)):
-        yield from ("", f"## The {name} half of the clusters", "", *table(half))
+    for name, half in (("used to fit the parameters", fitted), ("used to test the parameters", tested)):
+        yield from ("", f"## The clusters {name}", "", *table(half))
 
 
 def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:

@@ -64,8 +64,8 @@ FIGURES = (
 PANELS = (
     Figure(name="pods moved", of=lambda run: run.moves),
     Figure(name="repeat moves", of=lambda run: run.repeat),
-    Figure(name="pending time, s", of=lambda run: run.pending),
-    Figure(name="lead time (taint to cordon), s", of=lambda run: run.lead[1] if run.lead else None),
+    Figure(name="pending time in seconds", of=lambda run: run.pending),
+    Figure(name="lead time in seconds", of=lambda run: run.lead[1] if run.lead else None),
 )
 
 
@@ -109,8 +109,9 @@ def _compared(runs: Sequence[Run], one: str, other: str, agents: Mapping[str, st
     pairs = differences(runs, one, other)
     by_seed = ", ".join(f"{pair:+d}" for pair in pairs)
     return (
-        f"* {agents[one]} minus {agents[other]}: {by_seed} repeat moves, {fmean(pairs):+.1f} on average. "
-        f"If both agents were equally good, chance alone would give such an average in {chance_of(pairs):.0%} of cases."
+        f'* Repeat moves of "{agents[one]}" minus repeat moves of "{agents[other]}", for each seed: {by_seed}; on '
+        f"average {fmean(pairs):+.1f}. If the two agents were equally good, chance alone would give such an average in "
+        f"{chance_of(pairs):.0%} of cases."
     )
 
 
@@ -159,7 +160,7 @@ def plot(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
             parts.append(f'<g transform="translate({column * WIDTH},{row * HEIGHT})">')
             some = [run for run in runs if run.asking == asking]
             parts += [
-                *_panel(figure, f"{figure.name}: {asking} nodes reboot", some, agents=shown, seeds=seeds, top=top),
+                *_panel(figure, f"{figure.name}, if {asking} nodes reboot", some, agents=shown, seeds=seeds, top=top),
                 "</g>",
             ]
     for place, seed in enumerate(seeds):

@@ -54,7 +54,8 @@ class Verdict(Value):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Verdict:
-        """Returns the verdict with this plugin's name, unless the verdict already names a plugin."""
+        """Adds the plugin's name to the verdict. A verdict that already names a plugin, or that is a success, is
+        returned unchanged."""
         return self if self.plugin or self.code is VerdictCode.SUCCESS else Verdict(self.code, self.reasons, plugin)
 
 

@@ -48,9 +48,9 @@ def to_mapping(estimate: SearchEstimate, snapshot: Snapshot) -> Mapping[str, Any
 
 
 def from_mapping(written: Any, snapshot: Snapshot) -> SearchEstimate | None:
-    """Reads a stored estimate for the cluster of the dump. Returns None if the stored estimate is invalid. If a search
-    starts at a node that no longer exists, the search is dropped, and its probability is added to `doubt` (the
-    probability that none of the remaining searches is right)."""
+    """Reads a stored estimate (`written`) for the cluster in `snapshot`. If a search starts at a node that no longer
+    exists, the search is dropped, and its probability is added to `doubt` (the probability that none of the remaining
+    searches is right). Returns None if the stored estimate is invalid, or if no search remains."""
     try:
         kept = msgspec.convert(written, _StoredEstimate)
     except (msgspec.ValidationError, RecursionError):

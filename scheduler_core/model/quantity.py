@@ -67,11 +67,12 @@ def _divided_up(amount: int, divisor: int) -> int:
 
 
 def nanos_to_millis(nanos: int) -> int:
-    """Converts nano-units to thousandths, rounded up. The scheduler calls this MilliValue and uses it for cpu."""
+    """Converts nano-units to thousandths, rounded away from zero. kube-scheduler reads cpu in thousandths, with the
+    method `MilliValue` of a Kubernetes quantity."""
     return min(_divided_up(nanos, NANOS_PER_MILLI), LARGEST)
 
 
 def nanos_to_units(nanos: int) -> int:
-    """Converts nano-units to whole units, rounded up. The scheduler calls this Value and uses it for everything but
-    cpu."""
+    """Converts nano-units to whole units, rounded away from zero. kube-scheduler reads every resource except cpu in
+    whole units, with the method `Value` of a Kubernetes quantity."""
     return min(_divided_up(nanos, NANOS_PER_UNIT), LARGEST)

@@ -94,8 +94,9 @@ class NodeResourcesBalancedAllocation(Value):
     def _of_cpu_and_memory(
         self, used: NDArray[np.int64], wanted: NDArray[np.int64], whole: NDArray[np.float64]
     ) -> Scores:
-        """Computes the scores faster in the usual case: exactly cpu and memory count, and every node has both. The
-        arguments have a row for each of the two resources."""
+        """Computes the scores for the usual case, faster than the general code. In the usual case, the score depends
+        only on cpu and memory, and every node has both resources. Each argument has a row for cpu and a row for
+        memory."""
         fractions = np.minimum(np.array([used + wanted, used]) / whole, 1.0)
         # Never below 0, so truncation equals flooring.
         balances = ((1 - np.abs((fractions[:, 0] - fractions[:, 1]) / 2)) * MAX_NODE_SCORE).astype(np.int64)

@@ -160,8 +160,9 @@ def _demand(spec: PodSpec, rules: RequestRules, args: NodeResourcesFitArgs, offe
 
 
 def _is_ignored(args: NodeResourcesFitArgs, name: str) -> bool:
-    """Whether the plugin ignores the resource `example.com/gpu`: it is an extended resource, and the plugin's arguments
-    list its name or the part before the slash, `example.com`."""
+    """Whether the plugin ignores the resource `name`. The plugin ignores an extended resource, such as
+    `example.com/gpu`, in two cases: `ignored_resources` contains its name, or `ignored_resource_groups` contains the
+    part before the slash (`example.com`)."""
     if not is_extended(name):
         return False
     return name in args.ignored_resources or name.partition("/")[0] in args.ignored_resource_groups

@@ -1,5 +1,5 @@
 """Refuses a node if its domain (zone, host, …) would have too many matching pods compared with the domain that has the
-fewest. Scores nodes in domains with fewer matching pods higher.
+fewest. Gives a higher score to a node if its domain has fewer matching pods.
 
 spread_counts.py counts the pods per domain.
 """

@@ -40,8 +40,9 @@ class ClusterForLimits(Value):
     """The claims and volumes of the cluster, the volumes attached to each node, and the volumes that the pod would
     attach.
 
-    `wanted_with_csi_node` is for nodes with a CSINode object, and `wanted_without` for all other nodes, on which
-    in-tree disks are not counted. If the pod's claims cannot be used, the field has a verdict instead of volumes.
+    `wanted_with_csi_node` has the volumes that the pod would attach to a node with a CSINode object. `wanted_without`
+    has the volumes that the pod would attach to any other node; it leaves out in-tree disks. If a claim of the pod
+    cannot be used, both fields have a verdict instead of volumes.
     """
 
     objects: ClusterObjects

@@ -76,8 +76,8 @@ def nominated_by(result: CycleResult) -> str | None:
 
 
 def _displace(queue: SchedulingQueue, pod: Pod, node: str) -> tuple[Pod, ...]:
-    """Removes the nominations to this node of all pods with a lower priority than `pod`. Returns these pods: the
-    scheduler must try to place them again."""
+    """Finds the pods that are nominated to this node and have a lower priority than `pod`. Removes the nominations of
+    these pods and returns the pods. The scheduler must try to place these pods again."""
     losers = tuple(other for other in queue.nominations.on(node) if other.priority < pod.priority)
     for loser in losers:
         queue.nominations.add(loser, "")

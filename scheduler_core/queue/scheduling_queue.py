@@ -336,7 +336,9 @@ class SchedulingQueue:
         return Room.WAITING
 
     def _judge_missed(self, queued: QueuedPod) -> Requeue:
-        """Of the events that arrived during the pod's scheduling attempt, returns the strongest effect on the pod."""
+        """Judges the effect on the pod of each event that arrived during the pod's scheduling attempt, and returns the
+        strongest effect: at once, after the back-off, or stay. Returns "after the back-off" if no plugin refused the
+        pod, or if no attempt is recorded."""
         happenings = self._active.happened_since_taken(queued.pod)
         if not queued.rejectors or happenings is None:
             return Requeue.AFTER_BACKOFF

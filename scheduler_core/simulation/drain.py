@@ -182,8 +182,8 @@ def run_drain(
 
 
 def _left_by(main: Scenario, before: Snapshot) -> Snapshot:
-    """Returns the cluster after the scenario. The disruption budgets have counted the scenario's evictions, the Jobs
-    have counted their failed pods, and the pods of Jobs that failed are deleted."""
+    """Returns the cluster after the scenario. The disruption budgets have counted the scenario's evictions, and the
+    Jobs have counted their failed pods. If a Job failed because of the evictions, its remaining pods are deleted."""
     world, spent = main.world, main.rounds.ledger.budgets()
     if spent != before.objects.budgets:
         world = world.with_objects(budgets=spent)
@@ -363,7 +363,7 @@ class _Report(Value):
         when = (
             f"finds no room in {landing.homeless_share:.0%} of cases"
             if shares
-            else "finds room only in some scenarios, depending on which of several equal nodes earlier pods get"
+            else "finds room only in some scenarios, because earlier pods may land on different nodes"
         )
         sentence = f"{when.replace('%', ' %')}: {result.sentence}" if nodes else result.sentence
         return _say(
@@ -394,8 +394,10 @@ class _Report(Value):
             yield f"Job {job} would fail, and the Job controller would delete {counted(number, 'other pod')}"
 
     def notes(self) -> Iterable[str]:
-        """Returns notes about pods of other nodes that the drain affects, and about what the forecast does not
-        consider."""
+        """Returns the notes of the forecast. The first notes say which other pods the drain affects: pending pods that
+        find a node, preempted pods, and pods of Jobs that fail. The next notes name DaemonSet pods of the drained nodes
+        that are not ready, and count pods that already terminate. The last notes say what the forecast does not
+        know."""
         mine, displaced = set(self.node_names), self.scenarios[0].displaced.values()
         places = [
             f"{each.pod.key} on {each.replacement.node_name}" for each in displaced if each.waited and each.landed
@@ -438,7 +440,9 @@ def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
     others = [name for name in nodes if name not in equals]
     first = f"fits best on {best[0]}" if len(best) == 1 else f"fits equally well on {listed(best, 'and')}"
     return (
-        f"{first}, or on {listed(others, 'or')} if an earlier pod gets another of its equal nodes" if others else first
+        f"{first}, or on {listed(others, 'or')} if an earlier pod gets another node than in the main scenario"
+        if others
+        else first
     )
 
 
@@ -450,8 +454,9 @@ def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
 
 
 def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 6) -> str:
-    """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". Of more than `most` nodes, the
-    sentence lists only the most likely ones, and says how many other nodes there are."""
+    """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". `nodes` is sorted, the most likely
+    node first. If `nodes` is longer than `most`, the sentence lists only the first `most` nodes and gives the number of
+    the other nodes. If these nodes are also about equally likely, the sentence gives only their number."""
     if len(nodes) > most and shares[0] < 2 * shares[-1]:
         return f"lands on one of {len(nodes)} nodes, each about equally likely"
     parts = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]

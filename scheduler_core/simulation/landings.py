@@ -125,9 +125,11 @@ def _owner(pod: Pod) -> Hashable:
 
 
 def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
-    """Pairs replicas of one owner: pods of the main scenario (`slots` has their results) and pods of another scenario
-    (`others`). Prefers a pod on the same node, then a pod on a node that the result already has, then the first
-    remaining pod. Returns pairs (key of the pod in the main scenario, pod of the other scenario)."""
+    """Pairs the replicas of one owner in the main scenario (`slots` has their results) with the replicas in another
+    scenario (`others`). First pairs replicas that are on the same node in both scenarios. Then pairs a replica in
+    `others` with a result that it does not change: the result already lists its node, or already says that the pod may
+    find no room. Then pairs the remaining replicas in order. Returns pairs (key of the pod in the main scenario, pod of
+    the other scenario)."""
     free, left, pairs = list(slots), list(others), []
     for agrees in (_same_place, _nothing_new, _whatever):
         for slot in tuple(free):

@@ -279,7 +279,9 @@ class _Rollout:
         if name in self.work:
             return _time_ended("the simulated time ended before the node had rebooted and returned")
         found = self.permission.refusal(name, self.now)
-        return found or _time_ended(f"the node could not begin its reboot before {ends_by:%Y-%m-%d %H:%M}")
+        return found or _time_ended(
+            f"the node could not begin its reboot within the simulated time, which ends at {ends_by:%Y-%m-%d %H:%M}"
+        )
 
 
 def _counted_when_asked(world: Snapshot, movable: MovableTally) -> Callable[[str], int]:

@@ -20,17 +20,17 @@ def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
         return
     looked_at, feasible = min(each.looked_at for each in samples), max(each.feasible for each in samples)
     open_ones = sum(1 for landing in mine if landing.depends_on_the_start)
-    depend = f"for {open_ones} of {counted(len(mine), 'pod')}, the node depends on that start"
+    depend = f"for {open_ones} of {counted(len(mine), 'pod')}, the chosen node depends on this start"
     if looked_at == 1:
         yield (
-            f"nothing scores nodes in this profile: kube-scheduler takes the first of up to {feasible} nodes that "
-            f"fit, and the start of its search is unknown: {depend}"
+            f"no plugin of this profile scores nodes, so kube-scheduler takes the first fitting node of its search; a "
+            f"pod fits on up to {feasible} nodes, and it is unknown where the search starts; {depend}"
         )
         return
     yield (
-        f"kube-scheduler checks {looked_at} of up to {feasible} nodes that fit, and the start of its search is "
-        f"unknown: {depend}, and the named nodes take the pod in 95 of 100 cases; with percentageOfNodesToScore: 100 "
-        f"it checks all nodes, and the forecast is exact"
+        f"a pod fits on up to {feasible} nodes, but kube-scheduler checks only {looked_at} of them, and it is unknown "
+        f"where its search starts; {depend}; the nodes that the forecast lists for a pod take this pod in 95 of 100 "
+        f"cases; if percentageOfNodesToScore is 100, kube-scheduler checks all nodes, and the forecast is exact"
     )
 
 

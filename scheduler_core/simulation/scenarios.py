@@ -59,9 +59,9 @@ class OpenLanding(Value):
         if self.ways:
             return tuple(self.ways)
         result = self.each.result
-        assert result is not None, "a pod with a node has a result"
+        assert result is not None, "the scheduler has run a cycle for this pod"
         if result.node is None:
-            assert result.preemption is not None, "a pod without a fitting node has a preemption"
+            assert result.preemption is not None, "if no node fits, the cycle has found pods to preempt"
             return (result.preemption.node,)
         return _BestNodes(result)
 
@@ -264,7 +264,7 @@ class Scenario:
             self._land(each, way.node)
 
     def _land(self, each: Displaced, node: str, left_out: Sequence[str] = ()) -> None:
-        assert each.result is not None, "a pod with a node has a result"
+        assert each.result is not None, "the scheduler has run a cycle for this pod"
         victims = self._make_room(each.result)
         if each.result.node is None:
             # `Scheduler.place` also reserves volumes for the pod's claims; after a preemption, only a later cycle
@@ -308,9 +308,9 @@ class Scenario:
 
     @property
     def most_ways(self) -> int:
-        """The largest number of scenarios into which this scenario can divide. Each new scenario needs at least one
-        search of the node list, so the result is the number of possible searches. If the scheduler checks every node,
-        the result is the number of options."""
+        """The largest number of scenarios into which this scenario can divide: the number of possible searches of the
+        node list, because each new scenario needs at least one of them. If the scheduler checks every node, there are
+        no such searches. The result is then the number of options in `choices`."""
         return len(self.searches) if self.searches else len(self.choices)
 
     @property

@@ -73,10 +73,12 @@ class Likely(Value):
 
 
 class Way(Value):
-    """All possible searches of the scheduler that choose the same node for a pod.
+    """All possible searches of the scheduler after which the simulation places a pod on the same node (`node`), or on
+    no node.
 
-    `shares` has the probability of this node. If the node is chosen at random from several equal nodes, `shares` has
-    the probabilities of all of them. If the searches find no node, `shares` is empty.
+    `shares` says where the real scheduler would place the pod after these searches. Usually that is `node` alone, with
+    the probability 1. If a search finds several equal nodes and the real scheduler chooses one of them at random,
+    `shares` has all of these nodes. `shares` is empty if the searches find no node.
     """
 
     node: str  # empty if no node fits
@@ -246,8 +248,9 @@ def _with_deviation(likely: Likely, result: CycleResult, pod: str) -> CycleResul
 
 
 def _after(likely: Likely, result: CycleResult, start: int, pod: str) -> Likely:
-    """Returns the scheduler's search in the next cycle. `start` is the computed position where this search begins. A
-    learned search may begin a few nodes before or after this position, by a random deviation."""
+    """Returns the scheduler's search in the next cycle. This search starts at `start`, the computed position. If
+    `likely` was learned from bindings, the function simulates that a real search deviates from the computed search: in
+    some cycles it moves the start by a few nodes, and in a few cycles it returns the search `likely.lost` instead."""
     if likely.number == 0:
         return replace_value(likely, search=replace_value(likely.search, start=start))
     drawn = _drawn(likely.number, f"start {pod}")

@@ -180,9 +180,9 @@ class Columns:
         """Every order that the scheduler's node tree may have: the order in a scheduler that has just started, and, if
         it differs, the order in a scheduler that was running when each node was added.
 
-        When a scheduler starts, it reads the nodes in the order of their names (until 1.34, see `shuffled_order`). A
-        node that is added later, or removed and created again, comes last. Two orders are possible because the API does
-        not show when the scheduler started.
+        Until version 1.34, a scheduler that starts reads the nodes in the order of their names. Later versions read
+        them in a random order (`shuffled_order`). A node that is added later, or removed and created again, comes last.
+        Two orders are possible because the API does not show when the scheduler started.
         """
         aged = sorted(range(len(self.nodes)), key=lambda row: self.nodes[row].created_at)
         by_age = self._one_of_each_zone(np.array(aged, dtype=np.intp))
@@ -246,7 +246,7 @@ class Columns:
 
     @cached_property
     def everywhere(self) -> tuple[bool, ...]:
-        """For each resource (row of `allocatable`), whether all nodes have the resource."""
+        """For each resource, in the order of `resource_names`, whether all nodes have the resource."""
         return tuple(bool(least > 0) for least in self.allocatable.min(axis=1, initial=MOST_COUNTED))
 
     @cached_property

@@ -61,8 +61,9 @@ class Topology(Value, eq=False):
 
 
 def sum_by_code(codes: NDArray[np.intp], per_node: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Adds up the numbers in `per_node` (one number for each node) over the nodes with the same code. Reads only the
-    numbers that are not 0, because few nodes have pods of one application."""
+    """Adds up the numbers in `per_node` (one number for each node) over all nodes with the same number in `codes`. For
+    example, with `Topology.codes` of the zone label, the result has one sum for each zone. The function skips the zeros
+    in `per_node`, because usually most nodes have none of the counted pods."""
     rows = (per_node != 0).nonzero()[0]
     return np.bincount(codes.take(rows), weights=per_node.take(rows), minlength=size).astype(np.int64)
 

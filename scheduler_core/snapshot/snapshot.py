@@ -256,14 +256,16 @@ class Snapshot:
         return self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming)])
 
     def with_ghosts(self, ghosts: tuple[Pod, ...]) -> Snapshot:
-        """Returns the snapshot with these `ghosts`: pods on nodes that the snapshot does not have."""
+        """Returns the snapshot with these pods in place of its `ghosts`. A pod is in `ghosts` if its node is missing
+        from the snapshot."""
         return self._changed(ghosts=ghosts)
 
     def with_others(
         self, *, pending: tuple[Pod, ...], ghosts: tuple[Pod, ...], problems: tuple[ManifestError, ...]
     ) -> Snapshot:
-        """Returns the snapshot with these pending pods, pods on unknown nodes (`ghosts`) and unreadable objects
-        (`problems`). Snapshots that derive from the result do not share a log of changes with this snapshot."""
+        """Returns the snapshot with these values in place of its own: the pending pods, the pods whose node is missing
+        from the snapshot (`ghosts`), and the objects that cannot be read (`problems`). Snapshots that derive from the
+        result do not share a log of changes with this snapshot."""
         return self._changed(pending=pending, ghosts=ghosts, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
@@ -314,8 +316,9 @@ class Snapshot:
         return self._changed(nodes=self._nodes.with_replaced(changed), infos=self._infos if keeps_images else {})
 
     def with_node_added(self, node: Node) -> Snapshot:
-        """Returns the snapshot with one more node, the last in the scheduler's order. If `ghosts` has pods on this
-        node, they become placed pods. Raises ValueError if the snapshot has a node with that name."""
+        """Returns the snapshot with one more node, as if the scheduler had seen this node last. The snapshot may
+        already have pods of this node, in `ghosts` (the pods whose node is missing). These pods become placed pods.
+        Raises ValueError if the snapshot has a node with that name."""
         return self.with_nodes_added((node,))
 
     def with_nodes_added(self, nodes: Sequence[Node]) -> Snapshot:
@@ -331,9 +334,9 @@ class Snapshot:
         return larger._moved([(1, pod) for pod in come]) if come else larger
 
     def without_node(self, node_name: str) -> Snapshot:
-        """Returns the snapshot without this node. The pods of the node become `ghosts`, as in a scheduler that has not
-        yet seen their deletion. The last node gets the row of the removed node. The scheduler's order of the other
-        nodes stays the same."""
+        """Returns the snapshot without this node. The pods of the node stay in the snapshot, but move to `ghosts` (the
+        pods whose node is missing). A real scheduler also still has these pods until it sees their deletion. The last
+        node gets the row of the removed node. The scheduler's order of the other nodes stays the same."""
         row, last = self.row(node_name), len(self._nodes) - 1
         gone = self.placements.on_node(row)
         moves = [(-1, row, pod) for pod in gone]

@@ -95,9 +95,9 @@ def outside_of_aggregations(expression: str) -> str:
     return expression
 
 
-def test_the_alert_claim_held_long_covers_each_phase_in_which_a_node_holds_a_claim() -> None:
+def test_the_alert_about_a_long_held_claim_covers_each_phase_of_a_reboot_in_progress() -> None:
     (held,) = (alert for alert in ALERTS if alert["alert"] == "CareenClaimHeldLong")
-    # Maintenance lasts for as long as a person likes.
+    # A failed node has an alert of its own. Maintenance lasts for as long as a person likes.
     for phase in set(Phase) - {Phase.IDLE, Phase.WAITING, Phase.FAILED, Phase.MAINTENANCE}:
         assert phase.value in held["expr"]
 
@@ -190,7 +190,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {5 * HOUR: []},
     ),
-    "a pod that blocks a node for longer than its limit in blocking-pods, and a pod without a limit": (
+    "a node blocked by a pod for longer than --blocking-pods allows, and a node blocked by a pod without a limit": (
         "CareenPodsBlockTooLong",
         [
             *series(

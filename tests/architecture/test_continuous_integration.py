@@ -115,8 +115,8 @@ def test_make_help_lists_every_target_that_the_readme_mentions() -> None:
 @pytest.mark.parametrize(
     ("user", "code"),
     [
-        pytest.param(1000, 0, id="without root, the tests are skipped"),
-        pytest.param(0, 1, id="as root on Debian, the skip is an error"),
+        pytest.param(1000, 0, id="for a user without root rights, the script skips the tests and succeeds"),
+        pytest.param(0, 1, id="for root on Debian, the script skips the tests and fails"),
     ],
 )
 def test_if_the_tests_on_real_nodes_cannot_run_they_print_one_line_with_the_reason(

@@ -149,7 +149,7 @@ def test_the_image_contains_only_one_kubernetes_client(slim: Path) -> None:
     assert [name for name in ("kubernetes_asyncio", "pykube", "pandas") if (slim / name).exists()] == []
 
 
-def test_dockerignore_includes_every_file_that_the_dockerfile_copies() -> None:
+def test_dockerignore_lets_through_exactly_the_files_that_the_dockerfile_copies() -> None:
     let_through = {
         line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
     }

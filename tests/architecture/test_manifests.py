@@ -87,11 +87,11 @@ def test_no_role_grants_a_wildcard() -> None:
     ] == []
 
 
-def test_each_rbac_rule_has_a_comment_about_its_request() -> None:
+def test_a_comment_explains_each_rbac_rule() -> None:
     text = (MANIFESTS / "rbac.yaml").read_text()
     rules = re.findall(r"^(.*)\n  - apiGroups: .*\n    resources: (.*)$", text, re.MULTILINE)
     assert rules
-    # A rule that continues the sentence above it follows another rule directly.
+    # A rule that directly follows another rule shares the comment of that rule.
     assert [resources for before, resources in rules if not before.startswith(("  #", "    verbs"))] == []
 
 
@@ -434,7 +434,7 @@ def test_the_patch_in_the_readme_removes_every_field_unknown_to_older_api_server
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_agent_uses_the_settings_of_the_prometheus_component_in_the_readme(tmp_path: Path) -> None:
+def test_the_readmes_patch_for_prometheus_sets_the_url_and_mounts_the_token_file(tmp_path: Path) -> None:
     readme = (MANIFESTS / "README.md").read_text()
     (example,) = [each for each in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "PROMETHEUS" in each]
     shutil.copytree(MANIFESTS, tmp_path / "manifests")

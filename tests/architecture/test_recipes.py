@@ -36,13 +36,13 @@ def test_every_file_that_a_recipe_lists_exists(recipe: str) -> None:
     assert {path for path in plain if not (ROOT / path).exists()} == set()
 
 
-def test_the_recipe_for_a_gate_lists_the_files_of_an_existing_gate() -> None:
+def test_the_recipe_for_adding_a_gate_lists_the_files_that_name_an_existing_gate() -> None:
     known = naming(r"\bminimum_interval\.\w|GATE = Gate\(\s*name=\"minimum-interval\"")
     assert known <= files_of("add a gate", "minimum_interval")
     assert known == {"operator/careen/core/gates/__init__.py", "operator/careen/core/gates/minimum_interval.py"}
 
 
-def test_the_recipe_for_a_setting_lists_the_files_of_an_existing_setting() -> None:
+def test_the_recipe_for_adding_a_setting_lists_the_files_that_name_an_existing_setting() -> None:
     recipe = files_of("add a setting that decisions obey")
     known = {
         path
@@ -56,8 +56,9 @@ def test_the_recipe_for_a_setting_lists_the_files_of_an_existing_setting() -> No
     }
 
 
-def test_the_recipes_for_settings_list_the_chart_files_that_people_edit() -> None:
-    """Generated files also contain the setting `countCordoned`, but the recipes need not list generated files."""
+def test_each_recipe_for_adding_a_setting_lists_the_chart_files_with_settings() -> None:
+    """Copies in manifests/chart/files/ and an example in tests/chart/values/ours.yaml also contain the setting
+    `countCordoned`, but the recipes need not list these files."""
     chart = {"manifests/chart/values.yaml", "tests/chart/test_rendering.py"}
     places = [*(ROOT / "manifests").rglob("*.yaml"), *(ROOT / "tests" / "chart").glob("*.py")]
     by_hand = {
@@ -70,7 +71,7 @@ def test_the_recipes_for_settings_list_the_chart_files_that_people_edit() -> Non
         assert chart <= files_of(recipe)
 
 
-def test_the_recipe_for_a_phase_lists_every_file_that_has_one_line_for_each_phase() -> None:
+def test_the_recipe_for_adding_a_phase_lists_every_file_with_a_table_of_all_phases() -> None:
     tables = {
         module.where
         for module in all_modules()
@@ -87,11 +88,11 @@ def test_the_recipe_for_a_phase_lists_every_file_that_has_one_line_for_each_phas
     assert len(tables) >= 3
 
 
-def test_the_recipe_for_a_command_lists_the_files_of_an_existing_command() -> None:
+def test_the_recipe_for_adding_a_command_lists_the_files_that_name_an_existing_command() -> None:
     assert naming(r"careen\.cli\.retry\b") <= files_of("add a command", "retry")
 
 
-def test_the_recipe_for_a_plugin_lists_the_files_of_an_existing_plugin() -> None:
+def test_the_recipe_for_adding_a_plugin_lists_the_files_that_name_an_existing_plugin() -> None:
     known = naming(r"\bplugins(?:\.| import .*)node_name\b|\"NodeName\"")
     assert known <= files_of("add a scheduler plugin", "node_name")
     assert len(known) >= 3

@@ -40,7 +40,7 @@ def test_no_class_has_more_fields_than_the_recorded_maximum(folder: str) -> None
     assert found, "the check found no class in this folder"
 
 
-def test_each_exception_to_the_field_limit_is_needed() -> None:
+def test_each_exempt_class_has_more_fields_than_the_recorded_maximum() -> None:
     assert LISTS.keys() <= {each.where for each in sizes.classes() if each.number > 18}
 
 

@@ -19,7 +19,7 @@ ROADS: dict[str, dict[str, str]] = {
     r"click\.(echo|secho|echo_via_pager|prompt|style)|print|(sys\.)?(stdout|stderr)\.(write|writelines)|os\.write": {
         "careen.cli.support.screen": "prints on a terminal, after cleaning the text",
         "careen.cli.support.completion": "prints names and help of careen's own commands for a shell",
-        "careen.services.notify_child": "prints JSON for the agent, which cleans it",
+        "careen.services.notify_child": "prints JSON for careen.services.notify, which makes the texts safe to display",
     },
     r"(rich\.console\.)?Console|(rich\.)?print": {
         "careen.cli.support.progress": "prints a bar with fixed words and numbers",
@@ -47,11 +47,11 @@ ROADS: dict[str, dict[str, str]] = {
     # Writes through the API server, except reviews and evictions, which contain no sentence.
     r".*api\.(post|write|merge_patch)|.*transport\.send": {
         "careen.cluster.events": "cleans the message of the Event",
-        "careen.cluster.nodes": "writes a PatchNode, which has clean annotations",
+        "careen.cluster.nodes": "writes a PatchNode, which makes its annotations safe to display",
         "careen.cluster.lock_store": "writes the lock, which is JSON in ASCII",
         "careen.cluster.evictions": "an Eviction",
         "careen.cluster.wire.api": "the client itself",
-        "careen.agent.rescue": "writes a patch that core/rescue.py builds with clean annotations",
+        "careen.agent.rescue": "writes a patch of core/rescue.py, which makes the annotations safe to display",
     },
 }
 
@@ -124,6 +124,6 @@ def test_the_check_finds_a_report_line_built_from_a_bare_string(source: str) -> 
     "call",
     ["click.echo(x)", "print(x)", "sys.stdout.write(x)", "Console()", "logging.StreamHandler()", "senses.api.post(x)"],
 )
-def test_the_check_finds_a_direct_output_call(call: str) -> None:
+def test_a_call_that_prints_or_writes_text_is_found(call: str) -> None:
     module = Module("careen.report.somewhere", modules("careen")[0].path, ast.parse(call))
     assert [pattern for pattern in ROADS if calls_of(module, pattern)] != []

@@ -1,4 +1,5 @@
-"""Tests that SECURITY.md lists, for each attack, the defence and an existing test of the defence.
+"""Tests the table of attacks in SECURITY.md. Each row must name an attack, the defence against the attack, and an
+existing test of the defence.
 
 The test of a defence runs against a real API server, unless the validation of settings stops the attack.
 """

@@ -20,8 +20,8 @@ LINE = (
 
 
 def drawn(count: int, ahead: float, nodes: int, seed: int = 1) -> list[ObservedCycle]:
-    """Return random scheduling cycles. `moved` gives the probability that the next search does not begin at the
-    computed node."""
+    """Return `count` random scheduling cycles. The function `moved` of the bench gives the probability that the search
+    after a cycle begins at another node than computed. `ahead` and `nodes` are the parameters of `moved`."""
     chance, found = random.Random(seed), []
     for _ in range(count):
         refused = chance.uniform(0.0, 0.4)
@@ -30,7 +30,7 @@ def drawn(count: int, ahead: float, nodes: int, seed: int = 1) -> list[ObservedC
     return found
 
 
-def test_all_drains_of_a_cluster_are_in_the_same_half() -> None:
+def test_dividing_the_drains_into_halves_keeps_the_drains_of_a_cluster_together() -> None:
     drains = [Path(f"records/varied-{cluster}/{number}.json.gz") for cluster in "abcde" for number in range(3)]
     fitted, judged = halves_of(drains)
     assert {path.parent.name[-1] for path in fitted} == set("ace")
@@ -77,10 +77,10 @@ def test_the_table_groups_cycles_by_their_share_of_refused_nodes() -> None:
 def test_the_report_has_a_section_for_each_half_of_the_clusters() -> None:
     lines = list(report(drawn(300, 0.4, 8), drawn(300, 0.4, 8, seed=2)))
     assert [line for line in lines if line.startswith("## ")] == [
-        "## The fitted half of the clusters",
-        "## The tested half of the clusters",
+        "## The clusters used to fit the parameters",
+        "## The clusters used to test the parameters",
     ]
-    assert [line.split(" | ")[0] for line in lines if line.startswith(("| fitted", "| tested"))] == [
-        "| fitted",
-        "| tested",
+    assert [line.split(" | ")[0] for line in lines if line.startswith("| used")] == [
+        "| used to fit the parameters",
+        "| used to test the parameters",
     ]

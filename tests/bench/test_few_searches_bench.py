@@ -13,7 +13,7 @@ import pytest
 from bench.accuracy import few_searches as bench
 
 
-def test_the_bench_scores_each_cluster_size_with_the_fewest_and_the_most_searches(
+def test_the_bench_prints_one_row_for_the_fewest_searches_and_one_for_the_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bench, "LEAST_SEARCHES", 4)

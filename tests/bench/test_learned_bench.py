@@ -46,7 +46,7 @@ def test_a_pod_still_pending_when_the_drain_ends_is_bound_to_the_uncordoned_node
     assert not seen.before.node("n0").unschedulable
 
 
-def test_bindings_of_pods_that_are_not_in_the_record_keep_the_order_of_the_schedulers_log() -> None:
+def test_bindings_of_pods_without_recorded_events_keep_the_order_of_the_schedulers_log() -> None:
     record = logged(a_record("n1"), "other/first", "varied/web-2", "other/second")
     seen = [binding.pod and binding.pod.key for binding in bindings(record, load_pages(record.happened.pages))]
     assert seen == [None, "varied/web-2", None]

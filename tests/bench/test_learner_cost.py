@@ -1,5 +1,5 @@
-"""Tests the part of `python -m bench.shadow` that measures what it costs to learn where the scheduler's searches for a
-node start."""
+"""Tests the part of `python -m bench.shadow` that measures the cost of learning. The learner concludes from bindings at
+which node the scheduler begins its next search."""
 
 from __future__ import annotations
 

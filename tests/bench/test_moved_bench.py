@@ -78,11 +78,11 @@ def test_roll_outs_of_some_and_of_all_nodes_have_separate_tables() -> None:
     assert (additional in all_of_them, additional in part) == (True, False)
 
 
-def test_two_roll_outs_with_the_same_seed_are_compared_if_both_agents_ran() -> None:
+def test_two_agents_are_compared_only_for_seeds_that_both_have_run() -> None:
     assert differences([*RUNS, a_run("with", 4, 9)], "with", "without") == [-8, -6, -4]
     assert tables(RUNS, AGENTS, 12).endswith(
-        "* with taint minus no taint: -8, -6, -4 repeat moves, -6.0 on average. "
-        "If both agents were equally good, chance alone would give such an average in 25% of cases."
+        '* Repeat moves of "with taint" minus repeat moves of "no taint", for each seed: -8, -6, -4; on average -6.0. '
+        "If the two agents were equally good, chance alone would give such an average in 25% of cases."
     )
 
 
@@ -112,21 +112,21 @@ def panel(title: str) -> ET.Element:
 
 
 def test_the_plot_has_a_point_for_each_run_and_lower_points_mean_fewer_moves() -> None:
-    heights = [float(point.get("cy", "")) for point in panel("repeat moves: 12 nodes reboot").iter(f"{SVG}circle")]
+    heights = [float(point.get("cy", "")) for point in panel("repeat moves, if 12 nodes reboot").iter(f"{SVG}circle")]
     assert len(heights) == len(RUNS)
     of_seed_1 = heights[:2]
     assert of_seed_1[0] > of_seed_1[1]  # 11 against 19: an SVG counts from the top
 
 
 def test_a_missing_result_is_labelled_in_the_plot_and_not_drawn_as_zero() -> None:
-    drawn = panel("lead time (taint to cordon), s: 12 nodes reboot")
+    drawn = panel("lead time in seconds, if 12 nodes reboot")
     assert len(list(drawn.iter(f"{SVG}circle"))) == 3
     assert [text.text for text in drawn.iter(f"{SVG}text")].count("none") == 1
 
 
 def test_the_axes_of_the_plot_begin_at_zero_and_extend_above_each_point() -> None:
-    for title in ("pods moved", "repeat moves", "pending time, s"):
-        drawn = panel(f"{title}: 12 nodes reboot")
+    for title in ("pods moved", "repeat moves", "pending time in seconds"):
+        drawn = panel(f"{title}, if 12 nodes reboot")
         ticks = [float(text.text or "") for text in drawn.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
         assert ticks[0] == 0
         assert all(low < high for low, high in pairwise(ticks))
@@ -171,7 +171,7 @@ def test_the_published_table_and_plot_match_the_stored_results() -> None:
     assert moved.PLOT.read_text() == plot(runs, moved.HEADINGS)
 
 
-def test_each_published_roll_out_finished_with_one_node_down_at_a_time() -> None:
+def test_each_published_roll_out_finished_and_never_had_two_nodes_down_at_once() -> None:
     runs = moved.read(moved.RESULTS)
     assert runs
     assert [(run.agent, run.seed) for run in runs if not run.finished or run.most_down > 1] == []

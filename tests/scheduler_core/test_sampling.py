@@ -88,9 +88,10 @@ def test_a_forecast_has_probabilities_if_the_scheduler_stops_its_search_early(
         assert pod.sentence.endswith(f"; kube-scheduler checks 100 of the {fitting} nodes that fit")
         (note,) = made.notes
         assert note == (
-            f"kube-scheduler checks 100 of up to {fitting} nodes that fit, and the start of its search is unknown: "
-            "for 1 of 1 pod, the node depends on that start, and the named nodes take the pod in 95 of 100 cases; with "
-            "percentageOfNodesToScore: 100 it checks all nodes, and the forecast is exact"
+            f"a pod fits on up to {fitting} nodes, but kube-scheduler checks only 100 of them, and it is unknown where "
+            "its search starts; for 1 of 1 pod, the chosen node depends on this start; the nodes that the forecast "
+            "lists for a pod take this pod in 95 of 100 cases; if percentageOfNodesToScore is 100, kube-scheduler "
+            "checks all nodes, and the forecast is exact"
         )
     else:
         assert (pod.shares, made.notes) == ((), ())
@@ -240,8 +241,9 @@ def test_without_score_plugins_all_fitting_nodes_are_equally_likely() -> None:
     (pod,), (note,) = made.pods, made.notes
     assert 0.94 * 150 <= len(pod.landing) <= 150
     assert note == (
-        "nothing scores nodes in this profile: kube-scheduler takes the first of up to 150 nodes that fit, and the "
-        "start of its search is unknown: for 1 of 1 pod, the node depends on that start"
+        "no plugin of this profile scores nodes, so kube-scheduler takes the first fitting node of its search; a pod "
+        "fits on up to 150 nodes, and it is unknown where the search starts; for 1 of 1 pod, the chosen node depends "
+        "on this start"
     )
 
 

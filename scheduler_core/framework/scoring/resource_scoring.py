@@ -90,9 +90,10 @@ def _requests_and_weights(shares: tuple[ResourceShare, ...]) -> tuple[Ints, Ints
 
 
 def _least_allocated_everywhere(used: Ints, allocatable: Floats, weights: Ints) -> Scores:
-    """Computes the LeastAllocated scores if every node has every resource. `used` and `allocatable` have a row for each
-    resource. Divides floating-point numbers, which is several times faster than dividing integers and gives the same
-    results for these amounts."""
+    """Computes the LeastAllocated scores. The caller must make sure that every node has every resource, because the
+    function divides by each amount in `allocatable`. `used` and `allocatable` have a row for each resource. The
+    function divides floating-point numbers, which is several times faster than dividing integers. If
+    `Columns.is_exact_in_floats` is true for these resources, the results are the same."""
     rates = (np.maximum(allocatable - used, 0.0) * float(MAX_NODE_SCORE) / allocatable).astype(np.int64)
     averages: Scores = weights @ rates // max(int(weights.sum()), 1)
     return averages

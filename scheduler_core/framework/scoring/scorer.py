@@ -1,7 +1,6 @@
 """Runs PreScore, Score and NormalizeScore, and adds up the weighted scores.
 
-Source: pkg/scheduler/framework/runtime/framework.go, v1.36. For example, this Go file defines after which verdict no
-further plugin runs.
+The rules, such as which verdicts of PreScore end the cycle, follow pkg/scheduler/framework/runtime/framework.go, v1.36.
 """
 
 from __future__ import annotations

@@ -36,8 +36,9 @@ Floats = NDArray[np.float64]
 
 
 def with_match_label_keys(constraint: TopologySpreadConstraint, pod: Pod) -> TopologySpreadConstraint:
-    """Returns the constraint with the pod's matchLabelKeys merged into its selector. Each of these keys that the pod
-    has adds the requirement `key in (the pod's value)`."""
+    """Returns the constraint with a selector that also considers the constraint's `matchLabelKeys`. For each of these
+    keys that is a label key of the pod, the selector additionally requires the pod's value. Keys that the pod does not
+    have are ignored."""
     if not constraint.match_label_keys:
         return constraint
     own = [(key, pod.labels[key]) for key in constraint.match_label_keys if key in pod.labels]
@@ -380,8 +381,9 @@ def _count_soft(
 
 
 def _domains_among(rows: NDArray[np.intp], codes: NDArray[np.intp], topology: Topology) -> int:
-    """Returns how many different values of the label key the nodes in these rows have. If only few nodes
-    are left out, every value must still occur, and no counting is needed."""
+    """Returns how many different values of the label key the nodes in these rows have. The function skips the counting
+    if `rows` leaves out fewer nodes than the rarest value has: then each value is still on at least one node in
+    `rows`."""
     if codes is topology.codes and len(codes) - len(rows) < topology.fewest:
         return topology.used
     return int(np.count_nonzero(np.bincount(codes[rows])))

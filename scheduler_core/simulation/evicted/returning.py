@@ -1,9 +1,9 @@
-"""Finds the returning pods: pending pods that wait for the drained node, because no other node could ever run them.
+"""Finds the returning pods: displaced pods that wait for the drained node, because no other node could ever run them.
 
-A pod that could run on another node if that node had room is not a returning pod: it is pending, and a drain must not
-make pods pending. Temporary states of nodes are ignored: a node that is cordoned, or tainted because it is not ready,
-is treated as schedulable. If a pod must run near a returning pod, the returning pod is assumed to be back on its node,
-so both pods wait for the reboot.
+A pod that could run on another node, if that node had room, is not a returning pod. Its outcome is *pending*, and a
+drain must not make pods pending. Temporary states of nodes are ignored: a node that is cordoned, or tainted because it
+is not ready, is treated as schedulable. If a pod must run near a returning pod, the returning pod is assumed to be back
+on its node, so both pods wait for the reboot.
 """
 
 from __future__ import annotations

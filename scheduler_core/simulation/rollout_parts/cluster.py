@@ -50,8 +50,8 @@ class SimulatedCluster:
         return self._tried[2]
 
     def take_over(self, drain: FinishedDrain) -> None:
-        """Replaces the current cluster by the cluster after this drain. Replacements that got a node run there, under
-        the names of the evicted pods."""
+        """Makes the cluster after this drain the current cluster. Each replacement pod that got a node now runs on that
+        node, under the name of the evicted pod."""
         self.world = drain.world.with_pods_exchanged(
             (each.replacement.key, _as_running(each.pod, each.replacement)) for each in drain.displaced if each.landed
         )

@@ -31,8 +31,8 @@ STEPS: Final[Mapping[int, float]] = {
 
 
 def moves_start(result: CycleResult) -> float:
-    """Returns the probability that the scheduler's next search does not start at `result.next_start`, if one of the
-    parallel workers was ahead of another in this cycle."""
+    """Returns a probability for a cycle in which one of the parallel workers was ahead of another: the probability that
+    the scheduler's next search does not start at `result.next_start`."""
     if result.sample is None or not result.evaluated:
         return 0.0
     fits = min(1.0, result.sample.looked_at / result.evaluated)
@@ -40,8 +40,8 @@ def moves_start(result: CycleResult) -> float:
 
 
 def goes_elsewhere(result: CycleResult) -> float:
-    """Returns the probability that the pod gets none of the nodes in `result.best`, if one of the parallel workers was
-    ahead of another in this cycle."""
+    """Returns a probability for a cycle in which one of the parallel workers was ahead of another: the probability that
+    the pod gets none of the nodes in `result.best`."""
     return 0.0 if result.sample is None else _ELSEWHERE
 
 

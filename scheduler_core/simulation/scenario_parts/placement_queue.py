@@ -128,9 +128,9 @@ class PlacementQueue:
         )
 
     def absorb(self, other: PlacementQueue, weights: tuple[float, float], *, is_theirs: bool) -> None:
-        """Adds the results of an equivalent queue from another scenario: in both queues, the same kinds of pods are on
-        the same nodes. `weights` are the probabilities of the two scenarios. `joined` combines the results of two
-        pods."""
+        """Adds the results of the queue of another scenario. The queues must be equivalent: in both queues, the same
+        kinds of pods are on the same nodes. `weights` are the probabilities of this scenario and of the other scenario.
+        `is_theirs` says whether the other scenario is the main scenario."""
         theirs: dict[Hashable, list[Displaced]] = {}
         for each in other.displaced.values():
             theirs.setdefault((each.kind, each.replacement.node_name), []).append(each)

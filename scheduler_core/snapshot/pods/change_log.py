@@ -115,8 +115,8 @@ class ChangeLog:
         return found
 
     def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """Returns the changes of pods of these classes, from position `start` of the log to before `end`, in no
-        particular order."""
+        """Returns the changes of pods whose class has one of these numbers (`PodChange.class_number`), from position
+        `start` of the log to before `end`, in no particular order."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_classes(numbers, start, min(end, self._start))
@@ -152,7 +152,8 @@ class Changes(Value):
         return self.log.between(self.start, self.end)
 
     def of_classes(self, numbers: Collection[int]) -> list[PodChange]:
-        """Returns the changes of pods of these classes, in no particular order."""
+        """Returns the changes of pods whose class has one of these numbers (`PodChange.class_number`), in no particular
+        order."""
         if len(numbers) > len(self):
             return [change for change in self if change.class_number in numbers]
         return self.log.of_classes(numbers, self.start, self.end)

@@ -42,7 +42,9 @@ class _Log:
 
 
 class UsageVersion(Value):
-    """Names the requests of one `ChangingUsage`, for a cache. Keeps neither the requests nor the log in memory."""
+    """Identifies the requests of one `ChangingUsage`. A cache stores this key beside a result, and later asks
+    `changed_since` which requests have changed. The key keeps neither the requests nor the log of their changes in
+    memory."""
 
     log: ref[_Log]
     length: int
@@ -95,8 +97,8 @@ class ChangingUsage:
         return Usage(sums)
 
     def plus(self, more: Iterable[tuple[int, Ints]]) -> ChangingUsage:
-        """Returns the usage after amounts were added. `more` has pairs of a node's row and the amounts to add to the
-        node's column of `Usage.sums`."""
+        """Returns the usage after an addition. Each element of `more` is a pair: a node's row, and the amounts to add
+        for this node, in the order in which `Usage.sums` lists them."""
         newest, log = self._newest, self._log
         if not (0 < self._length == len(log.rows) <= len(self)) or not self._is_newest:
             newest, log = _Sums(self.usage.sums.copy(), 0), log.branch(self._length, len(self))
@@ -113,7 +115,8 @@ class ChangingUsage:
 
     @property
     def version(self) -> UsageVersion:
-        """The name of these requests, for `changed_since`."""
+        """A key that identifies the requests in this object. To find the nodes whose requests differ in another
+        `ChangingUsage`, give the key to the method `changed_since` of that object."""
         return UsageVersion(ref(self._log), self._length)
 
     def changed_since(self, other: UsageVersion) -> tuple[Rows, Usage] | None:

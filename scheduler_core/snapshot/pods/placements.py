@@ -1,9 +1,10 @@
 """The pods on the nodes of a snapshot: a table of pods, the changes since the table was made, and cached counts of
 pods.
 
-A count of pods (a *tally*) is made once from the table, and then updated with every change. A `Placements` object that
-is derived from another shares its table, log of changes and cached counts, but neither object sees later changes of the
-other. A second object derived from the same one gets its own log. Reading a count changes only the cache.
+A count of pods (a *tally*) is made once from the table, and then updated with every change. If a `Placements` object is
+derived from another, both share the table, the log of changes and the cached counts. But neither object sees later
+changes of the other. Only the first derived object shares the log: if a second object is derived from the same
+original, the second object gets a new log. Reading a count changes only the cache.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ class Tally(Protocol[Value]):
         ...
 
     def basis(self, columns: Columns) -> Hashable:
-        """Returns the properties of the nodes, except their number, that the count reads. If these properties change,
-        the pods are counted again."""
+        """Returns a value that stays the same as long as the nodes have the same properties that this tally reads. The
+        number of nodes is not one of these properties. If the value changes, the pods are counted again."""
         ...
 
     def over(self, value: Value, rows: int) -> Value:
-        """Returns the count for `rows` nodes, which may be more or fewer than before. The added or removed nodes must
-        have no pods."""
+        """Adapts the count `value` to another number of nodes, after nodes were added or removed. `rows` is the new
+        number of nodes. The added or removed nodes must have no pods."""
         ...
 
     def __hash__(self) -> int: ...
@@ -113,8 +114,9 @@ class Placements:
         return cls(table, ChangeLog(), 0, Remembered(_REMEMBERED), memo_of_table, width=table.node_count)
 
     def lent(self) -> Placements:
-        """Returns a copy from which a caller may derive other placements. The changes of these placements go to a new
-        log, because only the original may add to the shared log."""
+        """Returns a copy that reads the same log of changes as this object. A caller may derive further placements from
+        the copy. The changes of the derived placements go to a new log, because only the original may add to the shared
+        log."""
         return Placements(
             self.table, self._log, self._length, self._memo, self._memo_of_table, width=self._width, is_lent=True
         )
@@ -142,7 +144,8 @@ class Placements:
         return result
 
     def _counted(self, tally: Tally[Any], columns: Columns) -> _Counted:
-        """Counts the pods of the table. The result does not include the changes in the log."""
+        """Counts the pods of the table. The result does not include pods that were added or removed after the table was
+        made."""
         if self._width > len(columns):  # the table may contain removed rows
             self._settle(columns)
         basis, rows = tally.basis(columns), len(columns)

@@ -112,9 +112,10 @@ class PodClasses:
         return answer.found, answer.ordered
 
     def _candidates(self, query: PodQuery, seen: int) -> list[int]:
-        """Returns the numbers, from `seen` on, of the classes that the query may select. Two kinds of conditions have
-        an index: a requirement `key in (…)`, and a set of namespaces. Of the query's conditions, uses the one that the
-        fewest classes meet."""
+        """Returns the numbers, from `seen` on, of the classes that the query may select. One index finds the classes
+        that meet a requirement `key in (…)`. Another index finds the classes in a set of namespaces. The method looks
+        up only one of the query's indexed conditions: the condition that the fewest classes meet. Without an indexed
+        condition, it returns all numbers from `seen` on."""
         best: list[int] | None = None
         for namespaces, selector in query.parts:
             if selector.requirements is None:

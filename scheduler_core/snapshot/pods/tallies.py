@@ -78,8 +78,9 @@ class UsageTally(Value):
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
-    """Returns the numbers that the pod adds to its node's column of `Usage.sums`: its request for each resource, cpu
-    and memory as scores count them (with defaults for containers without a request), and 1 for the pod itself."""
+    """Returns the numbers that the pod adds to its node's column of `Usage.sums`. The first numbers are the pod's
+    requests for the resources in `names`. The next two numbers are the requests for cpu and memory that scores use,
+    with defaults for containers without a request. The last number is 1, for the pod itself."""
     if pod.resize is None:
         return _line_of_spec(pod.spec, rules, names)
     return _line(running_requests(pod, rules), names)
@@ -218,8 +219,9 @@ PullsByKey = Mapping[tuple[Kind, str], Pull]
 
 
 class PullTally(Value):
-    """Counts those affinity terms of placed pods that select an incoming pod, by the kind of the term and its topology
-    key. The weights are the weights of `AffinityGroups.pulls_on`."""
+    """Finds those affinity terms of placed pods that select an incoming pod. For each kind of term and each topology
+    key, counts these terms in each domain and adds up their weights. `AffinityGroups.pulls_on` gives the weight of each
+    term."""
 
     incoming: IncomingPod
 
@@ -257,8 +259,8 @@ class PullTally(Value):
 def _net(changes: Iterable[tuple[Place, int]]) -> list[tuple[Place, int]]:
     """Adds up the numbers of each place, and returns the sums that are not 0.
 
-    Most changes cancel: a pod that begins to terminate, or is replaced under another name, is removed and added. The
-    changes on a removed row cancel as well, because its pods were removed.
+    Most changes cancel: a pod that begins to terminate, or is replaced under another name, is removed and added. If a
+    node is removed, all its pods are removed first, so the changes on the row of this node cancel as well.
     """
     sums: dict[Place, int] = {}
     for place, number in changes:

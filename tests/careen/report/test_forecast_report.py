@@ -153,11 +153,11 @@ def test_a_forecast_marks_an_incomplete_list_of_possible_nodes() -> None:
         node="n1",
         made_at="2026-03-04T12:00:00Z",
         pods=(open_set,),
-        notes=("kube-scheduler checks 100 of up to 180 nodes that fit",),
+        notes=("a pod fits on up to 180 nodes, but kube-scheduler checks only 100 of them",),
     )
     text = forecast_text(made, NOW)
     assert "n2|n3|n4|+1|…" in text
-    assert "Note: kube-scheduler checks 100 of up to 180 nodes that fit." in text
+    assert "Note: a pod fits on up to 180 nodes, but kube-scheduler checks only 100 of them." in text
     assert forecast_json(made)["pods"][0]["cut"] is True
 
 

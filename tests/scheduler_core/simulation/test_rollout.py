@@ -374,7 +374,9 @@ def test_the_rollout_reports_how_many_nodes_are_left_when_a_window_ends() -> Non
 def test_reaching_the_limit_of_simulated_time_is_reported() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], most_days=ROUND / 86_400)
     assert [visit.node for visit in timeline.visits] == ["n1"]
-    assert timeline.left[0].obstacle.sentence == "the node could not begin its reboot before 2026-03-04 22:04"
+    assert timeline.left[0].obstacle.sentence == (
+        "the node could not begin its reboot within the simulated time, which ends at 2026-03-04 22:04"
+    )
 
 
 def test_a_node_cordoned_before_the_rollout_stays_cordoned() -> None:

@@ -117,8 +117,8 @@ def test_a_pod_with_affinity_to_another_pod_has_the_possible_nodes_of_that_pod()
 def test_the_sentence_about_a_pod_says_that_the_node_depends_on_an_earlier_pod() -> None:
     follower = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a"))).pods[1]
     assert follower.sentence in (
-        "fits best on n2, or on n3 if an earlier pod gets another of its equal nodes",
-        "fits best on n3, or on n2 if an earlier pod gets another of its equal nodes",
+        "fits best on n2, or on n3 if an earlier pod gets another node than in the main scenario",
+        "fits best on n3, or on n2 if an earlier pod gets another node than in the main scenario",
     )
 
 
@@ -141,8 +141,7 @@ def test_a_pod_is_pending_if_it_finds_room_only_in_some_scenarios() -> None:
     follower = forecast.pods[1]
     assert (follower.outcome, follower.landing) == (Outcome.PENDING, ("n2",))
     assert follower.sentence.startswith(
-        "finds room only in some scenarios, depending on which of several equal nodes earlier pods get: "
-        "0/3 nodes are available"
+        "finds room only in some scenarios, because earlier pods may land on different nodes: 0/3 nodes are available"
     )
 
 
