@@ -1,4 +1,5 @@
-"""Tests that `make bench-plan` plans the documented cluster in every order."""
+"""Tests of `make bench-plan`, which measures plans of roll-outs on a generated cluster. The report has a row for each
+order of the nodes (`oldest`, `zone` and `fewest-moves`)."""
 
 from __future__ import annotations
 

@@ -89,16 +89,16 @@ def test_the_bench_computes_from_the_schedulers_log_where_the_next_search_starts
 
 
 def test_the_bootstrap_resamples_drains_instead_of_pods() -> None:
-    """Either all ten pods of a drain are inside the forecast or none is, so ten such drains prove less than a hundred
-    independent pods.
-    """
+    """The forecasts are right for 50 of 100 pods in both lists. In `together`, a drain has ten pods, and its forecast
+    is right for all ten pods or for none. Such pods depend on each other, so they prove less than 100 independent pods:
+    the confidence interval is wider."""
     apart = [Score(pods=1, inside=number % 2) for number in range(100)]
     together = [Score(pods=10, inside=10 * (number % 2)) for number in range(10)]
     (low, high), (lower, higher) = (interval(each, random.Random(1)) for each in (apart, together))
     assert lower < low < 50 < high < higher
 
 
-def test_a_section_of_the_page_has_rows_for_clusters_and_lists_wrong_forecasts() -> None:
+def test_a_section_of_the_page_shows_each_cluster_and_each_wrong_forecast() -> None:
     miss = Miss(node="v1", owner="ReplicaSet v/web", said=(("v2",),), went=("v5",), reason="not explained")
     one = Pair("varied", "7: 200 nodes", Score(pods=4, inside=4, firsts=2, sizes=12), Score(pods=4, inside=4, sizes=8))
     two = Pair(

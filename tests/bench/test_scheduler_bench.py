@@ -42,7 +42,8 @@ def test_the_same_seed_generates_the_same_cluster(tmp_path: Path) -> None:
     assert written["a"] != written["c"]
 
 
-def test_the_pending_pods_are_of_every_kind_and_of_different_applications() -> None:
+def test_the_pending_pods_are_divided_equally_among_the_four_kinds_and_share_no_application() -> None:
+    """The kinds are `spread`, `anti-affinity`, `preferred-affinity` and `plain`."""
     for nodes in (100, 5000, 10000):
         pods = cluster.pods_to_place(nodes, 40)
         assert collections.Counter(map(cluster.kind_of, pods)) == dict.fromkeys(cluster.KINDS, 10)

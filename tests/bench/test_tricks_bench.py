@@ -15,5 +15,5 @@ def test_the_table_lists_exactly_the_import_tricks_of_the_bench() -> None:
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_the_bench_measures_the_memory_of_an_agent_without_one_of_the_import_tricks(trick: str) -> None:
+def test_the_bench_measures_the_agents_memory_with_one_import_trick_switched_off(trick: str) -> None:
     assert tricks.cost_without(trick, times=1).private_kib > 0

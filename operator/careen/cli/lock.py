@@ -112,7 +112,7 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
 
     def released(content: LockContent) -> LockContent | None:
         entries = _entries_of(cluster, node, content)
-        taken = entries[0].created or "at an unknown time"
+        taken = f"at {entries[0].created}" if entries[0].created else "at an unknown time"
         say(f"This command frees the claim that {node} took {taken}.")
         return claims.release_by_hand(content, node)
 

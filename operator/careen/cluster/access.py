@@ -66,9 +66,12 @@ class Right(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The right as text, such as `create pods/eviction` or `patch daemonsets.apps careen/careen`."""
+        """The right as text, such as `create pods/eviction`, `patch daemonsets.apps careen/careen` or `create events
+        in namespace careen`."""
         resource = f"{self.resource}.{self.group}" if self.group else self.resource
         resource = f"{resource}/{self.subresource}" if self.subresource else resource
+        if self.namespace and not self.name:
+            return f"{self.verb} {resource} in namespace {self.namespace}"
         which = "/".join(part for part in (self.namespace, self.name) if part)
         return f"{self.verb} {resource} {which}".rstrip()
 

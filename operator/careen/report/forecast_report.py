@@ -99,8 +99,9 @@ def _find(pods: int) -> str:
 
 def _needed(answer: NodesAnswer) -> str:
     if answer.needed is not None:
+        pods = "this pod" if answer.pods == 1 else f"all {answer.pods} pods"
         are = "is" if answer.needed == 1 else "are"
-        return f"{count_of(answer.needed, 'node')} like {answer.template} {are} enough for all pods."
+        return f"To place {pods}, {count_of(answer.needed, 'more node')} like {answer.template} {are} enough."
     tried = f"the simulation tried up to {count_of(answer.tried, 'node')}"
     if not answer.best_count:
         return f"More nodes like the node {answer.template} would take none of these pods ({tried})."

@@ -155,13 +155,10 @@ def _by_their_refusals(
     left_out = len(by_code) - _SHOWN_CODES
     more = f"; and {count_of(left_out, 'more reason')}" if left_out > 0 else ""
     ways = [way for code in list(by_code)[:_SHOWN_CODES] for way in _ways_out(code, by_code[code])]
-    verdict = (
-        f"No reboot has started so far, and the gates have not checked {listed(left)} yet"
-        if left
-        else "No reboot will start"
-    )
+    verdict = "No reboot has started so far" if left else "No reboot will start"
+    unchecked = f"; the gates have not checked {listed(left)} yet" if left else ""
     return Headline(
-        why=f"{verdict}: {'; '.join(reasons)}{more}",
+        why=f"{verdict}: {'; '.join(reasons)}{more}{unchecked}",
         code=next(iter(by_code)).value,
         since=since,
         ways_out=tuple(dict.fromkeys(ways)),
@@ -206,8 +203,8 @@ def _reason(
         windows = sentence if is_shared else "each node is outside its own maintenance windows"
         return f"{windows}; {opening} ({which_nodes})"
     if is_shared:
-        return f"{sentence} (the gate {example.gate} refuses {which_nodes})"
-    return f"the gate {example.gate} refuses {which_nodes}; for example, {name}: {sentence}"
+        return f"{sentence} (the gate `{example.gate}` refuses {which_nodes})"
+    return f"the gate `{example.gate}` refuses {which_nodes}; for example, {name}: {sentence}"
 
 
 def _opening(refused: Sequence[NodeView], now: datetime, policy: Policy | None) -> str:

@@ -179,7 +179,7 @@ def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) ->
         before = [each.name for each in GATES[: GATES.index(gate)] if each.name in refusing]
         after = [each.name for each in GATES[GATES.index(gate) :] if each.name in refusing]
         if before:
-            return _not_asked(gate, f"the gate {before[0]}, which is asked earlier, refuses")
+            return _not_asked(gate, f"the gate `{before[0]}` refuses, and the agent asks that gate earlier")
         if not after:
             return _not_asked(gate, "only the agent of the next node in line asks this gate")
     return GateAnswer(gate=gate.name, answer=Answer.YES)

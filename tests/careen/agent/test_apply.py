@@ -349,7 +349,7 @@ async def test_a_refused_eviction_is_not_retried_before_its_retry_after_time(she
     )
 
 
-async def test_the_agent_waits_for_the_silence_before_it_announces_the_reboot(shell: Shell) -> None:
+async def test_the_agent_silences_alerts_before_it_announces_the_reboot(shell: Shell) -> None:
     asked: list[int] = []
 
     async def silence() -> None:

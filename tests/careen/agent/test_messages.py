@@ -79,7 +79,9 @@ def test_the_counters_of_each_receiver_are_zero_before_its_first_message(tmp_pat
             assert f'careen_messages_total{{node="n1",result="{result}",service="{service}"}} 0.0' in shown
 
 
-async def test_a_message_is_only_logged_if_no_url_is_configured(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_agent_logs_a_message_and_sends_nothing_if_no_url_is_configured(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world = World()
     with caplog.at_level(logging.INFO, logger="careen"):
         world.messenger.tell(DRAIN)

@@ -30,7 +30,7 @@ def watch_of(host: FakeHost, clock: VirtualClock, *, is_command: bool, period: f
     return NeedWatch(files, clock, commands=commands, period_seconds=lambda: period)
 
 
-async def test_the_agent_checks_the_sentinel_file_each_time() -> None:
+async def test_the_agent_does_not_reuse_an_earlier_check_of_the_sentinel_file() -> None:
     need, host, _ = watch(is_command=False)
     assert (await need.read(), host.needs_read) == (NO, 1)
     host.need = YES

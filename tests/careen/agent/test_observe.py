@@ -145,7 +145,7 @@ async def test_an_idle_agent_does_not_read_the_node_again_after_it_wrote_the_nod
 
 
 @pytest.mark.parametrize(("seconds_later", "reads"), [((0.02,), 1), ((0.9,), 1), ((1.0,), 2), ((0.02, 0.04), 2)])
-async def test_the_agent_of_a_draining_node_skips_only_one_read_of_the_node_after_a_write(
+async def test_the_agent_of_a_draining_node_reads_its_node_at_the_latest_in_the_second_turn_after_a_write(
     shell: Shell, seconds_later: tuple[float, ...], reads: int
 ) -> None:
     """Right after a write, the agent knows the Node. If it skipped more reads, a new hold (an annotation by which a
@@ -165,7 +165,7 @@ async def test_the_agent_of_a_draining_node_skips_only_one_read_of_the_node_afte
 @pytest.mark.parametrize(
     ("seconds_later", "node_reads", "lock_reads"), [((0.02,), 1, 1), ((1.0,), 2, 2), ((0.02, 0.04), 2, 2)]
 )
-async def test_the_agent_skips_only_one_read_of_the_lock_after_a_write(
+async def test_the_agent_reads_the_lock_at_the_latest_in_the_second_turn_after_a_write(
     shell: Shell, seconds_later: tuple[float, ...], node_reads: int, lock_reads: int
 ) -> None:
     put_in_phase(shell, Phase.CLAIMING)
@@ -206,7 +206,7 @@ async def test_the_last_search_for_other_reboot_coordinators_is_reused_only_in_t
     assert sum(request.startswith("GET /apis/apps/v1/daemonsets") for request in shell.requests) == lists
 
 
-async def test_the_agent_reads_the_lock_before_the_cordon_even_after_its_own_write(shell: Shell) -> None:
+async def test_the_agent_reads_the_lock_again_before_the_cordon_although_it_just_wrote_the_lock(shell: Shell) -> None:
     """The agent cordons its node only if the current lock contains the node's claim, so it reads the lock again."""
     put_in_phase(shell, Phase.CLAIMING)
     observer = shell.observer()

@@ -159,7 +159,7 @@ def ask_for_a_reboot(node: Node) -> None:
         (["--period=often"], {"KURED_BLOCKING_POD_SELEKTOR": "app=db"}, "KURED_BLOCKING_POD_SELEKTOR is not a setting"),
     ],
 )
-def test_invalid_settings_end_the_start_with_code_2(
+def test_an_agent_with_invalid_settings_exits_with_code_2(
     node: Node, flags: list[str], environment: dict[str, str], words: str
 ) -> None:
     agent = node.start(*flags, **environment)
@@ -180,7 +180,7 @@ def test_an_agent_does_not_start_if_the_daemonset_for_the_lock_is_missing(node: 
     assert {record.verb for record in node.requests} == {"get"}
 
 
-def test_an_invalid_config_map_ends_the_start_with_code_2(node: Node) -> None:
+def test_an_agent_with_an_invalid_config_map_exits_with_code_2(node: Node) -> None:
     node.put_config("concurrency: none")
     agent = node.start()
     assert agent.ends() == 2
@@ -348,14 +348,14 @@ def test_a_hanging_webhook_does_not_delay_messages_to_another_webhook(node: Node
     assert "SECRET" not in agent.log + metrics + json.dumps(journal)
 
 
-def test_an_unusable_message_url_ends_the_start_and_is_not_printed(node: Node) -> None:
+def test_an_agent_with_an_unusable_message_url_exits_and_does_not_print_the_url(node: Node) -> None:
     agent = node.start(CAREEN_NOTIFY_URL="pager://SECRETWORD")
     assert agent.ends() == 2
     assert "CAREEN_NOTIFY_URL is a secret: expected a shoutrrr URL of one of bark, discord, generic" in agent.log
     assert "SECRET" not in agent.log
 
 
-def test_an_unusable_url_in_a_file_ends_the_start_and_is_not_printed(node: Node) -> None:
+def test_an_agent_with_an_unusable_url_in_its_url_file_exits_and_does_not_print_the_url(node: Node) -> None:
     (node.folder / "urls").write_text("logger://\ntgram://SECRETWORD\n")
     agent = node.start(f"--notify-url-file={node.folder}/urls")
     assert agent.ends() == 2
@@ -376,7 +376,7 @@ def test_a_delay_is_reported_once_to_a_receiver_added_to_the_url_file_after_the_
     with running_webhook() as hook:
         (node.folder / "urls").write_text(f"generic+http://{hook.address}/SECRETWORD\n")
         seconds = 60
-        while "the agent tells people" not in agent.log:
+        while "the agent tells people: prod/n1: " not in agent.log:
             seconds += 60
             edit(node, f"period: {seconds}s")  # each edit makes a turn
             wait_until(lambda changes=seconds // 60 - 1: agent.log.count("period is now") == changes)

@@ -18,7 +18,7 @@ from tests.careen.agent.conftest import Shell
 from tests.careen.agent.test_way_home import POLICY, a_life
 from tests.careen.virtual_shell import VirtualClock
 
-BROKEN = SelfTest(obstacle="the host has no program reboot")
+BROKEN = SelfTest(obstacle="the host has no program /sbin/reboot")
 
 
 @dataclass
@@ -80,8 +80,8 @@ async def test_a_self_test_problem_that_returns_is_reported_again(caplog: pytest
         host.answer = answer
         await clock.sleep(600)
         await tests.read()
-    assert tests.news() == SelfTest(), "a decision has already seen this problem"
-    assert caplog.text.count("the host has no program reboot") == 2
+    assert tests.news() == SelfTest(), "the last call of `news` already returned the same problem"
+    assert caplog.text.count("the host has no program /sbin/reboot") == 2
 
 
 async def test_a_host_whose_self_test_failed_is_drained_and_rebooted_after_a_person_repairs_it(tmp_path: Any) -> None:

@@ -71,5 +71,5 @@ def unguarded(world: World) -> list[str]:
 def test_empty_responses_break_no_rule(fault: Fault, seed: int) -> None:
     world = run_virtually(storm(fault, seed))
     broken = world.verdict(but=("taint",))  # a spell may keep a taint away for a minute
-    broken += [f"no resourceVersion guards: {line[:200]}" for line in unguarded(world)]
+    broken += [f"a patch has an empty resourceVersion: {line[:200]}" for line in unguarded(world)]
     assert not broken, world.report(broken)

@@ -42,7 +42,7 @@ def test_a_branch_whose_process_fails_reports_the_exception() -> None:
     assert "KeyError: 30" in text
 
 
-def test_an_exception_in_the_roll_out_without_faults_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_the_parent_process_is_raised_instead_of_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(World, "until_home", None)
     with pytest.raises(TypeError):
         judged(STORY, {30: [Fault.SLOW]}, lambda world, _: trace(world))

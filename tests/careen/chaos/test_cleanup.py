@@ -86,9 +86,9 @@ def test_careen_cleanup_knows_every_key_that_the_agents_write(world: World) -> N
     assert keys_written(world) - configured <= KNOWN
 
 
-def test_the_interrupted_roll_outs_write_nearly_all_labels_annotations_and_taints() -> None:
-    """If these roll-outs wrote few keys, test_careen_cleanup_knows_every_key_that_the_agents_write would check little.
-    The keys listed in this test may be missing: they need people, forecasts, pods spread over zones, or failures."""
+def test_a_roll_out_writes_each_key_that_careen_cleanup_knows_except_the_listed_keys() -> None:
+    """If a roll-out wrote few keys, `test_careen_cleanup_knows_every_key_that_the_agents_write` would check little. The
+    keys listed in this test may be missing: they need people, forecasts, pods spread over zones, or failures."""
     long = run_virtually(interrupted_after(400.0))
     assert KNOWN - keys_written(long) <= {
         *WORDS,

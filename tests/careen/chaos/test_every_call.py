@@ -104,8 +104,9 @@ def tried(name: str, fault: Fault, every: int) -> list[Asked]:
 
 
 def _story_of(fault: Fault) -> str:
-    """Return the simulated roll-out that has this fault even in the smallest sample. Successive faults get different
-    roll-outs, so that each sample contains each fault and each roll-out."""
+    """Return the name of a simulated roll-out that has a request that this fault can hit. The function `tried` adds one
+    such request of this roll-out to every sample, however small the sample is. For successive faults, the search begins
+    at successive roll-outs. So each sample contains each fault and each roll-out."""
     turn = list(Fault).index(fault)
     return next(name for name in [*list(STORIES)[turn % len(STORIES) :], *STORIES] if crash_points(name, fault))
 
@@ -117,8 +118,9 @@ def _taint_seconds(fault: Fault) -> float:
 
 
 def test_the_simulated_roll_outs_send_a_request_from_every_call_site() -> None:
-    """Fails if no simulated roll-out reaches a call site, or if a roll-out sends a request whose call site is not in
-    the list."""
+    """The test fails if there is a call site outside `NOT_HERE` from which no simulated roll-out sends a request. The
+    test also fails if a simulated roll-out sends a request from a call site in `NOT_HERE`, or from a place that
+    `all_call_sites` does not find."""
     reached = frozenset().union(*(sites_of(name) for name in STORIES))
     assert reached == all_call_sites() - NOT_HERE
     assert all(site.method in _READS for site in NOT_HERE - OF_MESSAGES.keys()), (

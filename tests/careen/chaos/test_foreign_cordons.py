@@ -32,7 +32,7 @@ def reason(world: World, name: str) -> str:
     return str((world.server.get("nodes", name) or {})["metadata"]["annotations"]["careen.dev/reason"])
 
 
-def test_by_default_only_the_node_that_a_person_cordoned_reboots() -> None:
+def test_by_default_a_node_that_a_person_cordoned_reboots_and_the_other_nodes_wait() -> None:
     world = run_virtually(beside_a_cordoned_node())
     assert (rebooted(world), is_cordoned(world, "n2")) == (["n2"], True)
     assert "n2 is cordoned by somebody, not by careen" in reason(world, "n1") + reason(world, "n3")

@@ -24,7 +24,10 @@ def takes_a_claim(request: Request) -> bool:
 async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) -> World:
     """Play a roll-out in which the server carries out the write of a claim `late_seconds` after the agent sent it.
     Meanwhile the node no longer needs a reboot, so no agent writes the lock again. If `dies` is true, the agent dies
-    after sending."""
+    after sending.
+
+    If `goes_on` is true, the function returns about 10 s after the late write, and the agents still run. Otherwise the
+    function waits for about 120 s after the late write and stops the simulation."""
     held: list[tuple[str, Request]] = []
 
     def plan(_number: int, node: str, request: Request) -> Fault | None:

@@ -39,7 +39,7 @@ def test_storms_that_revealed_earlier_defects_break_no_rule(story: Story) -> Non
     assert not outcome.broken, text_of(outcome)
 
 
-def test_every_storm_in_the_kept_file_describes_the_defect_that_the_storm_revealed() -> None:
+def test_each_storm_in_kept_jsonl_has_a_description_of_a_different_defect() -> None:
     assert all(story.was_wrong for story in KEPT)
     assert len({story.was_wrong for story in KEPT}) == len(KEPT)
 

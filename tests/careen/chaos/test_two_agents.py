@@ -1,6 +1,9 @@
-"""Two agents run on every node without a lock file on the host, or a person removes the annotations with the progress
-of the reboots. Each reboot is requested once, and no claim is removed from the lock between the request and the
-host's next boot."""
+"""Simulated roll-outs with one of two troubles. In the first case, two agents run on every node, because the simulated
+hosts have no lock file that would stop the second agent. In the second case, a person removes the annotations with the
+progress of the reboots.
+
+In both cases, no claim is removed from the lock between the request for a reboot and the host's next boot. With two
+agents on every node, each reboot is also requested only once."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Desk:
         return result.output
 
     def json(self, *arguments: str) -> Any:
-        """Run a command that must succeed with `--output json`, and return the parsed output."""
+        """Run a command with the option `--output json`. The command must succeed. Return the parsed output."""
         return json.loads(self.ok(*arguments, "--output", "json"))
 
     def node(self, name: str, phase: str = "", **more: Any) -> None:

@@ -252,7 +252,7 @@ def test_forecast_uses_the_scheduler_configuration_of_the_agents(desk: Desk) -> 
 @pytest.mark.parametrize(
     "flags",
     [[], ["--config-map-may-name-files"]],
-    ids=["the ConfigMap may not name files", "the ConfigMap may name files"],
+    ids=["without --config-map-may-name-files", "with --config-map-may-name-files"],
 )
 @pytest.mark.parametrize("command", ["forecast", "plan"])
 def test_the_agents_configmap_cannot_make_the_command_open_a_local_file(
@@ -452,11 +452,17 @@ def a_full_cluster() -> list[dict[str, Any]]:
     [
         (
             "n2=1",
-            "With 1 more node like n2, 3 of the 3 pods that find no room would find a place. 1 node like n2 is enough",
+            (
+                "With 1 more node like n2, 3 of the 3 pods that find no room would find a place. "
+                "To place all 3 pods, 1 more node like n2 is enough."
+            ),
         ),
         (
             "n2=7",
-            "With 7 more nodes like n2, 3 of the 3 pods that find no room would find a place. 1 node like n2 is enough",
+            (
+                "With 7 more nodes like n2, 3 of the 3 pods that find no room would find a place. "
+                "To place all 3 pods, 1 more node like n2 is enough."
+            ),
         ),
     ],
 )
@@ -533,7 +539,7 @@ def test_invalid_values_of_the_with_nodes_flag_are_refused(desk: Desk, wanted: s
 
 
 @pytest.mark.parametrize("text", ["[]", "kind: Pod", "a: [", "kind: Node\napiVersion: v1\nmetadata: 7", "\x00"])
-def test_a_template_file_without_a_node_is_refused(desk: Desk, tmp_path: Path, text: str) -> None:
+def test_a_template_file_that_does_not_contain_a_valid_node_is_refused(desk: Desk, tmp_path: Path, text: str) -> None:
     desk.server.seed(*a_full_cluster())
     path = tmp_path / "no.yaml"
     path.write_text(text)

@@ -74,7 +74,7 @@ def test_status_shows_the_pod_and_the_remedy_if_every_forecast_refuses(desk: Des
     desk.lock(LockContent())
     said = headline(desk)
     assert said.startswith(
-        "No reboot will start: the gate forecast refuses all 3 waiting nodes; for example, n1: 1 of 1 pods "
+        "No reboot will start: the gate `forecast` refuses all 3 waiting nodes; for example, n1: 1 of 1 pods "
         "would not find room: shop/web-1 ("
     )
     assert "The cause has lasted for 3h" in said
@@ -138,7 +138,7 @@ def test_status_shows_a_hold_that_the_agent_has_not_read_yet(desk: Desk) -> None
     waits(desk, "n2", refusal("hold", "held", "held: disk swap"), hold="disk swap")
     desk.lock(LockContent())
     assert headline(desk).startswith(
-        "No reboot will start: held: disk swap (the gate hold refuses all 2 waiting nodes)."
+        "No reboot will start: held: disk swap (the gate `hold` refuses all 2 waiting nodes)."
     )
     assert "`careen unhold NODE`" in headline(desk)
 
@@ -154,14 +154,13 @@ def test_status_outside_the_maintenance_window_shows_when_the_window_opens(desk:
             "data": {"config.yaml": f'start-time: "{opens:%H:%M}"\nend-time: "{shuts:%H:%M}"\ntime-zone: UTC\n'},
         }
     )
+    closed = f"the maintenance window is closed: every day {opens:%H:%M}–{shuts:%H:%M} UTC"
     for name in ("n1", "n2"):
-        waits(
-            desk, name, refusal("maintenance-window", "outside-window", "the maintenance window is closed: every day")
-        )
+        waits(desk, name, refusal("maintenance-window", "outside-window", closed))
     desk.lock(LockContent())
     said = headline(desk)
     told = f"the next window opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
-    assert f"No reboot will start: the maintenance window is closed: every day; {told}" in said
+    assert f"No reboot will start: {closed}; {told}" in said
     assert "(all 2 waiting nodes)" in said
     assert "annotate the Node with careen.dev/reboot-now" in said
 
@@ -193,11 +192,11 @@ def test_status_reports_a_maintenance_window_that_never_opens(desk: Desk) -> Non
             "data": {"config.yaml": "reboot-days: []\n"},
         }
     )
-    waits(desk, "n1", refusal("maintenance-window", "outside-window", "the maintenance window is closed: never"))
+    closed = "the maintenance window is closed: --reboot-days lists no day"
+    waits(desk, "n1", refusal("maintenance-window", "outside-window", closed))
     desk.lock(LockContent())
     assert headline(desk).startswith(
-        "No reboot will start: the maintenance window is closed: never; no window ever opens (n1). The cause has "
-        "lasted for 3h"
+        f"No reboot will start: {closed}; no window ever opens (n1). The cause has lasted for 3h"
     )
 
 
@@ -245,8 +244,8 @@ def test_status_orders_the_reasons_by_the_number_of_waiting_nodes(desk: Desk) ->
     desk.lock(LockContent())
     said = headline(desk)
     assert said.startswith(
-        "No reboot will start: these alerts are active: DiskFull (the gate alerts refuses n1, n2, n3 of 4 waiting "
-        "nodes); shop/job runs here (the gate blocking-pods refuses n4 of 4 waiting nodes)."
+        "No reboot will start: these alerts are active: DiskFull (the gate `alerts` refuses n1, n2, n3 of 4 waiting "
+        "nodes); shop/job runs here (the gate `blocking-pods` refuses n4 of 4 waiting nodes)."
     )
     assert "The cause has lasted for 3h" in said, "the last of the four nodes was refused 3 hours ago"
     assert said.index("Resolve the named alert") < said.index("Wait until the named pod is done")
@@ -267,16 +266,17 @@ def test_status_shows_no_headline_if_a_waiting_node_may_reboot(desk: Desk) -> No
     assert headline(desk) == ""
 
 
-def test_status_shows_the_refusal_of_a_single_node_while_no_node_holds_a_claim(desk: Desk) -> None:
-    """While no node holds a claim, `careen status` shows the refusal of n1. While n4 holds a claim, the roll-out makes
-    progress, so `careen status` does not show the refusal."""
+def test_status_shows_why_one_node_is_refused_while_no_node_holds_a_claim(desk: Desk) -> None:
+    """While no node holds a claim, `careen status` shows why the gate `forecast` refuses n1. While n4 holds a claim,
+    the roll-out makes progress, so `careen status` does not show the refusal."""
     waits(desk, "n1", refused_by_spread("n1"))
     waits(desk, "n2")
     waits(desk, "n3")
     desk.lock(LockContent())
-    assert headline(desk).startswith(
-        "No reboot has started so far, and the gates have not checked n2, n3 yet: 1 of 1 pods would not "
-        "find room: shop/web-1 ("
+    said = headline(desk)
+    assert said.startswith("No reboot has started so far: 1 of 1 pods would not find room: shop/web-1 (")
+    assert (
+        "(the gate `forecast` refuses n1 of 3 waiting nodes); the gates have not checked n2, n3 yet. The cause" in said
     )
     desk.lock(LockContent(entries=(Entry(node="n4", id="c1", created=ago(hours=1)),), max_owners=2))
     assert headline(desk) == ""
@@ -295,7 +295,7 @@ def test_status_as_json_contains_the_headline(desk: Desk) -> None:
     desk.lock(LockContent())
     assert desk.json("status")["headline"] == {
         "code": "alert",
-        "why": "No reboot will start: these alerts are active: DiskFull (the gate alerts refuses n1)",
+        "why": "No reboot will start: these alerts are active: DiskFull (the gate `alerts` refuses n1)",
         "since": row["since"],
         "waysOut": ["Resolve the named alert, or ignore it with --alert-filter-regexp."],
     }

@@ -128,7 +128,7 @@ def test_lock_release_removes_the_claim_of_a_failed_node(desk: Desk) -> None:
     desk.node("n3", "Failed")
     desk.lock(HELD)
     assert desk.ok("lock", "release", "n3").splitlines() == [
-        "This command frees the claim that n3 took 2026-03-04T12:00:00Z.",
+        "This command frees the claim that n3 took at 2026-03-04T12:00:00Z.",
         "The claim of n3 was removed from the lock: the next node may take a claim.",
     ]
     assert desk.lock_content().holders == ()

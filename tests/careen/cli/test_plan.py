@@ -215,8 +215,9 @@ def test_plan_leaves_out_a_held_node_and_shows_the_remedy(desk: Desk) -> None:
     )
 
 
-def test_plan_assumes_that_a_rebooting_node_has_not_begun_its_reboot(desk: Desk) -> None:
-    """If the plan treated the rebooting node as cordoned, every other node would have to wait."""
+def test_plan_treats_a_draining_node_as_if_its_reboot_had_not_begun(desk: Desk) -> None:
+    """The agent of n2 has cordoned n2 for the drain. The plan ignores this cordon. If the plan counted n2 as cordoned,
+    n1 would have to wait."""
     progress = {"version": 1, "phase": "Draining", "claim": "c", "boot_left": "b", "is_cordoned_by_us": True}
     desk.server.seed(a_node("n1"), a_replica("web-1", "n1"))
     desk.node("n2", "Draining", label="in-progress", progress=progress)

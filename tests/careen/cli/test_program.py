@@ -50,7 +50,7 @@ def script(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["careen", "kured"])
-def test_a_script_that_gets_only_flags_starts_the_agent(tmp_path: Path, name: str) -> None:
+def test_the_console_script_starts_the_agent_if_it_gets_only_flags(tmp_path: Path, name: str) -> None:
     done = run([str(script(tmp_path, name)), "--period=1h"], cwd=tmp_path)
     assert done.returncode == 2
     assert "careen agent: the agent does not know which Node it serves" in done.stderr

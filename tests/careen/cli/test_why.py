@@ -58,16 +58,16 @@ def test_why_shows_a_costly_gate_as_not_asked_while_a_cheap_gate_refuses(desk: D
     desk.lock()
     assert rows(desk.ok("why", "n1"))["forecast"][0::2] == [
         "not asked",
-        "the gate maintenance-window, which is asked earlier, refuses",
+        "the gate `maintenance-window` refuses, and the agent asks that gate earlier",
     ]
 
 
-def test_why_shows_gates_after_the_first_refusing_costly_gate_as_not_asked(desk: Desk) -> None:
+def test_why_shows_that_the_agent_asks_no_costly_gate_after_a_costly_gate_refuses(desk: Desk) -> None:
     desk.node("n1", "Waiting", refusals=[ALERT], label="required")
     desk.lock()
     table = rows(desk.ok("why", "n1"))
     assert table["budgets"][0] == "yes"
-    assert table["forecast"][0::2] == ["not asked", "the gate alerts, which is asked earlier, refuses"]
+    assert table["forecast"][0::2] == ["not asked", "the gate `alerts` refuses, and the agent asks that gate earlier"]
 
 
 def test_why_says_that_only_the_next_node_in_line_makes_a_forecast(desk: Desk) -> None:

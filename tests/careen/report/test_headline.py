@@ -42,7 +42,7 @@ def test_the_headline_shows_refusals_even_if_the_lock_could_not_be_read() -> Non
         [waiting("n1", ("alerts", "alert", "these alerts are active: A", "2026-03-04T11:00:00Z"))], Unknown("403"), NOW
     )
     assert found is not None
-    assert found.why == "No reboot will start: these alerts are active: A (the gate alerts refuses n1)"
+    assert found.why == "No reboot will start: these alerts are active: A (the gate `alerts` refuses n1)"
 
 
 def test_the_headline_shows_three_reasons_and_counts_the_remaining_reasons() -> None:
@@ -71,7 +71,7 @@ def test_the_headline_says_how_long_the_wait_has_lasted_and_fits_the_terminal() 
     )
     assert found is not None
     assert headline_text(found, NOW).splitlines() == [
-        "No reboot will start: these alerts are active: A (the gate alerts refuses n1). The cause has lasted for 1h.",
+        "No reboot will start: these alerts are active: A (the gate `alerts` refuses n1). The cause has lasted for 1h.",
         "What you can do:",
         "  Resolve the named alert, or ignore it with --alert-filter-regexp.",
     ]

@@ -52,14 +52,13 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
     for (name, setting), each in wanted.items():
         listed = {key.strip() for key in annotations.get(PREFIX + name, "").split(",")}
         if missing := [key for key in dict.fromkeys(each) if key not in listed]:
-            problems.append(
-                f"the annotation {PREFIX}{name} does not list {', '.join(missing)}, which --{flag(setting)} needs"
-            )
+            quoted = ", ".join(f"`{key}`" for key in missing)
+            problems.append(f"the annotation {PREFIX}{name} does not list {quoted}, which --{flag(setting)} needs")
     if not problems:
         return ""
     return (
-        f"the admission policies will refuse some keys in the settings: on DaemonSet {daemonset}, "
-        f"{'; '.join(problems)}. Add the keys to these annotations, or change the settings"
+        f"the admission policies will refuse some keys in the settings, because DaemonSet {daemonset} does not allow "
+        f"these keys: {'; '.join(problems)}. Add the keys to these annotations, or change the settings"
     )
 
 

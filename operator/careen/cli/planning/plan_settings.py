@@ -83,7 +83,7 @@ def without_effect(changed: Mapping[str, Any]) -> list[str]:
     idle = [flag(name) for name in changed if name not in _FOLLOWED]
     if not idle:
         return []
-    return [f"a plan does not depend on {listed(idle, most=len(idle))}, which --set changes. {_list_of_settings()}"]
+    return [f"--set changes settings that do not affect a plan: {listed(idle, most=len(idle))}. {_list_of_settings()}"]
 
 
 def with_changes(settings: Settings | None, changed: dict[str, Any]) -> Settings:

@@ -131,7 +131,7 @@ def put(
     )
 
 
-async def test_the_forecast_check_ignores_owners_without_a_forecast_and_old_pods(shell: Shell) -> None:
+async def test_the_forecast_check_counts_only_new_pods_of_owners_with_a_forecast(shell: Shell) -> None:
     landings = {"shop/web-1": ("n2", "n3"), "shop/web-2": ("n2",), "shop/web-api-1": ("n3",), "other/db-0": ("n4",)}
     put(shell, "web-3", "web", "n3")
     put(shell, "web-4", "web", "n4")

@@ -19,11 +19,11 @@ def refusal(code: Code = Code.FORECAST_REFUSES, since: datetime | None = SINCE) 
     return Refusal(gate="forecast", code=code, sentence="2 of 9 pods would not find room", since=since)
 
 
-def test_a_forecast_refusal_shorter_than_the_patience_is_not_reported() -> None:
+def test_a_refusal_is_not_reported_until_it_has_lasted_longer_than_forecast_patience() -> None:
     assert ForecastPatience(lambda: 3600.0).look((refusal(),), SINCE + HOUR) == (False, "")
 
 
-def test_a_forecast_refusal_longer_than_the_patience_is_reported_once() -> None:
+def test_a_refusal_that_has_lasted_longer_than_forecast_patience_is_reported_once() -> None:
     patience = ForecastPatience(lambda: 3600.0)
     late = SINCE + HOUR + timedelta(seconds=1)
     assert patience.look((refusal(),), late) == (
@@ -59,7 +59,7 @@ def test_the_forecast_patience_starts_again_after_the_node_left_the_phase_waitin
     assert patience.look((refusal(since=again),), again + HOUR / 2) == (False, "")
 
 
-def test_a_new_forecast_refusal_is_reported_again() -> None:
+def test_a_second_refusal_of_the_forecast_is_also_reported() -> None:
     patience = ForecastPatience(lambda: 3600.0)
     patience.look((refusal(),), SINCE + 2 * HOUR)
     again = SINCE + 5 * HOUR

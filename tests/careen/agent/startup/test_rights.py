@@ -132,7 +132,7 @@ async def test_a_feature_that_is_switched_off_sends_no_request(world: World) -> 
     assert await read_owners(world.api, [Owner("ReplicaSet", "shop", "web")]) == ()
     subject = Subject(kind="Node", name="n1", uid="u")
     why = await post_event(world.api, subject, reason="R", sentence="S", is_warning=False, host="n1")
-    assert "the agent lacks the right to create events default" in why
+    assert "the agent lacks the right to create events in namespace default" in why
     assert world.denied() == []
 
 
@@ -237,7 +237,7 @@ async def test_no_safety_check_is_switched_off_if_careens_roles_lack_a_right(wor
         assert rights.without <= {OptionalRight.EVENTS, OptionalRight.FOLLOWING}, (right, part)
 
 
-async def test_kureds_roles_and_the_right_to_patch_the_lock_enable_only_patches_of_the_lock(world: World) -> None:
+async def test_the_right_to_patch_the_lock_enables_no_other_feature_if_the_roles_are_kureds(world: World) -> None:
     world.grants |= {("patch", "apps", "daemonsets", "kured")}
     await world.rights.review()
     assert world.rights.without == set(OptionalRight) - {OptionalRight.PATCH}

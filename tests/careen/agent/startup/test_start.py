@@ -202,7 +202,7 @@ async def test_invalid_settings_stop_the_start_of_an_agent_without_a_claim(
     assert await world.told() == []
 
 
-async def test_a_url_that_apprise_rejects_ends_the_start(world: World) -> None:
+async def test_an_agent_does_not_start_with_a_url_that_apprise_rejects(world: World) -> None:
     world.put_node(None)
     with pytest.raises(BadSettings) as caught:
         await world.start(notify_url="tgram://SECRETWORD").first_settings()
@@ -213,15 +213,15 @@ async def test_a_url_that_apprise_rejects_ends_the_start(world: World) -> None:
     assert "SECRET" not in problem
 
 
-async def test_an_invalid_url_in_a_file_ends_the_start(
+async def test_an_agent_does_not_start_with_an_invalid_url_in_its_url_file(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.put_node(None)
     file = tmp_path / "urls"
     await world.start(notify_url_file=str(file)).first_settings()
     assert (
-        f"--notify-url-file: {file} cannot be read: No such file or directory; the receivers in this file get messages"
-        in caplog.text
+        f"--notify-url-file: {file} cannot be read: No such file or directory; the receivers in this file get messages "
+        "as soon as the agent can read the file" in caplog.text
     )
     file.write_text("logger://\nnonsense://SECRETWORD\ntgram://SECRETWORD\n")
     with pytest.raises(BadSettings) as caught:
@@ -244,7 +244,9 @@ async def test_an_agent_with_a_claim_starts_despite_a_url_that_apprise_rejects(
 
 
 @pytest.mark.parametrize("kept", ["", json.dumps({"version": 1, "settings": {}})])
-async def test_an_agent_that_claimed_without_a_config_map_starts_without_a_config_map(world: World, kept: str) -> None:
+async def test_an_agent_with_a_claim_starts_without_a_config_map_if_no_settings_were_stored_with_the_claim(
+    world: World, kept: str
+) -> None:
     world.put_node(CLAIM, kept)
     live = await world.start().first_settings()
     assert (live.stands_in, live.policy.settings_problem) == ("", "")
@@ -313,7 +315,7 @@ async def test_a_node_with_a_claim_waits_only_briefly_for_the_lock(
     assert world.heartbeat.readiness()[0] is False
 
 
-async def test_a_node_without_a_claim_waits_for_an_unreadable_lock(world: World) -> None:
+async def test_an_agent_without_a_claim_waits_until_it_can_read_the_lock(world: World) -> None:
     world.put_node()
     world.put_daemonset()
     world.wire.before = failing("daemonsets", lost, times=100)

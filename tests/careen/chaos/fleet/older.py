@@ -35,7 +35,7 @@ def release(*, is_older: bool) -> Iterator[None]:
 @contextmanager
 def side_by_side() -> Iterator[None]:
     """Until the `with` block ends, patch the functions that parse the lock and write the lock. For agents of the older
-    release, both functions drop the fields that this release does not know."""
+    release, both functions drop the fields that the older release does not know."""
     parse, render = content.parse, content.render
     content.parse = lambda text: parse(_known(text) if _IS_OLDER.get() else text)  # type: ignore[assignment]
     content.render = lambda wanted: _written(render, wanted)  # type: ignore[assignment]

@@ -189,7 +189,7 @@ async def waiting(obstacle: Obstacle, *, later: Obstacle = nothing) -> Cost:
     line = world.lock().get("next") or ()
     world.stop()
     assert not [event for event in world.fleet.log if event.what == "asked"], (
-        "a node reboots, so the nodes of this story do not wait"
+        "an agent asked its host to reboot, but every node of this story must wait"
     )
     rates = {name: counted[name] / WATCHED_SECONDS for name in world.shape.names}
     return Cost(

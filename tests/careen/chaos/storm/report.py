@@ -28,8 +28,9 @@ def totals(tally: Tally) -> str:
         f"faults: {_by_number(tally.faults)}",
         f"acts: {_by_number(tally.acts)}",
         f"reads and writes in which the older release dropped newer fields of the lock: {tally.lost_by_older}",
-        f"moves between phases: {_by_number(tally.moves)}",
-        f"moves reached: {len(reached)} of {len(moves)}" + (f"; not reached: {unreached}" if unreached else ""),
+        f"phase changes: {_by_number(tally.moves)}",
+        f"phase changes of the phase table that occurred: {len(reached)} of {len(moves)}"
+        + (f"; phase changes that never occurred: {unreached}" if unreached else ""),
     ]
     return "\n".join(lines)
 

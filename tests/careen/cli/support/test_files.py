@@ -36,8 +36,8 @@ def shop(desk: Desk) -> Desk:
 
 
 def test_this_file_tests_every_option_that_takes_a_file() -> None:
-    """The test finds the options that take a file by their types. It fails if an option is missing from the tables of
-    this file."""
+    """The test looks at the type of each option to find the options that take a file. The test fails if such an option
+    is missing from the tables of this file."""
     found = set()
     for entry in COMMANDS:
         command = cli.get_command(click.Context(cli), entry.name)

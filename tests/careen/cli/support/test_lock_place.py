@@ -56,6 +56,6 @@ def test_the_error_about_a_missing_lock_shows_careens_daemonset(desk: Desk) -> N
     assert "DaemonSet careen/careen does not exist" in desk.run("lock", "show").output
 
 
-def test_agent_settings_are_read_from_the_daemonset_with_the_lock(desk: Desk) -> None:
+def test_a_command_reads_the_agents_settings_from_the_daemonset_that_carries_the_lock(desk: Desk) -> None:
     desk.lock(LockContent(), namespace="kube-system", name="kured", flags=["--concurrency=4"])
     assert desk.json("config")["settings"]["concurrency"]["value"] == "4"
