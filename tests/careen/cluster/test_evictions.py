@@ -57,9 +57,9 @@ def test_an_eviction_uses_the_pods_grace_period_by_default(grace: int | None, op
     }
 
 
-def test_a_dry_run_is_marked_in_the_query_and_in_the_body() -> None:
-    """A proxy may drop the query of the request. If only the query said `dryRun`, the server would then evict the
-    pod."""
+def test_a_dry_run_is_also_marked_in_the_body_of_the_request() -> None:
+    """A proxy may drop the query of the request. A server that finds `dryRun` neither in the query nor in the body
+    really evicts the pod."""
     assert eviction(POD, dry_run=True)["deleteOptions"]["dryRun"] == ["All"]
 
 

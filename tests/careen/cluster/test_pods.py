@@ -208,7 +208,7 @@ def managed(manager: str, *spec: str, subresource: str = "") -> dict[str, Any]:
         pytest.param(
             [managed("kubelet", "f:nodeName", subresource="status")],
             False,
-            id="only a write of the status subresource contains the node name",
+            id="`spec.nodeName` was written only through the subresource `status`",
         ),
         pytest.param([], None, id="the managed fields are empty"),
         pytest.param(None, None, id="the managed fields are missing"),

@@ -1,5 +1,5 @@
-"""Tests the lists that a forecast reads. The pages of these lists are not parsed. Some kinds, such as volume claims,
-are listed only if a pod refers to an object of the kind."""
+"""Tests which lists a forecast requests from the API server. A forecast always requests some kinds, such as nodes and
+pods. A forecast requests other kinds, such as volume claims, only if a pod refers to an object of that kind."""
 
 from __future__ import annotations
 

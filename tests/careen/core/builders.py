@@ -51,7 +51,8 @@ UNKNOWN_NEED = Need(answer=NeedAnswer.UNKNOWN, detail="permission denied")
 
 
 def ago(seconds: float, boot: str = BOOT) -> Mark:
-    """Return the boot id, and the host's uptime `seconds` before the default observation."""
+    """Return a `Mark` with this boot id and the uptime `UPTIME - seconds`. `UPTIME` is the host's uptime in the default
+    observation."""
     return Mark(boot=boot, uptime=UPTIME - seconds)
 
 

@@ -104,9 +104,9 @@ def test_after_any_faults_the_feed_equals_a_fresh_list(
     asyncio.run(story())
 
 
-async def test_the_broken_server_answers_all_pages_of_a_list_from_one_version() -> None:
-    """etcd does the same. If each page had its own version, a deletion between two pages would hide the first object of
-    the second page."""
+async def test_every_page_of_a_list_shows_the_objects_at_the_time_of_the_first_page() -> None:
+    """`BrokenServer` copies this behaviour of a real API server. If each page showed the objects at its own time, a
+    deletion between two pages would hide the first object of the second page."""
     server = BrokenServer(page_size=2)
     for name in ("a", "b", "c"):
         server.change("put", "Pod", name)

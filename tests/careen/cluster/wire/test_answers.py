@@ -164,6 +164,7 @@ JSON = st.recursive(
 )
 
 
+# Each function either accepts the body of a response or raises UnreadableAnswer. No body causes another error.
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode("utf-8", "surrogatepass")))
 def test_any_answer_is_either_accepted_or_unclear(body: bytes) -> None:
     for believe in (

@@ -188,7 +188,7 @@ def modules_used_while_loading(module: str, folder: Path, *more: str) -> list[st
 
 
 @pytest.mark.parametrize("name", ON_USE_NAMES)
-def test_the_load_of_a_lazily_loaded_module_uses_no_other_lazily_loaded_module(name: str, tmp_path: Path) -> None:
+def test_no_other_lazy_module_is_used_while_python_loads_a_lazy_module(name: str, tmp_path: Path) -> None:
     """Python holds a lock while it loads a module. If two lazily loaded modules used each other, two threads that load
     them could wait for each other for ever."""
     assert modules_used_while_loading(name, tmp_path) == []

@@ -134,7 +134,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("thing", "outcome", "writes"), TABLE)
-async def test_write_guarded_returns_the_correct_outcome_in_each_case(
+async def test_write_guarded_says_whether_a_write_took_effect_failed_or_is_unclear(
     thing: Thing, outcome: object, writes: list[str]
 ) -> None:
     written = await thing.put()

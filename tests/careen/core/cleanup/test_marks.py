@@ -21,7 +21,7 @@ def test_a_cleanup_removes_every_key_of_careens_domains() -> None:
 
 
 @pytest.mark.parametrize("package", ["careen"])
-def test_all_annotation_keys_are_defined_in_the_module_keys(package: str) -> None:
+def test_only_the_file_keys_py_defines_keys_of_annotations_labels_and_taints(package: str) -> None:
     """`careen cleanup` removes the keys that the module `keys` defines, and would miss a key that another module
     defines."""
     found = [

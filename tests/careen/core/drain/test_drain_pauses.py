@@ -55,12 +55,12 @@ def answered(answers: Answers) -> Memory:
         pytest.param(
             {"a": (BUDGET, 1.0), "b": (DENIED, 1.4)},
             1.4,
-            id="two back-offs that end within half a second cause one decision",
+            id="two back-offs that end less than half a second apart cause one decision",
         ),
         pytest.param(
             {"a": (BUDGET, 1.0), "b": (UNCLEAR, 1.6)},
             1.0,
-            id="two back-offs that end farther apart cause two decisions",
+            id="two back-offs that end more than half a second apart cause two decisions",
         ),
         pytest.param(
             {"a": (BUDGET, 50.0), "b": (BUDGET, 60.0)},
@@ -85,7 +85,7 @@ def test_the_results_of_evictions_determine_when_the_agent_decides_again(answers
     assert found == replace(decided, look_again_seconds=pytest.approx(look))
 
 
-def test_without_evictions_the_time_of_the_next_decision_does_not_change() -> None:
+def test_a_decision_without_eviction_requests_is_returned_unchanged() -> None:
     idle = replace(evicting(), actions=())
     assert drain_pauses.after_evictions(idle, answered({"a": (BUDGET, 1.2)}), uptime=UPTIME) is idle
 

@@ -102,7 +102,9 @@ def test_the_agent_decides_again_when_the_first_back_off_ends() -> None:
     ("waits", "look"),
     [((1.0, 1.4), 1.4), ((1.0, 1.6), 1.0), ((0.2, 0.7, 1.1), 0.7)],
 )
-def test_back_offs_that_end_within_half_a_second_cause_one_decision(waits: tuple[float, ...], look: float) -> None:
+def test_back_offs_that_end_within_half_a_second_of_the_first_one_cause_one_decision(
+    waits: tuple[float, ...], look: float
+) -> None:
     names = [f"p{number}" for number, _ in enumerate(waits)]
     refused = [asked(name, wait=wait).drain.evictions for name, wait in zip(names, waits, strict=True)]
     memory = with_parts(Memory(), drain__evictions=dict(ChainMap(*map(dict, refused))))
@@ -198,7 +200,7 @@ def plan_since(*pods: PodView, memory: Memory | None = None) -> drain_plan.Drain
         pytest.param(
             new_pod(came_bound=True, owner_kind="", owner_name="", owner_uid=""),
             False,
-            id="a pod without a controller that a person bound to this node",
+            id="a person bound the pod to this node, and the pod has no controller",
         ),
         pytest.param(
             new_pod(tolerates_cordon=True, owner_kind="", owner_name="", owner_uid=""),
@@ -248,7 +250,7 @@ def test_the_drain_evicts_recreated_pods_at_growing_intervals() -> None:
         pytest.param(BoundPods.REFUSE, a_pod(came_bound=True), False, id="the default setting lets no pod stay"),
     ],
 )
-def test_pods_bound_to_the_node_stay_only_if_the_setting_allows_it(
+def test_a_pod_that_its_owner_bound_to_the_node_stays_only_if_a_setting_says_so(
     bound_pods: BoundPods, pod: PodView, stays: bool
 ) -> None:
     assert bool(plan(pod, bound_pods=bound_pods).staying) is stays
@@ -264,7 +266,9 @@ def test_the_back_off_after_an_eviction_applies_only_to_new_pods_of_the_same_own
     assert plan_since(new_pod("new"), memory=memory).look_again_seconds == 1.5
 
 
-def test_force_reboot_reboots_after_pods_came_back_from_three_rounds_of_accepted_evictions() -> None:
+def test_force_reboot_takes_effect_after_three_rounds_of_accepted_evictions() -> None:
+    """After each round, a controller creates new pods on the node. A round in which the results of the evictions are
+    unclear is not counted."""
     policy, memory, deaf = DrainPolicy(force_reboot=True), Memory(), Memory()
     for rounds in range(1, 4):
         memory = after_evicting_new_pods(memory, ["rs-web"], uptime=UPTIME, jitter=0.5)

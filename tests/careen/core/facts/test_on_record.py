@@ -50,5 +50,5 @@ def test_the_time_since_which_a_reboot_is_needed_is_read_from_the_progress_recor
 
 
 @pytest.mark.parametrize("node", [Gone(), Unknown("timed out")])
-def test_a_node_that_cannot_be_read_has_no_start_times(node: Any) -> None:
+def test_the_start_of_a_phase_or_need_is_unknown_if_the_node_cannot_be_read(node: Any) -> None:
     assert (phase_since(node, Phase.DRAINING), need_since(node)) == (None, None)

@@ -95,7 +95,7 @@ def test_an_invalid_progress_record_is_refused_with_a_reason(text: str, words: s
     assert words in found.why
 
 
-def test_an_older_release_can_read_the_field_announced() -> None:
+def test_an_older_release_can_read_the_announcement_in_a_progress_record() -> None:
     """The field `announced` says that a reboot follows. An older release refuses a record with an unknown top-level
     field, but ignores unknown fields inside `announced`. New fields are therefore written inside `announced`."""
     text = to_annotation(Progress(announced=Announcement(boot="b", uptime=1.5, by="x", is_asked=True)))

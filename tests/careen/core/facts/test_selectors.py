@@ -68,6 +68,6 @@ def test_a_selector_matches_as_in_kubernetes(text: str, expected: bool) -> None:
         f"app in (a, {'b' * 64})",
     ],
 )
-def test_an_invalid_selector_is_refused_with_its_text(text: str) -> None:
+def test_an_invalid_label_selector_is_refused(text: str) -> None:
     with pytest.raises(SelectorError, match="is not a label selector"):
         Selector.parse(text)

@@ -254,6 +254,7 @@ def test_waiting_nodes_can_be_sorted_with_any_annotations(annotations: dict[str,
     assert Waiters([*others, sick], policy).short_list(names, LockContent(), lambda _: 1)
 
 
+# `careen status` and `careen why` show a node no matter what its annotations contain.
 @settings(deadline=None)
 @given(poisoned)
 def test_commands_show_a_node_with_any_annotations(annotations: dict[str, str]) -> None:
@@ -327,6 +328,7 @@ def test_every_unreadable_progress_record_has_the_same_effect_on_other_nodes(
     assert told[0] == told[1]
 
 
+# The annotations other than the progress record may contain any text. The agent still returns a decision.
 @settings(deadline=None)
 @given(
     st.sampled_from(list(Phase)), st.dictionaries(st.sampled_from(ANNOTATIONS[1:]), texts), st.sampled_from(POLICIES)
@@ -342,6 +344,7 @@ def test_the_agent_decides_whatever_the_other_annotations_of_its_node_contain(
     )
 
 
+# The progress record may contain any text. The agent still returns a decision.
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), texts)
 def test_the_agent_decides_whatever_the_progress_record_of_its_node_contains(phase: Phase, text: str) -> None:
@@ -355,7 +358,8 @@ def test_the_agent_decides_whatever_the_progress_record_of_its_node_contains(pha
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), st.lists(values, max_size=3))
 def test_the_agent_decides_whatever_the_lock_entries_of_other_nodes_contain(phase: Phase, rows: list[Any]) -> None:
-    """Unreadable entries are treated as claims. The claim of the agent's own node stays confirmed."""
+    """No content of the entries prevents a decision. The agent treats unreadable entries as claims, and the lock still
+    confirms the claim of the agent's own node."""
     own, entries = own_node(phase)
     record = json.loads(lock.render(held(*entries)) or '{"locks":[]}')
     text = json.dumps({**record, "locks": [*record["locks"], *rows], "maxOwners": 9})

@@ -106,7 +106,9 @@ def test_an_unknown_list_of_blocking_pods_refuses_the_reboot_if_a_setting_needs_
 
 
 @pytest.mark.parametrize("fleet", [NOT_ASKED, Unknown("503")])
-def test_an_unknown_list_of_nodes_refuses_only_nodes_with_the_label_of_the_group(fleet: Any) -> None:
+def test_while_the_list_of_nodes_is_unknown_only_nodes_with_the_group_label_are_refused(fleet: Any) -> None:
+    """All nodes with the same value of the group label form a group. A node without the label is alone in its group, so
+    its agent does not need the list."""
     found = refused(DB, blockers=(pod("n3", "db"),), fleet=fleet)
     assert found is not None
     assert found.code is Code.FLEET_UNKNOWN

@@ -59,7 +59,7 @@ def test_a_pod_that_its_owner_binds_to_the_node_refuses_the_reboot(
     assert (refused.code if refused else None) is expected
 
 
-def test_the_refusal_lists_the_pods_with_owners_and_the_setting() -> None:
+def test_the_refusal_names_the_pods_their_owners_and_the_setting_that_lets_such_pods_stay() -> None:
     refused = bound_pods.ask(
         a_situation(pods=tuple(a_pod(f"web-{n}", came_bound=True) for n in range(5)), owners=(HERE,)), When.READY
     )

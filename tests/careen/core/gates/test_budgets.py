@@ -191,7 +191,7 @@ IN_A, IN_B = {keys.ZONE: "a"}, {keys.ZONE: "b"}
         pytest.param([a_node("n2", labels=IN_B, ready=False)], None, None, id="a node of another zone is not ready"),
     ],
 )
-def test_if_the_order_is_zone_no_node_reboots_while_careen_works_on_another_zone(
+def test_careen_reboots_nodes_of_only_one_zone_at_a_time_if_the_order_is_zone(
     others: list[NodeView], content: LockContent | None, expected: Code | None
 ) -> None:
     own = a_node("n1", labels=IN_A)
@@ -268,13 +268,13 @@ RACK = "example.com/rack"
 @pytest.mark.parametrize(
     ("percent", "members", "down", "expected"),
     [
-        pytest.param(25, 8, 1, None, id="two of eight nodes may be down"),
+        pytest.param(25, 8, 1, None, id="the budget allows two of eight nodes to be down"),
         pytest.param(
             25,
             8,
             2,
             "the budget topology:example.com/rack=r1 allows 2 (25% of 8)",
-            id="three of eight nodes may not be down",
+            id="the budget forbids that three of eight nodes are down",
         ),
         pytest.param(25, 7, 1, "allows 1 (25% of 7)", id="a quarter of seven nodes is rounded down to one"),
         pytest.param(1, 3, 0, None, id="one percent of three nodes allows one node down"),

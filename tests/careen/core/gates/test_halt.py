@@ -21,7 +21,9 @@ FAILED = an_entry("n3", failed="never-ready", limit=3)
         pytest.param(held(an_entry("n3")), None, id="another node holds a claim"),
         pytest.param(held(FAILED), Code.HALTED, id="another node has failed and keeps its claim"),
         pytest.param(held(an_entry("n1", failed="never-ready")), None, id="the node itself has failed"),
-        pytest.param("garbage", None, id="the lock is unreadable, so the gate `hold` refuses instead"),
+        pytest.param(
+            "garbage", None, id="the gate `halt` ignores an unreadable lock, because the gate `hold` refuses it"
+        ),
     ],
 )
 def test_the_failure_of_another_node_refuses_the_reboot(content: LockContent | str, expected: Code | None) -> None:

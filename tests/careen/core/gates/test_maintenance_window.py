@@ -71,7 +71,7 @@ def test_a_node_label_that_careen_changes_for_the_drain_does_not_change_the_node
     assert maintenance_window.ask(situation, When.CLAIMED) is None
 
 
-def test_the_refusal_shows_the_window_without_the_current_time() -> None:
+def test_the_refusal_shows_the_window_but_not_the_current_time() -> None:
     refused = maintenance_window.ask(a_situation(policy=a_policy(window=FRIDAY_NIGHT), now=at(6, "21:00")), When.READY)
     assert refused is not None
     assert refused.sentence == "the maintenance window is closed: fri 22:00–04:00 UTC"
@@ -129,7 +129,7 @@ def test_a_node_may_reboot_in_any_window_that_selects_it(
         assert refused.code is (Code.NO_WINDOW if "no window" in refused.sentence else Code.OUTSIDE_WINDOW)
 
 
-def test_reboot_now_works_for_a_node_that_no_window_selects() -> None:
+def test_the_annotation_reboot_now_allows_the_reboot_of_a_node_that_no_window_selects() -> None:
     node = a_node(annotations={keys.REBOOT_NOW: "until=2026-03-07T00:00:00Z"})
     policy = replace(a_policy(), windows=(BATCH,))
     assert maintenance_window.ask(a_situation(node, policy, now=at(6, "21:00")), When.READY) is None

@@ -42,7 +42,7 @@ def test_after_a_failed_self_test_a_waiting_node_may_not_claim() -> None:
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "required"}
 
 
-def test_after_a_failed_self_test_a_claiming_node_releases_its_claim_without_a_cordon() -> None:
+def test_a_claiming_node_returns_to_waiting_and_is_not_cordoned_if_the_self_test_failed() -> None:
     decision = decided(a_progress(Phase.CLAIMING), self_test=BROKEN)
     assert decision.phase is Phase.WAITING
     assert the_patch(decision).unschedulable is None
@@ -53,7 +53,7 @@ def test_the_self_test_is_not_repeated_after_the_drain_has_begun() -> None:
         assert Evidence.SELF_TEST not in decided(a_progress(phase), self_test=NOT_ASKED).wants
 
 
-def test_a_self_test_warning_is_written_on_the_node_without_a_refusal() -> None:
+def test_a_warning_of_the_self_test_is_written_on_the_node_but_does_not_refuse_the_reboot() -> None:
     record = a_progress(Phase.WAITING)
     decision = decided(record, UNTAINTED, self_test=LOSSY)
     assert decision.refusals == ()

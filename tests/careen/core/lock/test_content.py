@@ -37,7 +37,7 @@ def test_an_empty_lock_of_careen_or_kured_has_no_holders(text: str | None) -> No
     assert lock.free_slots(understood(text), 1) == 1
 
 
-def test_kureds_lock_for_one_node_is_read_as_a_claim_with_the_earlier_cordon() -> None:
+def test_kureds_lock_for_one_node_is_read_as_the_claim_of_an_already_cordoned_node() -> None:
     (entry,) = understood(SINGLE).entries
     assert (entry.node, entry.id, entry.cordoned) == ("n9", "", True)
 
@@ -127,7 +127,7 @@ def test_removing_the_last_claim_removes_the_lock_annotation() -> None:
     ("zones", "is_let_in"),
     [(("a",), True), (("a", "a"), True), (("b",), False), (("a", "b"), False), ((None,), False), ((), True)],
 )
-def test_if_the_order_is_zone_a_claim_is_added_only_beside_claims_of_the_same_zone(
+def test_no_claim_is_added_beside_a_claim_of_another_zone_if_the_order_is_zone(
     zones: tuple[str | None, ...], is_let_in: bool
 ) -> None:
     content = held(*(an_entry(f"h{number}", zone=zone, limit=5) for number, zone in enumerate(zones)))
@@ -143,9 +143,11 @@ def test_a_claim_written_by_an_older_release_has_an_unknown_zone() -> None:
     ("node", "names", "abreast"),
     [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)],
 )
-def test_fewer_nodes_may_claim_together_after_one_of_these_nodes_has_left_the_line(
+def test_the_number_of_nodes_that_may_claim_together_falls_when_such_a_node_leaves_the_line(
     node: str, names: tuple[str, ...], abreast: int
 ) -> None:
+    """The first two of the three nodes in the line may claim together. After n1 or n2 has left the line, only one node
+    may claim. After n3 has left the line, n1 and n2 may still claim together."""
     line = Line().naming(("n1", "n2", "n3"), at="t", waiting=3, abreast=2)
     left = understood(lock.render(LockContent(line=line.without(node))))
     assert (left.line.names, left.line.abreast) == (names, abreast)
@@ -175,7 +177,7 @@ def test_the_smallest_limit_of_any_claim_limits_the_number_of_claims(
     assert lock.limit(held(*entries), ours) == allowed
 
 
-def test_kureds_entries_keep_the_limit_that_kured_recorded() -> None:
+def test_a_lock_that_kured_wrote_allows_no_more_claims_than_kured_does() -> None:
     assert lock.limit(understood(SINGLE), 4) == 1
     assert lock.limit(understood(MULTI), 4) == 2
 
@@ -390,7 +392,8 @@ def test_only_the_given_ghosts_are_removed_from_the_lock() -> None:
     assert lock.remove_all(held(ghost, living), (ghost,)).entries == (living,)
 
 
-def test_the_lock_lists_a_node_as_passed_over_until_the_node_claims() -> None:
+def test_a_node_that_was_passed_over_stays_in_the_locks_list_until_the_node_is_ready_again() -> None:
+    """A node is passed over if it is in the line and does not take a claim in time."""
     line = Line().passing_over(("n3", "n2"))
     assert understood(lock.render(held(an_entry(), line=line))).line.passed == ("n2", "n3")
     assert line.showing("n3").passed == ("n2",)
@@ -457,7 +460,7 @@ def test_an_unreadable_lock_entry_is_treated_as_a_claim_and_is_kept_unchanged(ro
 
 
 @pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
-def test_a_person_can_release_a_lock_entry_without_a_readable_node_name(row: Any) -> None:
+def test_a_person_can_release_a_lock_entry_that_has_no_readable_node_name(row: Any) -> None:
     content = understood(beside(row))
     assert content.nodes == ("n1",)
     (nameless,) = [entry for entry in content.entries if entry.is_nameless]
@@ -512,7 +515,8 @@ def test_a_lock_with_a_limit_of_a_million_fits_into_an_annotation(most: int) -> 
     assert len(lock.render(content) or "") < 128 * 1024
 
 
-def test_the_lock_shortens_long_lists_of_next_and_passed_over_nodes() -> None:
+def test_the_lock_keeps_only_the_first_names_of_its_long_lists_of_nodes() -> None:
+    """The lock has two lists of nodes: the line of waiting nodes, and the nodes that were passed over."""
     names = tuple(f"node-{number}.{'x' * 200}" for number in range(5000))
     line = Line().naming(names, at="2026-01-01T00:00:00Z", waiting=5000).passing_over(names)
     content = LockContent(line=line)

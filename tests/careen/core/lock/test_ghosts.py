@@ -101,7 +101,9 @@ def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
     return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))
 
 
-def test_only_an_overdue_mark_without_a_phase_contains_the_time_of_the_nodes_deletion() -> None:
+def test_an_overdue_mark_without_a_phase_says_since_when_the_node_is_missing() -> None:
+    """A mark with a phase says since when the node has been in this phase. With such a mark, the absence of the Node
+    begins when this agent first notices the absence."""
     since = "2026-03-04T11:30:00Z"
     assert [entry.node for entry in watched(Overdue(phase="", since=since)).proven] == ["n2"]
     assert watched(Overdue(phase="Rebooting", since=since)).proven == ()
@@ -120,7 +122,7 @@ def test_the_wait_for_a_missing_node_ends_when_the_node_reappears() -> None:
     assert watch.since == {}
 
 
-def test_only_claims_of_nodes_that_were_read_can_be_proven_to_have_no_holder() -> None:
+def test_a_claim_is_no_ghost_if_the_agent_has_not_read_the_claims_node() -> None:
     watch = ghosts.watch(
         held(an_entry(), an_entry("n2", "c2")), Holders(nodes=(FREE,)), {}, uptime=1.0, deadline_seconds=900
     )

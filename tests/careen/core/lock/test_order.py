@@ -124,7 +124,7 @@ def test_the_zone_of_a_node_that_holds_a_claim_comes_first_in_the_line(
 
 
 @pytest.mark.parametrize("by", [Order.OLDEST, Order.ZONE])
-def test_without_a_claim_the_zone_of_the_first_node_in_line_comes_first(by: Order) -> None:
+def test_the_zone_of_the_first_node_in_line_comes_first_while_no_node_holds_a_claim(by: Order) -> None:
     names = next_names(THREE_ZONES, LockContent(line=Line(names=("c1",))), a_policy(order=by))
     assert names == ("c1", "c2", "a1", "a2", "b2", "b1")
 
@@ -187,8 +187,8 @@ counts = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda pair: (max(p
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), counts), min_size=1, max_size=12))
 def test_no_other_order_of_zones_and_nodes_moves_fewer_pods_twice(nodes: list[tuple[str, tuple[int, int]]]) -> None:
-    """The pods that move twice are all pods of the first node, and in each later zone the zone-bound pods of the
-    first node of that zone."""
+    """The nodes reboot zone by zone. All pods of the first node of the first zone move twice. In each later zone, only
+    the zone-bound pods of that zone's first node move twice."""
     waiters = {f"n{n:02}": with_pods(a_waiter(f"n{n:02}", zone=zone), *pods) for n, (zone, pods) in enumerate(nodes)}
     names = next_names([*waiters.values()], FREE, a_policy())
     firsts: dict[str, NodeView] = {}
@@ -213,7 +213,9 @@ def test_no_other_order_of_zones_and_nodes_moves_fewer_pods_twice(nodes: list[tu
         pytest.param("", "3", 10**9, id="the number of all pods is an empty text"),
     ],
 )
-def test_the_number_of_zone_bound_pods_is_read_from_any_text(moves: str, in_zone: str, expected: int) -> None:
+def test_the_number_of_zone_bound_pods_is_at_least_zero_and_at_most_the_number_of_all_pods(
+    moves: str, in_zone: str, expected: int
+) -> None:
     node = a_node("n1", annotations={keys.MOVES: moves, keys.MOVES_IN_ZONE: in_zone})
     assert order.moves_in_zone(node) == expected
 
@@ -242,9 +244,11 @@ def test_an_invalid_pod_count_puts_the_node_last(nonsense: str) -> None:
         pytest.param(501, order.GATHER_SECONDS + 60.0, id="501 agents, which spread their taints over a minute"),
     ],
 )
-def test_no_node_takes_the_first_claim_before_other_agents_have_had_time_to_count_pods(
+def test_the_first_claim_of_a_roll_out_waits_for_other_nodes_to_become_ready(
     agents: int | None, seconds: float
 ) -> None:
+    """An agent labels its node ready after it has counted the node's pods. The counts decide which node reboots
+    first."""
     assert order.gather_seconds(agents) == seconds
 
 
@@ -270,7 +274,7 @@ def test_a_zone_with_a_rebooted_node_is_finished_before_a_zone_that_has_waited_l
     assert next_names(waiters, FREE, a_policy(), zone="a") == ("a1", "c1", "b1", "b2")
 
 
-def test_nodes_with_an_unreadable_start_of_their_reboot_need_come_last() -> None:
+def test_a_node_comes_last_if_it_is_unknown_since_when_the_node_needs_a_reboot() -> None:
     silent = a_node("n1", labels={keys.REBOOT_LABEL: "ready", keys.ZONE: "a"})
     assert next_names([silent, a_waiter("n2", "11:00")], FREE, a_policy()) == ("n2", "n1")
 
@@ -311,7 +315,7 @@ def test_control_plane_nodes_come_last_while_a_control_plane_node_holds_a_claim(
     )
 
 
-def test_the_lock_lists_as_next_a_few_more_nodes_than_may_reboot_at_once() -> None:
+def test_the_line_is_a_few_nodes_longer_than_the_limit_of_claims() -> None:
     waiters = [a_waiter(f"n{number:03}") for number in range(100)]
     assert len(next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
 
@@ -412,7 +416,7 @@ def test_nodes_without_a_zone_label_form_one_zone() -> None:
 
 
 @pytest.mark.parametrize("policy", [a_policy(), a_policy(order=Order.FEWEST_MOVES)])
-def test_if_the_order_is_not_zone_the_line_does_not_limit_how_many_nodes_claim_together(policy: Policy) -> None:
+def test_the_line_does_not_limit_how_many_nodes_claim_together_if_the_order_is_not_zone(policy: Policy) -> None:
     assert order.name_next(FREE, TWO_ZONES, policy, at="").line.abreast is None
 
 
@@ -543,11 +547,11 @@ def test_after_a_release_each_named_node_has_a_new_minute_to_claim() -> None:
             0,
             held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t")),
             True,
-            id="the lock was written with another value of the setting order, so it has no limit for zones",
+            id="the lock was written under another value of --order, so the line has no limit for a zone",
         ),
     ],
 )
-def test_if_the_order_is_zone_only_nodes_of_the_zone_in_progress_may_claim(
+def test_a_node_of_the_next_zone_waits_for_the_zone_in_progress_if_the_order_is_zone(
     name: str, waited: float, content: LockContent, expected: bool
 ) -> None:
     first = order.start_of(name, content, BY_ZONE, Memory(), 1000.0)
@@ -675,13 +679,13 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
             LockContent(line=Line(names=("n1",), at="2026-03-04T13:00:00Z", waiting=20)),
             5000,
             5000,
-            id="in the lock, the time of the count of waiting nodes is in the future",
+            id="according to the lock, the waiting nodes were counted an hour in the future",
         ),
         pytest.param(
             LockContent(line=Line(names=("n1",), at="soon", waiting=20)),
             5000,
             5000,
-            id="in the lock, the time of the count of waiting nodes is invalid",
+            id="the lock contains no readable time at which the waiting nodes were counted",
         ),
         pytest.param(
             LockContent(is_paused=True, line=Line(at=RECENT, waiting=20)),

@@ -382,7 +382,7 @@ def test_an_idle_node_that_checks_an_overdue_node_lists_no_waiting_nodes() -> No
     assert the_lock(decision).line.names == ("n7",)
 
 
-def test_an_idle_node_removes_an_overdue_mark_without_an_event() -> None:
+def test_an_idle_node_posts_no_event_when_it_removes_an_overdue_mark() -> None:
     decision = idle(ALONE_MARKED, holders=Holders(nodes=(holder(Phase.VERIFYING, 3),)))
     assert the_lock(decision).entries[0].overdue is None
     assert PostEvent not in {type(action) for action in decision.actions}

@@ -32,12 +32,12 @@ def test_the_reboot_of_a_single_node_is_a_roll_out() -> None:
     assert figures([N1]) == Figures(nodes=1, seconds=600, pods=3, failures=0)
 
 
-def test_the_figures_of_a_roll_out_include_reboot_reports_of_an_earlier_release() -> None:
+def test_a_roll_out_includes_reboots_that_an_older_release_of_careen_reported() -> None:
     old = rebooted("n2", "2026-03-04T12:05:00Z", seconds=300, moves=2)
     assert figures([N1, old]) == Figures(nodes=2, seconds=600, pods=5, failures=0)
 
 
-def test_a_reboot_that_was_needed_for_hours_merges_two_roll_outs_into_one() -> None:
+def test_two_reboots_belong_to_one_roll_out_if_a_third_reboot_was_needed_during_both() -> None:
     held = rebooted("n9", "2026-03-04T15:00:00Z", seconds=60, needSince="2026-03-04T09:00:00Z")
     assert figures([N1, BEFORE, held]) == Figures(nodes=3, seconds=14701, pods=103, failures=0)
 

@@ -108,12 +108,12 @@ def test_a_claiming_agent_does_not_list_nodes_if_every_waiting_node_is_named() -
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW + timedelta(hours=1)))),
             remembering(),
-            id="in the lock, the time of the list of next nodes is in the future",
+            id="according to the lock, the next nodes were named an hour in the future",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at="soon")),
             remembering(),
-            id="in the lock, the time of the list of next nodes is unreadable",
+            id="the lock contains no readable time at which the next nodes were named",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, names=("n2", "n3"))),
@@ -439,7 +439,7 @@ def test_a_node_waits_while_another_claiming_node_has_no_entry_in_the_lock() -> 
     assert late.phase is Phase.DRAINING
 
 
-def test_a_node_waits_anew_for_another_nodes_claim_if_the_other_node_object_changes() -> None:
+def test_a_change_of_another_claiming_node_restarts_the_wait_for_that_node() -> None:
     memory = claiming(peers=(BESIDE,)).memory
     changed: NodeView = replace(BESIDE, resource_version="99")
     later = claiming(

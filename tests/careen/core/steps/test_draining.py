@@ -153,7 +153,7 @@ def test_after_the_drain_the_agent_announces_the_reboot_then_confirms_its_claim_
     ],
 )
 @pytest.mark.parametrize("pods", [(a_pod(),), ()])
-def test_a_hold_a_pause_or_an_ended_reboot_need_undoes_the_drain(
+def test_the_drain_is_undone_if_the_reboot_is_no_longer_needed_or_no_longer_allowed(
     changes: dict[str, Any], code: Code, pods: Any
 ) -> None:
     decision = draining(pods=pods, **changes)
@@ -193,7 +193,7 @@ def test_undoing_a_drain_keeps_a_label_that_was_changed_during_the_drain() -> No
     assert patch.labels["new"] is None
 
 
-def test_a_draining_node_restores_its_missing_claim_even_beyond_the_limit() -> None:
+def test_a_draining_node_restores_its_missing_claim_even_if_the_lock_is_full() -> None:
     decision = draining(lock=held(an_entry("n2", "c2")), pods=(a_pod(),))
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     assert the_lock(decision).holders == ("n2", "n1")
@@ -350,9 +350,10 @@ def test_a_drained_node_waits_for_unknown_facts_and_then_undoes_the_drain(case: 
 
 
 @pytest.mark.parametrize("late_policy", list(LatePolicy))
-def test_under_every_late_policy_a_wrong_clock_prevents_the_reboot_of_a_drained_node(
+def test_a_wrong_clock_prevents_the_reboot_of_a_drained_node(
     late_policy: LatePolicy,
 ) -> None:
+    """This holds for both values of --late-policy, which says what the agent does if a gate refuses after the drain."""
     decision = draining(policy=a_policy(late_policy=late_policy), clock_skew_seconds=100.0)
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.CLOCK_SKEW)
 
@@ -361,7 +362,7 @@ def test_after_the_drain_the_agent_reads_the_facts_for_its_gates_again() -> None
     assert draining(foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
 
 
-def test_the_reboot_delay_begins_only_once_after_the_drain() -> None:
+def test_the_agent_does_not_restart_a_reboot_delay_that_has_begun() -> None:
     record = a_progress(Phase.DRAINING, drained=ago(5))
     decision = decided(record, a_policy(reboot_delay_seconds=10.0))
     assert (decision.reason.code, decision.phase) == (Code.DRAINED, Phase.DRAINING)
@@ -393,7 +394,7 @@ def test_the_gates_are_evaluated_after_the_reboot_delay() -> None:
     assert decided(a_progress(Phase.DRAINING, drained=ago(60)), **waited).wants == {Evidence.FOREIGN}
 
 
-def test_an_agent_that_cancels_its_drain_does_not_write_to_a_lock_without_its_claim() -> None:
+def test_an_agent_that_cancels_a_drain_does_not_write_to_a_lock_that_lacks_the_nodes_claim() -> None:
     assert kinds(draining(need=NO, lock=LockContent())) == [PatchNode]
 
 

@@ -206,7 +206,9 @@ def test_a_failed_node_tries_again_after_a_back_off_that_doubles_with_each_failu
 
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 300), (2, 600), (9, 3600)])
-def test_after_a_failed_reboot_command_the_back_off_is_five_times_as_long(failures: int, pause: float) -> None:
+def test_the_back_off_after_a_failed_reboot_command_is_five_times_the_usual_back_off(
+    failures: int, pause: float
+) -> None:
     """Each attempt drains the node, and the reboot may fail again. The agent therefore tries less often than after
     other failures."""
 

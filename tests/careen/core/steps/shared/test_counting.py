@@ -63,7 +63,7 @@ def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "
 
 
 @pytest.mark.parametrize("order", list(Order))
-def test_an_agent_counts_the_movable_pods_of_its_node_before_it_labels_the_node_ready(order: Order) -> None:
+def test_an_agent_counts_the_pods_that_a_drain_evicts_before_it_sets_careens_label_to_ready(order: Order) -> None:
     assert counting(pods=NOT_ASKED, policy=a_policy(order=order)).wants == {Evidence.PODS}
     decision = counting(pods=PODS, policy=a_policy(order=order))
     patch = the_patch(decision)
@@ -141,7 +141,7 @@ def test_the_agent_repeats_the_count_of_pods_if_the_order_is_fewest_moves(
     assert (asks(pause - 1, policy, content), asks(pause, policy, content)) == (False, True)
 
 
-def test_the_agent_does_not_repeat_the_count_of_pods_if_the_order_is_the_default() -> None:
+def test_the_agent_does_not_count_the_pods_again_if_nodes_reboot_in_the_default_order() -> None:
     assert not asks(10 * OTHERS_SECONDS, a_policy(), NAMED)
 
 

@@ -34,12 +34,14 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
         pytest.param({}, True, id="the lock lacks the number of waiting nodes"),
         pytest.param({"lock": LockContent(is_paused=True)}, True, id="the lock is paused"),
         pytest.param({"lock": "{"}, True, id="the lock contains unparsable text"),
-        pytest.param({"agents": 180}, False, id="the fleet is too small to need the number of waiting nodes"),
+        pytest.param(
+            {"agents": 180}, False, id="at most 180 nodes can wait, so a count would not change the agent's pause"
+        ),
         pytest.param({"agents": None}, False, id="the number of agents is unknown"),
         pytest.param(
             {"lock": LockContent(line=Line(names=("n7",), at="2026-03-04T11:58:30Z", waiting=20))},
             False,
-            id="the lock has a recent number of waiting nodes",
+            id="the lock contains a count of the waiting nodes that is 90 seconds old",
         ),
         pytest.param(
             {"record": replace(OLD_NEED, need_since="2026-03-04T11:58:30Z")},
@@ -49,7 +51,7 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
         pytest.param(
             {"memory": remembering(agents=5000, crowd__count=None, crowd__until=UPTIME + 1)},
             False,
-            id="this agent has recently counted too many waiting nodes",
+            id="this agent's recent count found more than a hundred waiting nodes",
         ),
         pytest.param(
             {"memory": remembering(agents=5000, crowd__count=3, crowd__until=UPTIME)},
@@ -71,7 +73,7 @@ def test_a_refused_node_counts_the_waiting_nodes_if_no_recent_count_exists(chang
         pytest.param(Unknown("503"), 5000 / 6, 5000.0, id="the agent failed to count the waiting nodes"),
     ],
 )
-def test_a_refused_nodes_agent_sleeps_longer_if_over_a_hundred_nodes_may_wait(
+def test_the_agent_of_a_refused_node_sleeps_longer_unless_it_knows_that_at_most_a_hundred_nodes_wait(
     crowd: Any, look: float, holds: float
 ) -> None:
     decision = refused(crowd=crowd)

@@ -34,7 +34,7 @@ def test_a_failure_that_undoes_the_drain_restores_the_node_before_the_claim_is_r
     assert the_lock(decision).entries == ()
 
 
-def test_after_a_failure_that_halts_the_roll_out_the_claim_is_kept_and_marked_as_failed_once() -> None:
+def test_a_failure_that_halts_the_roll_out_keeps_the_claim_and_writes_the_failure_mark_a_single_time() -> None:
     code, progress = Code.NEVER_READY, situation().progress
     decision = failing.halted(situation(), code, "not ready", progress=progress)
     assert [entry.failed for entry in the_lock(decision).entries] == [code.value]

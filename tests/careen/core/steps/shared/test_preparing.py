@@ -161,7 +161,7 @@ def test_the_agent_reads_all_inputs_before_it_prepares_a_forecast() -> None:
     assert waiting(policy=off, forecast=NOT_ASKED, evictability=NOT_ASKED).wants == {Evidence.EVICTABILITY}
 
 
-def test_an_agent_that_prepares_a_forecast_writes_nothing_and_reads_the_lock_at_once() -> None:
+def test_an_agent_that_has_prepared_a_forecast_writes_nothing_and_reads_the_lock_half_a_second_later() -> None:
     decision = waiting()
     assert (kinds(decision), decision.look_again_seconds) == ([], 0.5)
     assert prepared().rehearsed == {"uid-web-1", "uid-db-1"}

@@ -22,6 +22,7 @@ NAMES = {
 }
 
 
+# If there are at most 500 agents or their number is unknown, each agent sets the taint of its node without a delay.
 @given(st.text(), st.integers(0, MANY_AGENTS) | st.none())
 def test_a_small_or_unknown_fleet_sets_each_taint_at_once(node: str, agents: int | None) -> None:
     assert delay_seconds(node, agents, NOON) == 0.0
