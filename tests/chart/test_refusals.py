@@ -73,13 +73,13 @@ SENTENCES = [
         "remove it",
     ),
     case(
-        "the lock annotation as a value",
+        "dsAnnotations contains the lock annotation",
         'dsAnnotations: {weave.works/kured-node-lock: \'{"nodeID":"manual"}\'}',
         "this annotation is the lock",
         "careen lock pause",
     ),
     case(
-        "the lock annotation as a value, under a configured key",
+        "dsAnnotations contains the annotation that lockAnnotation names",
         "{configuration: {lockAnnotation: a.b/c}, dsAnnotations: {a.b/c: x}}",
         "dsAnnotations.a.b/c: this annotation is the lock",
     ),
@@ -115,7 +115,7 @@ SENTENCES = [
         "CAREEN_DRAIN_TIMEOUT and extraArgs.drain-timeout are both given",
     ),
     case(
-        "a variable in addition to a value that equals the default",
+        "a setting given as a value and as a variable, although the value is the default",
         "{configuration: {drainTimeout: 0}, extraEnvVars: [{name: KURED_DRAIN_TIMEOUT, value: 6m}]}",
         "KURED_DRAIN_TIMEOUT and configuration.drainTimeout are both given",
     ),
@@ -181,21 +181,21 @@ SENTENCES = [
     ),
     case("a metrics port of zero", "configuration: {metricsPort: 0}", "0 is any free port"),
     case(
-        "the reboot method command with the component signal",
+        "the reboot method `command` although the component `signal` is on",
         "{components: {signal: true}, configuration: {rebootMethod: command}}",
-        "the component reboots by a signal, and rebootMethod is command",
+        "this component makes careen reboot the host by a signal, but rebootMethod is command",
     ),
     case("two contradicting components", "components: {signal: true, privileged: true}", "choose one"),
     case(
-        "a sentinel command with the component signal",
+        "a sentinel command although the component `signal` is on",
         "{components: {signal: true}, configuration: {rebootSentinelCommand: x}}",
         "rebootSentinelCommand needs the host's namespaces",
     ),
     case(
-        "another sentinel path with the component signal",
+        "a path of the sentinel although the component `signal` is on",
         "{components: {signal: true}, configuration: {rebootSentinel: /x}}",
         "the component sets --reboot-sentinel itself",
-        "another sentinel: let the host's two units follow it",
+        "if the host has another sentinel, change the two units in manifests/signal/host",
     ),
     case(
         "too few capabilities",

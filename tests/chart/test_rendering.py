@@ -55,7 +55,7 @@ def test_the_chart_and_kustomize_differ_only_in_helms_labels(tmp_path: Path, com
     assert without_helms_labels(rendered(tmp_path, values=values)) == without, "helm itself creates the namespace"
 
 
-def test_a_renamed_release_in_another_namespace_equals_kustomizes_output_with_these_names(tmp_path: Path) -> None:
+def test_the_chart_and_kustomize_render_the_same_objects_under_another_name_and_namespace(tmp_path: Path) -> None:
     wanted = kustomized(tmp_path, "admission", "namespace: reboots\nnamePrefix: our-\n")
     values = {"components": {"admission": True}, "namespace": {"create": True}}
     found = without_helms_labels(rendered(tmp_path, values=values, release="our", namespace="reboots"))

@@ -1,7 +1,7 @@
 """Compares forecasts of varied clusters with real drains: the pods must land on the forecast nodes.
 
-`make bench-accuracy` makes the same comparison for 30 drains, for the default scheduler, and for other programs that
-drain.
+`make bench-accuracy` makes the same comparison with 30 drains for each of several setups: careen's drain, `kubectl
+drain`, and careen's drain in clusters with the default configuration of kube-scheduler.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def test_agents_post_each_event_once_although_patches_fail(story: Story) -> None
     clash, lost_answer, lost_request, _plain = hosts = story.nodes(4, change=story.behind_proxy)
 
     def a_person_writes_first(forward: Callable[[], Answer]) -> Answer:
-        story.annotate_node(clash, "example.com/note", f"{len(clashed.met)} times touched")
+        story.annotate_node(clash, "example.com/note", f"note {len(clashed.met)} of a person")
         return forward()
 
     def the_answer_is_lost(forward: Callable[[], Answer]) -> Answer:

@@ -28,7 +28,7 @@ MANIFEST = REPOSITORY / "manifests" / "daemonset.yaml"
 APPLIES = {
     "Argo CD, server-side": ("apply", "--server-side", "--field-manager=argocd-controller", "--force-conflicts"),
     "Flux": ("apply", "--server-side", "--field-manager=kustomize-controller", "--force-conflicts"),
-    "kubectl, Argo CD by default": ("apply",),
+    "kubectl, and Argo CD with its default settings": ("apply",),
 }
 
 

@@ -15,12 +15,12 @@ CREATED = "2026-01-05T03:14:15.926535897Z"
 
 
 def single(node: str) -> str:
-    """Return the lock in kured's format for concurrency 1."""
+    """Return the lock in the format that kured writes with concurrency 1."""
     return json.dumps({"nodeID": node, "metadata": {"unschedulable": False}, "created": CREATED, "TTL": 0})
 
 
 def multiple(*nodes: str) -> str:
-    """Return the lock in kured's format for a higher concurrency."""
+    """Return the lock in the format that kured writes with a concurrency greater than 1."""
     entries = [{"nodeID": node, "metadata": {"unschedulable": False}, "created": CREATED, "TTL": 0} for node in nodes]
     return json.dumps({"maxOwners": 2, "locks": entries})
 

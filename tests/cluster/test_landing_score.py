@@ -159,7 +159,9 @@ JOBS_LAST = (
             "v/d was created, but replaces no pod of this drain",
             id="a Job still lacked a pod because of an earlier drain",
         ),
-        pytest.param(JOBS_LAST, {"Job v/job3": 1}, "", id="a Job that this drain did not affect lacked a pod"),
+        pytest.param(
+            JOBS_LAST, {"Job v/job3": 1}, "", id="a Job lacked a pod, but the drain evicted no pod of this Job"
+        ),
         pytest.param(
             ("evicted a job1", "created c job1", "evicted b web"),
             {},

@@ -159,7 +159,8 @@ def test_an_agents_token_can_write_a_paused_lock_without_ending_the_pause(scene:
     scene.story.write_lock(None)
 
 
-def test_an_agents_token_without_a_claim_can_evict_only_as_a_dry_run(scene: Guarded) -> None:
+def test_an_agents_token_can_dry_run_an_eviction_although_the_node_has_no_claim_in_the_lock(scene: Guarded) -> None:
+    """The token can evict the pod without a dry run soon after the lock has a claim of the node."""
     story, dry = scene.story, {"query": "?dryRun=All", "dryRun": ["All"]}
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("guest", scene.own))
     evict(scene.agent, "shop", "guest", **dry)

@@ -167,9 +167,7 @@ def test_the_rules_report_careens_labels_annotations_and_taints_on_an_idle_node(
         ("nonsense", ()),
     ],
 )
-def test_the_observer_reads_the_nodes_with_a_claim_from_each_format_of_the_lock(
-    text: str | None, holders: tuple[str, ...]
-) -> None:
+def test_the_observer_finds_the_holders_in_each_format_of_the_lock(text: str | None, holders: tuple[str, ...]) -> None:
     assert LockSeen(at=0, uid="d", text=text).holders == holders
 
 

@@ -25,7 +25,9 @@ class Together:
         self._barrier = threading.Barrier(2)
 
     def rule(self) -> Callable[[Call, Callable[[], Answer]], Answer | None]:
-        """Return a rule for the proxy of one agent."""
+        """Return a rule for the proxy of one agent. The rule holds back the agent's first announcement until the other
+        agent also sends its announcement, but at most 8 seconds. Then the rule forwards the announcement.
+        """
         is_first = True
 
         def meet(call: Call, forward: Callable[[], Answer]) -> Answer | None:

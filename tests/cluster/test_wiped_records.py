@@ -27,7 +27,7 @@ def wait_tainted(story: Story, hosts: list[Host]) -> None:
     )
 
 
-def test_careen_removes_its_taint_when_no_reboot_is_needed_even_without_a_valid_record(story: Story) -> None:
+def test_careen_removes_its_taint_from_a_node_without_a_valid_record_once_no_reboot_is_needed(story: Story) -> None:
     """The nodes no longer need a reboot. The test removes one record and corrupts another record while the agents of
     both nodes run. It removes a third record while the node has no agent.
     """
@@ -48,10 +48,16 @@ def test_careen_removes_its_taint_when_no_reboot_is_needed_even_without_a_valid_
     )
     story.start_agents()
     story.annotate_node(wiped, "careen.dev/hold", None)
-    story.wait_for("no mark of careen is left on two nodes", lambda: story.is_home(wiped) and story.is_home(alone), 60)
+    story.wait_for(
+        "no mark of careen is left on the two nodes whose records were removed",
+        lambda: story.is_home(wiped) and story.is_home(alone),
+        60,
+    )
     assert ("example.com/theirs", "PreferNoSchedule") in story.state(wiped).taints
     story.annotate_node(spoilt, RECORD, None)  # a person has to remove an unreadable record
-    story.wait_for("no mark of careen is left on the corrupted node", lambda: story.is_home(spoilt), 60)
+    story.wait_for(
+        "no mark of careen is left on the node whose record was corrupted", lambda: story.is_home(spoilt), 60
+    )
     assert not any(host.reboots for host in hosts)
     story.judge()
 

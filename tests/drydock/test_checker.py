@@ -43,7 +43,7 @@ def plan(**changes: Any) -> RolloutPlan:
     return RolloutPlan(**{**defaults, **changes})
 
 
-def test_each_rule_of_the_checker_has_a_rogue_agent() -> None:
+def test_for_each_rule_of_the_checker_there_is_a_rogue_agent_that_breaks_the_rule() -> None:
     assert set(ROGUES) == {rule.name for rule in RULES}
 
 
@@ -222,7 +222,7 @@ def a_host_event(at: float, what: str, boot: str = "b1") -> HostEvent:
 ROW = {"nodeID": "n1", "id": "c1"}
 
 
-def test_the_checker_reports_a_reboot_of_a_node_without_the_claim_id() -> None:
+def test_the_checker_reports_a_reboot_if_the_claim_ids_in_the_lock_and_on_the_node_differ() -> None:
     writes = (a_write(1, "daemonsets", "careen", {}, a_lock(ROW)), a_write(2, "nodes", "n1", {}, a_node(claim="c2")))
     assert "claim" in broken(*writes, log=(a_host_event(0, "need"), a_host_event(3, "asked")))
 

@@ -86,7 +86,9 @@ def running_pod(name: str, node: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_kubectl_get_prints_the_table_of_the_real_server(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_kubectl_get_nodes_prints_the_columns_name_status_roles_age_and_version(
+    kubectl: Kubectl, nodes: RunningServer
+) -> None:
     lines = [line.split() for line in kubectl("get", "nodes").splitlines()]
     assert lines[0] == ["NAME", "STATUS", "ROLES", "AGE", "VERSION"]
     assert [line[:3] for line in lines[1:]] == [["n1", "Ready", "<none>"], ["n2", "Ready", "<none>"]]

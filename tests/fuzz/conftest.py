@@ -1,4 +1,6 @@
-"""Counts the examples of each input over all workers, and prints the totals at the end of the run."""
+"""Counts how many texts of each kind (`Input`) the fuzz tests try, in all pytest-xdist workers together. Prints a line
+such as `inputs fuzzed: 1,200 examples of 60 kinds of text` at the end of the run.
+"""
 
 from __future__ import annotations
 

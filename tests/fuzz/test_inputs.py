@@ -50,7 +50,9 @@ def raw(known: tuple[str, ...]) -> st.SearchStrategy[bytes]:
 
 
 def judged(each: Input, given_text: object) -> None:
-    """Read the text. Fails if `read` raises an exception that is no refusal, or a refusal without a message."""
+    """Read the text with `each.read`. Fails if that function raises an exception of a type that is not in
+    `each.refusals`, or if the message of the exception is empty or unsafe to display.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a library's advice about a strange text is no fault
         said = refused(each, given_text)

@@ -110,8 +110,8 @@ class Record:
         return {name: digest for name, digest in now.items() if known.get(name) != digest}
 
     def merge(self, stale: Mapping[str, str], recorded: Sequence[dict[str, Any]]) -> None:
-        """Replace the record of these files. If a test of a file fails without a mutant, the file is recorded
-        again next time.
+        """Replace what is stored about the test files in `stale` with `recorded`. These tests ran without a mutant. If
+        a test failed nevertheless, its file does not count as recorded, and the next run records the file again.
         """
         again = {test.partition("::")[0] for each in recorded for test in each["failed"]}
         is_same = self._stored.get("base") == self._base

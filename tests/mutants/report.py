@@ -30,7 +30,7 @@ def table(outcomes: Mapping[Mutant, Outcome], seconds: float) -> str:
     reasons = [f"* `{mutant.at}`: {mutant.name}. {mutant.survives}" for mutant in survivors]
     return "\n".join(
         [
-            "# Mistakes that tests find, measured",
+            "# How many mistakes the tests find",
             "",
             "Written by `make mutants`. A mutant is careen's code with one mistake that a person could make.",
             "Example: careen releases a claim without comparing the claim's id. A mutant is *killed* if a test fails.",

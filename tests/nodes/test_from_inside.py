@@ -51,7 +51,7 @@ print(json.dumps({"connected": connected, "written": written, "entered": entered
 _OWN = {"/dev", "/dev/shm", "/dev/mqueue", "/dev/termination-log"}
 
 
-def test_the_reboot_method_signal_exposes_only_the_lock_folder_of_the_host(story: Story) -> None:
+def test_an_agent_that_reboots_by_a_signal_can_reach_only_the_lock_folder_of_the_host(story: Story) -> None:
     story.install("signal")
     found = json.loads(story.in_agent(story.machines[0], _PROBE))
     assert found["tried"] > 20
@@ -60,7 +60,7 @@ def test_the_reboot_method_signal_exposes_only_the_lock_folder_of_the_host(story
     assert set(found["written"]) - _OWN == {"/host/run/careen/lock"}
 
 
-def test_the_reboot_method_command_exposes_the_host_only_through_process_1(story: Story) -> None:
+def test_an_agent_that_reboots_by_a_command_can_reach_the_host_only_through_process_1(story: Story) -> None:
     """`command` is the default reboot method. As SECURITY.md says, the agent is then root on the host through process
     1. The container mounts no path of the host."""
     story.install()

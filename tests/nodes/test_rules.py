@@ -64,7 +64,7 @@ def sentences(seen: Seen, *, replicas: int = 2, unavailable: int = 1, boots: int
 
 def with_pod(**more: Any) -> Seen:
     seen = a_good_story()
-    seen.pods["one-more"] = pod("one-more", **more)
+    seen.pods["web-4"] = pod("web-4", **more)
     return seen
 
 
@@ -73,7 +73,7 @@ def test_the_rules_find_nothing_in_a_recording_without_violations() -> None:
 
 
 def test_the_rules_report_a_pod_that_left_a_cordoned_node_without_an_eviction() -> None:
-    assert left_without_eviction(with_pod(deleting_at=12.0)) == ["one-more left n1 without an eviction"]
+    assert left_without_eviction(with_pod(deleting_at=12.0)) == ["web-4 left n1 without an eviction"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_rules_report_a_pod_that_left_a_cordoned_node_without_an_eviction() 
         pytest.param({"node": "n2"}, id="a pod on another node"),
         pytest.param({"deleting_at": 8.0}, id="a pod deleted before the cordon"),
         pytest.param({"deleting_at": 23.0}, id="a pod deleted after the uncordon"),
-        pytest.param({"deleting_at": 10.2}, id="a pod deleted within the time in which the order of events is unknown"),
+        pytest.param({"deleting_at": 10.2}, id="a pod deleted less than half a second after the cordon"),
         pytest.param({"deleting_at": None}, id="a pod that is not deleted"),
     ],
 )
@@ -94,14 +94,14 @@ def test_the_rules_accept_a_pod_that_was_evicted_or_needed_no_eviction(more: dic
     assert left_without_eviction(with_pod(**{"deleting_at": 12.0, **more})) == []
 
 
-def test_the_rules_report_fewer_available_pods_than_the_budget_requires() -> None:
+def test_the_rules_report_that_too_few_pods_of_an_application_were_in_service() -> None:
     seen = a_good_story()
     assert budget_was_kept(seen, "web", replicas=2, unavailable=0) == ["only 1 of 2 pods of web were in service"]
     seen.pods["web-2"] = pod("web-2", node="n2", deleting_at=13.0, evicted=True)
     assert budget_was_kept(seen, "web", replicas=2, unavailable=1) == ["only 0 of 2 pods of web were in service"]
 
 
-def test_the_rules_check_a_budget_from_the_time_when_all_its_pods_are_available() -> None:
+def test_the_rules_do_not_check_an_application_before_all_of_its_pods_are_in_service() -> None:
     starting = Seen(pods={"web-1": pod("web-1"), "web-2": pod("web-2", ready_at=9.0)})
     assert budget_was_kept(starting, "web", replicas=2, unavailable=0) == []
     never_ready = with_pod(ready_at=None, deleting_at=12.5, evicted=True)

@@ -52,10 +52,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--pointed", type=int, default=450, help="number of cases about a single topic")
     parser.add_argument("--large", type=int, nargs="*", default=[120, 1000], help="numbers of nodes; one case for each")
-    parser.add_argument("--corpus", type=Path, help="file with cases to compare instead of generated cases")
+    parser.add_argument("--corpus", type=Path, help="take the cases from this file; generate no cases")
     parser.add_argument("--show", type=int, default=10)
     parser.add_argument(
-        "--minimise", type=int, default=0, metavar="N", help="print the smallest form of the first N differences"
+        "--minimise",
+        type=int,
+        default=0,
+        metavar="N",
+        help="for each of the first N differences, print the smallest case that still shows the difference",
     )
     return parser.parse_args()
 

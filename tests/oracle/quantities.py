@@ -120,8 +120,9 @@ def texts(count: int = 2000) -> list[str]:
 
 
 def read_by(oracle: str) -> list[list[str | int | None]]:
-    """Returns [text, thousandths, units] for each text, as Kubernetes's own code reads it. Both numbers are None if
-    that code refuses the text."""
+    """Returns [text, thousandths, units] for each text in `texts()`. The program `oracle`, with Kubernetes's own code,
+    reads the text as a quantity: for `1.5` it returns 1500 thousandths and 2 whole units (rounded up). Both numbers are
+    None if that code refuses the text."""
     lines = "".join(json.dumps(text) + "\n" for text in texts())
     ran = subprocess.run([oracle, "quantities"], input=lines.encode(), capture_output=True, check=True)
     return [json.loads(line) for line in ran.stdout.splitlines()]

@@ -154,11 +154,11 @@ components.signal: a rebootSentinelCommand needs the host's namespaces, which th
 {{- end }}
 {{- range list "reboot-sentinel" "host-root" "host-lock-dir" }}
 {{- if hasKey $it . }}
-components.signal: the component sets --{{ . }} itself; remove that value (another sentinel: let the host's two units follow it, manifests/README.md)
+components.signal: the component sets --{{ . }} itself; remove that value (if the host has another sentinel, change the two units in manifests/signal/host so that they follow that sentinel; see manifests/README.md)
 {{- end }}
 {{- end }}
 {{- if and (hasKey $it "reboot-method") (ne (get $it "reboot-method" | join "") "signal") }}
-components.signal: the component reboots by a signal, and rebootMethod is {{ get $it "reboot-method" | join "" }}; remove one of them
+components.signal: this component makes careen reboot the host by a signal, but rebootMethod is {{ get $it "reboot-method" | join "" }}; remove one of the two settings
 {{- end }}
 {{- end }}
 {{- end }}

@@ -93,7 +93,7 @@ def test_the_rate_of_bindings_is_measured_over_the_last_ten_minutes() -> None:
     assert others.per_second(2000.0) == 0.0
 
 
-def test_one_binding_right_after_the_start_does_not_give_a_high_rate() -> None:
+def test_one_binding_in_the_first_second_gives_a_rate_of_one_binding_per_minute() -> None:
     others = OtherPods(100.0)
     others.bound(a_new_pod(), 100.0)
     assert others.per_second(100.0) == pytest.approx(1 / 60)

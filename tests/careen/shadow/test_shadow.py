@@ -301,7 +301,7 @@ def test_careen_shadow_assumes_that_the_scheduler_saw_changes_older_than_the_pod
     assert town.said() == {"default-scheduler other-node": 1}
 
 
-def test_careen_shadow_assumes_that_the_scheduler_saw_a_change_after_five_seconds() -> None:
+def test_careen_shadow_assumes_that_the_scheduler_saw_a_change_five_seconds_older_than_the_binding() -> None:
     town = Town({"n1": "8", "n2": "4"})
     town.comes("web")
     town.event("MODIFIED", node("n2", "64"))
@@ -400,7 +400,7 @@ def test_only_bindings_by_the_same_scheduler_change_where_its_next_search_begins
     assert (town.shadow.estimate != before) is is_moved
 
 
-def test_a_pod_that_careen_shadow_never_saw_unbound_changes_where_the_next_search_begins() -> None:
+def test_a_new_pod_that_is_already_bound_moves_the_start_of_the_next_search() -> None:
     town = learned_town()
     before = town.shadow.estimate
     town.event("ADDED", pod("web", on="n001"))

@@ -88,13 +88,13 @@ def _probes(story: Story, unbound: Api) -> list[tuple[str, Callable[[], object]]
     mark = {"metadata": {"annotations": {"careen.dev/reason": "probe"}}}
     lock = {"metadata": {"annotations": {"weave.works/kured-node-lock": "{}"}}}
     return [
-        ("own-node is enforced", lambda: unbound.patch(f"/api/v1/nodes/{node}?dryRun=All", mark)),
-        ("lock-only is enforced", lambda: unbound.patch(f"{CAREEN.path}?dryRun=All", lock)),
+        ("the policy careen-own-node is enforced", lambda: unbound.patch(f"/api/v1/nodes/{node}?dryRun=All", mark)),
+        ("the policy careen-lock-only is enforced", lambda: unbound.patch(f"{CAREEN.path}?dryRun=All", lock)),
         (
-            "evict-with-claim is enforced",
+            "the policy careen-evict-with-claim is enforced",
             lambda: evict(unbound, pod["namespace"], pod["name"], query="?dryRun=All", dryRun=["All"]),
         ),
-        ("own-events is enforced", lambda: post(unbound, about_node(node))),
+        ("the policy careen-own-events is enforced", lambda: post(unbound, about_node(node))),
     ]
 
 

@@ -91,7 +91,7 @@ TWO = [evicted(2, "web-a", "web"), evicted(3, "web-b", "web")]
             {"shop/web-a": ["n2"], "shop/web-b": ["n3"]},
             ["n2", "n2"],
             1,
-            id="both pods are replaced on the same forecast node",
+            id="both replacements are on n2, but the forecast has n2 for only one of the pods",
         ),
         pytest.param(
             {"shop/web-a": ["n2", "n3"], "shop/web-b": ["n2"]},

@@ -281,7 +281,7 @@ MUTANTS = (
         "if is_ours else None",
     ),
     Mutant(
-        "The agent uses the result of its earlier announcement for the announcement on the Node",
+        "The agent uses what it remembers of an older announcement although the Node has a newer announcement",
         _REBOOTING + "_own",
         "and seen.announcement == situation.progress.announcement",
         "",
@@ -347,7 +347,7 @@ MUTANTS = (
         "or why_not_drained",
     ),
     Mutant(
-        "A new announcement by another process does not restart the wait for that process",
+        "When another process announces the reboot again, the agent does not start to wait for that process again",
         _REBOOTING + "_stranger",
         "(known.by, known.announcement) == (by, progress.announcement)",
         "True",
@@ -372,7 +372,7 @@ MUTANTS = (
         "situation.progress.reboots_for_need",
     ),
     Mutant(
-        "A release of the claim that began before the reboot continues after the reboot",
+        "After the reboot, the agent continues to release the claim if it began the release before the reboot",
         _VERIFYING + "begin",
         "is_giving_back=False,",
         "",
@@ -542,7 +542,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "A failed node that keeps its claim releases the claim once the host needs no reboot",
+        "A failed node releases its claim once the host needs no reboot, even if the failure is not a reboot loop",
         _FAILED + "_halted",
         "code is Code.REBOOT_LOOP and situation",
         "situation",
@@ -602,7 +602,7 @@ MUTANTS = (
         "failures=before.failures",
     ),
     Mutant(
-        "The lock does not show other nodes that this node failed",
+        "When a node fails and keeps its claim, its agent does not mark the claim in the lock as failed",
         _SHARED + "failing.py:halted",
         "(*mark(situation, code.value), *_message(situation, Occasion.HALTED, sentence))",
         "_message(situation, Occasion.HALTED, sentence)",

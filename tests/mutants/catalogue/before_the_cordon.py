@@ -173,7 +173,7 @@ MUTANTS = (
         'boot_left=""',
     ),
     Mutant(
-        "The agent uses the result of a reboot request under an earlier claim for the new claim",
+        "When a node takes a new claim, its agent does not forget the result of an earlier reboot request",
         _LINE + "_claim",
         "reboot=None,",
         "",
@@ -197,7 +197,7 @@ MUTANTS = (
         "not_before=0.0",
     ),
     Mutant(
-        "The pause does not grow with each refusal of a costly gate",
+        "After the second refusal of a costly gate, the agent does not wait longer than after the first refusal",
         _LINE + "costly_pause_seconds",
         "2.0 ** min(situation.memory.costly.refusals, 10)",
         "1.0",
@@ -277,7 +277,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "A node in Claiming does not ask the cheap gates again",
+        "A node in Claiming does not ask those gates again that are cheap to evaluate, such as the gate `hold`",
         _CLAIMING + "decide",
         "if refused := refusals(situation, cheap, When.CLAIMED):",
         "if refused := ():",
@@ -319,7 +319,7 @@ MUTANTS = (
         ">= 1e9",
     ),
     Mutant(
-        "A node in Claiming does not ask the gate budgets",
+        "A node in Claiming does not ask the gate `budgets`",
         _CLAIMING + "_ask_everything",
         "if refused := budgets.ask(situation, When.CLAIMED):",
         "if refused := None:",
@@ -379,7 +379,7 @@ MUTANTS = (
         "None",
     ),
     Mutant(
-        "A node cordons itself after a wait although another node is in Claiming in another lock",
+        "If another node takes a claim in another lock, this node waits and then cordons itself",
         _CLAIMING + "_wait_for",
         "isinstance(progress, UnreadableProgress) or progress.lock != mine",
         "isinstance(progress, UnreadableProgress)",

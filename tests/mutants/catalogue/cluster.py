@@ -281,13 +281,13 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "An eviction refused for a missing right is counted as an attempt for --force-reboot",
+        "A refused eviction counts towards --force-reboot although the agent lacked the right to evict",
         _EVICTIONS + "_judged",
         "and not _NO_RIGHT.search(error.message)",
         "",
     ),
     Mutant(
-        "An eviction refused by a proxy's 403 is counted as an attempt for --force-reboot",
+        "A refused eviction counts towards --force-reboot although the 403 response came from a proxy",
         _EVICTIONS + "_judged",
         "and bool(error.reason)",
         "",
@@ -324,13 +324,13 @@ MUTANTS = (
         "if False",
     ),
     Mutant(
-        "A patch is treated as executed although the Node does not have its labels",
+        "A patch is treated as executed although the Node does not have the labels of the patch",
         _NODES + "stands",
         "_contains(node.labels, patch.labels)\n        and",
         "",
     ),
     Mutant(
-        "A patch is treated as executed although the Node does not have its cordon",
+        "A patch that cordons or uncordons the Node is treated as executed although the cordon did not change",
         _NODES + "stands",
         "and (patch.unschedulable is None or patch.unschedulable == node.unschedulable)",
         "",

@@ -71,7 +71,7 @@ MUTANTS = (
         "if not ending:",
     ),
     Mutant(
-        "A pod whose eviction a slow turn did not request waits as long as a refused pod",
+        "A turn without time for all evictions is followed by the same pause as a turn that requested all evictions",
         _LOOKS + "_after",
         "uid not in answered or",
         "uid in answered and",
@@ -152,19 +152,19 @@ MUTANTS = (
         "asked.answer is EvictAnswer.BUDGET",
     ),
     Mutant(
-        "Evictions that the API server never judged are counted as attempts for --force-reboot",
+        "Eviction requests that the API server neither accepted nor refused count towards --force-reboot",
         _PLAN + "judgements",
         "asked.judgements if asked else 0",
         "asked.attempts if asked else 0",
     ),
     Mutant(
-        "The drain fails before the API server judged enough attempts for --force-reboot",
+        "The drain fails although the agent has not yet requested as many evictions as --force-reboot needs",
         _PLAN + "is_hopeless",
         "or _is_unheard(plan, pod, memory, enough)",
         "or True",
     ),
     Mutant(
-        "An eviction whose response is lost is treated as judged by the API server",
+        "An eviction request whose response is lost counts as accepted or refused by the API server",
         "core/facts/memory.py:after_eviction",
         "answer in JUDGED",
         "answer in JUDGED or answer is EvictAnswer.UNCLEAR",
@@ -238,7 +238,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "In the forecast, --force-reboot alone overrides a PodDisruptionBudget that never has room",
+        "--force-reboot without --force-reboot-past-budgets makes the forecast gate ignore pods that cannot be evicted",
         _OBJECTION + "objection_to",
         "policy.drain.force_reboot and policy.drain.force_past_budgets",
         "policy.drain.force_reboot",

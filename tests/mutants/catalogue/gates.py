@@ -165,7 +165,7 @@ MUTANTS = (
         "len(members) > most",
     ),
     Mutant(
-        "With --order=zone, the gate budgets ignores the zone of a node that is down without a claim",
+        "With --order=zone, the gate `budgets` ignores nodes of other zones that are down without a claim in the lock",
         _GATES + "budgets.py:_zone_refusal",
         "if works(node) or node.name in zones",
         "if node.name in zones",

@@ -23,7 +23,7 @@ MUTANTS = (
         "(each.id == claim)",
     ),
     Mutant(
-        "Removing a claim without a holder also removes the node's other claims",
+        "The removal of a ghost from the lock also removes the other claims under the same node name",
         _CONTENT + "remove_all",
         "if each not in ghosts",
         "if each.node not in {ghost.node for ghost in ghosts}",
@@ -198,7 +198,7 @@ MUTANTS = (
         "if not entry.zone",
     ),
     Mutant(
-        "A pause fills only one row of the lock, so a kured that allows two owners finds a free row",
+        "A pause adds only one entry to the lock, so a kured that allows two owners can add its own entry",
         _CONTENT + "render",
         "max(1, min(content.max_owners, _MOST_CLAIMS) - len(rows))",
         "1",
@@ -319,7 +319,7 @@ MUTANTS = (
         "if entry.overdue is None:",
     ),
     Mutant(
-        "A later mark of a missing Node shortens the time for which the Node has been missing",
+        "For a missing Node the agent uses the instant in the lock, although the agent noticed the absence earlier",
         _GHOSTS + "watch_on",
         "min(at, before.get(key, at))",
         "at",
@@ -404,7 +404,7 @@ MUTANTS = (
         "candidates",
     ),
     Mutant(
-        "In a later zone, the number of all pods matters more than the number of pods that must stay in the zone",
+        "After the first zone, nodes are ordered by the number of all their pods, not of their zone-bound pods",
         _ORDER + "in_later_zone",
         "return hour, in_zone, pods, since, name",
         "return hour, pods, in_zone, since, name",

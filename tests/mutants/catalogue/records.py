@@ -66,13 +66,13 @@ MUTANTS = (
         "if False",
     ),
     Mutant(
-        "The agent at once releases a claim of a deleted Node that had the same name",
+        "The agent does not wait before it releases the claim of a deleted Node that had the name of this Node",
         _RECOVERING + "_from_careen",
         "if entry not in watch.proven:",
         "if False:",
     ),
     Mutant(
-        "The agent assumes that the host stays up although this process never held the claim",
+        "The agent assumes that the host does not reboot under a claim, although the agent never recorded this claim",
         _RECOVERING + "_is_surely_not_rebooting",
         "or held.claim != entry.id",
         "",
@@ -193,7 +193,7 @@ MUTANTS = (
         "if not memory.node_uid:",
     ),
     Mutant(
-        "The agent forgets that it asked the host to reboot when its Node is recreated",
+        "When the Node is recreated, the agent forgets that it asked the host to reboot",
         _DECIDE + "_memory",
         "Memory(node_uid=node.uid, reboot=memory.reboot,",
         "Memory(node_uid=node.uid,",
@@ -285,7 +285,7 @@ MUTANTS = (
         'is_giving_back=True, claim="",',
     ),
     Mutant(
-        "The undo of a drain removes the lock's entry before the cordon",
+        "When a drain is undone, the claim leaves the lock before the Node is uncordoned",
         _WRITING + "undo",
         "then=(*removal(situation), *to.then)",
         "first=removal(situation)",

@@ -191,7 +191,7 @@ MUTANTS = (
         "self._is_answer = self._is_answer",
     ),
     Mutant(
-        "The age of a Node is measured from the response instead of the request",
+        "The age of the agent's copy of the Node counts from the API server's response, not from the request",
         _OBSERVE + "Observer._own_node",
         "(node if isinstance(node, NodeView) else None), now",
         "(node if isinstance(node, NodeView) else None), self._senses.api.clock.monotonic()",
@@ -203,7 +203,7 @@ MUTANTS = (
         "(node if isinstance(node, NodeView) else self._node), now",
     ),
     Mutant(
-        "The list of nodes that may be down for careen leaves out failed nodes",
+        "The list of nodes that careen may have taken down leaves out failed nodes",
         _OBSERVE + "Observer._peers",
         "reboot_label=_OF_PEERS",
         "reboot_label=_OF_PEERS[:1]",
@@ -245,7 +245,7 @@ MUTANTS = (
         "{}",
     ),
     Mutant(
-        "After the cordon, the agent reads the owners of the remaining pods instead of the evicted pods",
+        "After the cordon, the agent reads the owners of the pods that remain, not the owners of the evicted pods",
         _OBSERVE + "Observer._owners",
         "_recorded_phase(seen.node) not in _BEFORE_THE_DRAIN",
         "False",

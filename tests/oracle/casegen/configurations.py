@@ -54,7 +54,7 @@ PREPARE_LATE = ("NodeAffinity", "VolumeZone", "NodeVolumeLimits")
 
 def configuration(d: Draw, nodes: list[str], *, whole_plugins: bool = False) -> dict[str, Any]:
     """Returns one configuration, usually with one profile and one or two changes. With `whole_plugins`, the
-    configuration disables no plugin completely."""
+    first profile disables plugins only at single extension points, such as `score`, and never at `multiPoint`."""
     profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
     for change in d.some([one for one in CHANGES if not (whole_plugins and one in (_bare, _without))], 2):
         change(d, profile, nodes)

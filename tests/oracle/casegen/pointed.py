@@ -1,5 +1,5 @@
-"""Generates cases about one topic each, with values that the flavours seldom choose: selectors, amounts, resizes,
-features, volumes, devices, gates and nominations."""
+"""Generates cases about one topic each: selectors, amounts, resizes, features, volumes, claims, devices, gates or
+nominations. The cases contain values that are rare in the cases of `casegen/cases.py`."""
 
 from __future__ import annotations
 

@@ -142,8 +142,9 @@ def _stranger(drain: Drain) -> str:
 
 
 def _early(drain: Drain) -> str:
-    """Return a sentence about the first replacement of a Job's pod that appears sooner than a forecast assumes. Return
-    an empty text if there is none. Does not check the order of several Jobs."""
+    """Return a sentence about the first pod that a Job created earlier than a forecast assumes. A forecast assumes that
+    Jobs replace their evicted pods after all evictions, and after all other owners have replaced their evicted pods.
+    Return an empty text if no Job created a pod earlier. Several Jobs may replace their pods in any order."""
     away: list[PodEvent] = []  # evicted from this node and not replaced yet, Jobs' pods aside
     came = ""
     for event in drain.events:

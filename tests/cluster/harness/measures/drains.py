@@ -169,8 +169,8 @@ class Drain:
 
 
 def with_forecast(happened: Happened, snapshot: Snapshot, forecast: Forecast) -> Drain:
-    """Add a forecast to a finished drain. Leaves out pods of other namespaces, because no events of these pods are
-    recorded.
+    """Add a forecast to a finished drain. Only the pods in the namespace `varied` stay in the forecast, because
+    `PodWatch` records only the events of that namespace.
     """
     forecast = replace(forecast, pods=tuple(pod for pod in forecast.pods if pod.namespace == NAMESPACE))
     budgets = snapshot.objects.budgets
@@ -224,7 +224,7 @@ class Drainer:
         return Happened(node=node, pages=pages, lacking=lacking, events=events, seconds=seconds)
 
     def watch(self) -> PodWatch:
-        """Start to record what happens to pods. The caller must close the record."""
+        """Record the events of pods in the namespace `varied` from now on, until the caller closes the `PodWatch`."""
         listed = self.admin.get(PODS)
         return PodWatch(self.plane.client(), listed["metadata"]["resourceVersion"]).start(listed["items"])
 
