@@ -1,4 +1,4 @@
-"""Tests that a forecast notes when kube-scheduler places identical pods in batches."""
+"""Tests which pods kube-scheduler places in batches, and that a forecast then contains a note about the batches."""
 
 from __future__ import annotations
 

@@ -81,8 +81,8 @@ def test_among_nodes_of_equal_score_the_root_of_gos_heap_is_chosen(totals: list[
 
 
 def go_heap_root(totals: list[int]) -> int:
-    """Returns the index of the total that heap.Init moves to the root of Go's container/heap, if higher totals come
-    first."""
+    """Returns the index of the total that heap.Init of Go's container/heap moves to the root. In this heap, a higher
+    total comes before a lower total."""
     heap = list(enumerate(totals))
 
     def down(place: int) -> None:
@@ -257,7 +257,7 @@ def test_a_custom_plugin_may_not_reuse_a_name() -> None:
         Scheduler(plugins={"NodeName": lambda args, version: RackOnly("r")})
 
 
-def test_a_configuration_with_an_unknown_plugin_is_refused_with_the_path() -> None:
+def test_the_error_for_an_unknown_plugin_contains_the_plugins_path_in_the_configuration() -> None:
     with pytest.raises(
         ConfigurationError,
         match=r"profiles\[0\]\.plugins\.filter\.enabled\[0\]: plugin Nonsense does not implement filter",

@@ -37,7 +37,7 @@ def test_the_first_example_of_the_readme_runs(
     assert [pod.key for pod in names["snapshot"].pods_on("n1")] == ["shop/new"]
 
 
-def test_the_readme_examples_of_the_cache_and_of_more_nodes_run(
+def test_the_second_and_the_third_example_of_the_readme_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     followed, more = (
@@ -47,7 +47,7 @@ def test_the_readme_examples_of_the_cache_and_of_more_nodes_run(
     names: dict[str, Any] = {}
     exec(followed + more, names)
     assert names["cache"].snapshot().pod("shop/web").node_name == "n1"
-    assert capsys.readouterr().out == "0 more nodes like n1 hold 1 of 1\n"
+    assert capsys.readouterr().out == "With 0 more nodes like n1, 1 of 1 pending pods would get a node\n"
 
 
 def test_every_plugin_in_the_table_of_old_predicate_names_exists() -> None:

@@ -70,10 +70,10 @@ CHOOSY = {"nodeSelector": {"fits": "yes"}}
     ("fitting", "others", "is_open"),
     [
         pytest.param(98, 0, False, id="a cluster of fewer than 100 nodes is searched completely"),
-        pytest.param(100, 0, False, id="exactly as many nodes fit as the scheduler wants to find"),
-        pytest.param(101, 0, True, id="one node more fits than the scheduler wants to find"),
-        pytest.param(100, 99, False, id="exactly as many nodes fit as the scheduler wants to find, and 99 do not fit"),
-        pytest.param(101, 99, True, id="one node more fits than the scheduler wants to find, and 99 do not fit"),
+        pytest.param(100, 0, False, id="100 nodes fit, and the scheduler searches for 100 nodes"),
+        pytest.param(101, 0, True, id="101 nodes fit, and the scheduler searches for 100 nodes"),
+        pytest.param(100, 99, False, id="100 nodes fit, 99 do not fit, and the scheduler searches for 100 nodes"),
+        pytest.param(101, 99, True, id="101 nodes fit, 99 do not fit, and the scheduler searches for 100 nodes"),
     ],
 )
 def test_a_forecast_has_probabilities_if_the_scheduler_stops_its_search_early(
@@ -144,7 +144,7 @@ def test_a_pod_that_fits_nowhere_is_certainly_pending() -> None:
     assert (pod.outcome, pod.is_cut) == (Outcome.PENDING, False)
 
 
-def test_only_pods_that_fit_on_many_nodes_have_probabilities() -> None:
+def test_a_forecast_has_node_probabilities_only_for_pods_that_fit_on_more_than_100_nodes() -> None:
     made = forecast(
         [*a_cluster(110, 20), a_pod("wide", "n000", **CHOOSY), a_pod("narrow", "n000", nodeSelector={"fits": "no"})]
     )

@@ -47,7 +47,7 @@ def test_values_are_equal_by_class_and_fields() -> None:
     assert len({Seat("a", row=1, labels=()), Seat("a", row=1, labels=())}) == 1  # type: ignore[arg-type]
 
 
-def test_the_functions_of_the_dataclasses_module_accept_a_value() -> None:
+def test_the_dataclasses_module_treats_a_subclass_of_value_like_a_dataclass() -> None:
     assert is_dataclass(HOME)
     assert [each.name for each in fields(Seat)] == ["name", "labels", "row", "window"]
     assert asdict(HOME) == {"name": "home", "labels": {}, "row": 1, "window": {"name": "left", "labels": {}}}

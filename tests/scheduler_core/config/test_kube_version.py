@@ -1,5 +1,5 @@
-"""Tests each switch between two versions of kube-scheduler, in the first release with the new behaviour and in the
-release before."""
+"""Tests `KubeVersion`, which says for each behaviour of kube-scheduler whether a release has this behaviour. The tests
+check each behaviour in all releases from 1.32 to 1.37."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_each_newer_behaviour_is_on_from_its_first_release(behaviour: str, minor
 
 @pytest.mark.parametrize("minor", range(32, 38))
 @pytest.mark.parametrize("behaviour", LAST_RELEASE_WITH)
-def test_each_older_behaviour_is_on_up_to_its_last_release(behaviour: str, minor: int) -> None:
+def test_a_removed_behaviour_is_on_only_in_releases_before_its_removal(behaviour: str, minor: int) -> None:
     assert getattr(version(minor), behaviour) is (minor <= LAST_RELEASE_WITH[behaviour])
 
 

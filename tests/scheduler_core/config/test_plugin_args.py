@@ -121,7 +121,7 @@ def test_a_plugin_without_configured_arguments_gets_its_defaults(plugin: str, de
             "DefaultPreemption",
             {"minCandidateNodesPercentage": 0},
             DefaultPreemptionArgs(min_candidate_nodes_percentage=0),
-            id="minCandidateNodesPercentage alone may be zero",
+            id="minCandidateNodesPercentage may be zero if minCandidateNodesAbsolute is not zero",
         ),
         pytest.param(
             "DynamicResources",
@@ -309,7 +309,9 @@ SHAPE = {"type": "RequestedToCapacityRatio"}
         ),
     ],
 )
-def test_wrong_arguments_are_refused_with_their_path(plugin: str, args: dict[str, Any], problems: list[str]) -> None:
+def test_the_error_for_a_wrong_argument_begins_with_the_path_of_the_argument(
+    plugin: str, args: dict[str, Any], problems: list[str]
+) -> None:
     assert read(plugin, args)[1] == problems
 
 

@@ -129,9 +129,10 @@ def test_an_untrusted_server_certificate_is_an_error(certificates: Any, tls: Any
         ),
     ],
 )
-def test_servers_are_verified_as_by_kube_scheduler_if_no_ca_is_given(
+def test_the_server_is_not_verified_if_enablehttps_is_set_without_a_ca(
     certificates: Any, settings: dict[str, Any], is_verified: bool
 ) -> None:
+    """kube-scheduler behaves in the same way."""
     with ExtenderServer({"filter": echo}).running(server_side(certificates)) as server:
         asked = transport(server.url, **settings)
         if is_verified:

@@ -148,7 +148,7 @@ def test_a_pod_keeps_its_reservation_while_permit_makes_it_wait() -> None:
     assert cycle.bind(CycleState(), POD, "n1") == BindingProgress(stage=Stage.BOUND)
 
 
-def test_a_permit_plugin_that_refuses_overrides_a_permit_plugin_that_waits() -> None:
+def test_the_pod_is_refused_if_one_permit_plugin_waits_and_another_refuses() -> None:
     _, a, b = spies(a={"permit": WAIT}, b={"permit": unschedulable("no")})
     assert run(cycle_of(a, b)).verdict == Verdict(VerdictCode.UNSCHEDULABLE, ("no",), "B")
 

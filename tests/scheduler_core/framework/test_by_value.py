@@ -30,7 +30,7 @@ def of_taints(taints: tuple[Taint, ...]) -> Verdict:
     return {"x": NO_X, "y": NO_Y}[taints[0].key] if taints else SUCCESS
 
 
-def test_each_node_gets_the_verdict_of_the_rule_for_the_value_of_its_field() -> None:
+def test_a_node_gets_the_verdict_that_the_rule_returns_for_the_taints_of_the_node() -> None:
     for rows, expected in (((), [NO_X, SUCCESS, NO_Y, NO_X]), ((3, 1), [NO_X, SUCCESS]), ((1,), [SUCCESS])):
         nodes = nodes_in(*rows)
         assert verdicts(refusals_by_value(nodes, nodes.snapshot.columns.taint_sets, of_taints, "q")) == expected

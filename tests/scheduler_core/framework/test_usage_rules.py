@@ -36,6 +36,8 @@ def test_only_the_plugins_for_resources_and_devices_have_usage_rules() -> None:
     assert set(RULES) == {"NodeResourcesFit", "NodeResourcesBalancedAllocation", "DynamicResources"}
 
 
+# A `UsageRulePlugin` may read the allocatable resources of the nodes and the requests of the pods on each node. Of the
+# incoming pod, the plugin may read only what its `usage_key` returns.
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), one=pods("one"), other=pods("other"))
 def test_a_usage_rule_depends_only_on_usage_and_its_key(

@@ -118,7 +118,7 @@ def test_the_judge_reports_an_error_for_an_unreadable_pod() -> None:
     assert got["default/other"] == {"error": "pod default/other: no profile has the schedulerName 'another'"}
 
 
-def test_the_judge_uses_the_release_and_configuration_of_the_case() -> None:
+def test_a_recorded_case_is_decided_with_the_release_and_configuration_that_the_case_contains() -> None:
     tainted = a_node("n1").tainted("k", "v")
     old = answers(line(tainted, a_pod("p"), pods=["default/p"], kubeVersion="1.33"))["default/p"]
     assert old["nodes"]["n1"]["reasons"] == ["node(s) had untolerated taint {k: v}"]

@@ -193,7 +193,9 @@ def test_predictions_stay_right_if_every_third_bound_pod_is_unknown() -> None:
     assert inside[True] > inside[False]
 
 
-def test_an_unknown_pods_binding_makes_every_start_node_equally_likely_if_no_cycle_was_observed() -> None:
+def test_without_observed_cycles_a_binding_of_an_unknown_pod_makes_all_start_nodes_equally_likely() -> None:
+    """The cycle of an unknown pod was not observed, but the binding of this pod also moves the search start. From
+    observed cycles, the estimate would know how far a binding usually moves the start."""
     world = a_cluster(24)
     after = SearchEstimate(followed=(Likely(Search(7, 2, -1), 0.9),), doubt=0.1).after_unknown_binding(world)
     assert len(after.starts()) == NODES

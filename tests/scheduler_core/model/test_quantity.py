@@ -54,7 +54,7 @@ def test_quantities_are_read_exactly_and_rounded_up(text: str, millis: int, unit
 @pytest.mark.parametrize(
     "text", ["", " ", "1 ", "1KB", "K1", "--1", "1e", "1e+", "0x10", "1.2.3", "NaN", "1,5", "1Mi5", "½", "٣"]
 )
-def test_an_invalid_quantity_is_refused_with_its_text(text: str) -> None:
+def test_parsing_an_invalid_quantity_raises_a_quantity_error(text: str) -> None:
     with pytest.raises(QuantityError, match="is not a quantity"):
         parse_nanos(text)
 

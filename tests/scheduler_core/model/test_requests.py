@@ -71,7 +71,7 @@ SIDECAR = {"restartPolicy": "Always"}
         "the overhead of the pod is added",
         "a pod-level request replaces the sum of the containers",
         "overhead is added to a pod-level request",
-        "pod-level requests replace only their own resources",
+        "a pod-level memory request does not replace the cpu request of a container",
         "the sum is rounded, not the single requests",
         "a fraction of a millicore is rounded up",
         "a pod without resource requests needs nothing",
@@ -98,7 +98,7 @@ def test_a_pods_request_is_computed_as_in_kubernetes(what: Pod, expected: tuple[
         "an explicit zero is kept",
         "explicit requests are kept",
         "an init container without requests gets the defaults too",
-        "a pod-level cpu request replaces only the default of cpu",
+        "a pod-level cpu request does not replace the default memory request of a container",
         "pod-level requests replace the defaults of cpu and memory",
     ],
 )

@@ -96,6 +96,7 @@ def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any,
     assert all(0 <= score <= 100 for score in one_by_one)
 
 
+# A call for all nodes must give each node the verdict and the score that a call for this single node gives.
 @settings(max_examples=80, deadline=None)
 @given(objects=clusters(), pending=pods("new"), version=st.sampled_from(VERSIONS), drawn=st.data())
 def test_a_plugin_decides_alike_for_one_node_and_for_all_on_generated_clusters(

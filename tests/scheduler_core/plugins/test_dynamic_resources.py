@@ -247,7 +247,8 @@ def test_the_message_reports_whether_claims_would_be_deallocated(
     assert f". {said}0/2 nodes are available: " in sentence
 
 
-def test_the_message_ends_with_the_words_not_found_if_another_plugin_refused_in_prefilter() -> None:
+def test_if_another_plugin_refuses_the_pod_in_prefilter_the_message_ends_with_not_found() -> None:
+    """The last two words are the message of DynamicResources, whose own PreFilter did not run."""
     pod = (
         a_pod().with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}]).manifest
     )

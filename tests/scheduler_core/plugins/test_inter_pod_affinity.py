@@ -99,7 +99,9 @@ NOT_RED = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": [
 
 
 @pytest.mark.parametrize(("version", "verdict"), [("1.32", ""), ("1.33", ""), ("1.34", TOO_NEAR), ("1.36", TOO_NEAR)])
-def test_since_1_34_a_not_in_namespace_selector_selects_every_namespace(version: str, verdict: str) -> None:
+def test_since_1_34_a_namespace_selector_with_the_operator_notin_selects_every_namespace(
+    version: str, verdict: str
+) -> None:
     """kube-scheduler has this regression for terms of the incoming pod (kubernetes/kubernetes#132457). scheduler_core
     repeats it."""
     pod = a_pod().away_from(ZONE, DB, namespaceSelector=NOT_RED)
@@ -235,7 +237,7 @@ def test_preferred_terms_of_existing_pods_can_be_ignored() -> None:
     assert scored(ignoring, db("new").preferring_near(ZONE, {"no": "body"}), snapshot) == {"a1": 0, "a2": 0, "b1": 100}
 
 
-def test_the_affinity_score_is_skipped_without_terms() -> None:
+def test_the_affinity_score_is_skipped_if_no_placed_pod_matches_a_term() -> None:
     assert scored(plugin(IPA), prefers("near", 1), cluster(NODES)) is None
     assert scored(plugin(IPA), prefers("near", 1), cluster(NODES[:2], db().on("a1"))) == {"a1": 0, "a2": 0}
 

@@ -27,7 +27,7 @@ def test_node_unschedulable_refuses_cordoned_nodes(pod: PodBuilder, node: NodeBu
     assert filtered(plugin("NodeUnschedulable"), pod, cluster(node)) == {"n": verdict}
 
 
-def test_the_node_name_filter_refuses_all_other_nodes() -> None:
+def test_the_node_name_filter_refuses_all_nodes_except_the_node_that_the_pod_names() -> None:
     snapshot = cluster(a_node("n1"), a_node("n2"))
     assert filtered(plugin("NodeName"), a_pod(), snapshot) == {"n1": "", "n2": ""}
     named = a_pod().with_field("spec.nodeName", "n2")
@@ -46,7 +46,7 @@ def test_the_node_name_filter_refuses_all_other_nodes() -> None:
         ("1.36", "node(s) had untolerated taint(s)"),
     ],
 )
-def test_taint_toleration_refuses_with_the_message_of_the_release(version: str, text: str) -> None:
+def test_the_refusal_of_a_tainted_node_names_the_taint_only_until_1_33(version: str, text: str) -> None:
     snapshot = cluster(
         a_node("n1"),
         a_node("n2")

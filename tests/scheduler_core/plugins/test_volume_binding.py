@@ -399,7 +399,7 @@ def test_reserving_sets_the_selected_node_of_a_claim_whose_volume_must_be_provis
     assert chosen.annotations["volume.kubernetes.io/selected-node"] == "b"
 
 
-def test_reserving_plans_nothing_for_bound_claims() -> None:
+def test_the_volume_plan_is_empty_if_the_claim_is_already_bound() -> None:
     assert reserved(claim(bound_to="pv"), volume(), node="a") == VolumePlan()
     state = CycleState()
     PLUGIN.unreserve(state, load_objects([POD]).pod("default/pod"), "a")

@@ -110,7 +110,9 @@ def test_preemption_may_help_a_pod_whose_read_write_once_pod_claim_is_in_use() -
         ),
     ],
 )
-def test_a_pod_whose_claims_are_free_skips_the_filter(objects: tuple[dict[str, Any], ...]) -> None:
+def test_the_filter_is_skipped_if_no_other_pod_uses_a_read_write_once_pod_claim_of_the_pod(
+    objects: tuple[dict[str, Any], ...],
+) -> None:
     assert ask(PLUGIN, *NODES, asking("data"), *objects) == SKIPPED
 
 

@@ -32,7 +32,7 @@ WAITS = "not eligible due to a terminating pod on the nominated node."
             BUSY,
             (VICTIM,),
             "not eligible due to preemptionPolicy=Never.",
-            id="preemptionPolicy Never is reported before a terminating victim",
+            id="a pod with preemptionPolicy Never is refused because of the policy even while a victim terminates",
         ),
         pytest.param(NOMINATED, BUSY, (), "", id="a nominated pod whose victims are gone may preempt"),
         pytest.param(NOMINATED, BUSY, (VICTIM,), WAITS, id="a nominated pod waits while a victim terminates"),

@@ -284,7 +284,9 @@ PODS = [a_pod("a", app="x"), a_pod("b", app="x"), a_pod("c", app="y")]
         ),
     ],
 )
-def test_a_victim_violates_a_budget_as_in_kube_scheduler(budgets: list[DisruptionBudget], violating: str) -> None:
+def test_the_victims_that_violate_a_budget_are_the_same_as_in_kube_scheduler(
+    budgets: list[DisruptionBudget], violating: str
+) -> None:
     found, others = split_by_budget(PODS, budgets)
     assert "".join(pod.name for pod in found) == violating
     assert {pod.name for pod in others} == {"a", "b", "c"} - set(violating)

@@ -1,4 +1,5 @@
-"""Tests the back-off of pods: how long it lasts, its order, and which pods the queue may pop early."""
+"""Tests the back-off of pods: how long a back-off lasts, in which order pods leave the back-off queue, and which pods
+the queue may pop before their back-off ends."""
 
 import pytest
 

@@ -50,13 +50,13 @@ ANY = ClusterEvent(Resource.ANY, Action.ALL)
             ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL),
             ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE),
             False,
-            id="a general update does not match a registration for label updates",
+            id="an event with every update action does not match a registration for label updates only",
         ),
         pytest.param(
             ClusterEvent(Resource.POD, Action.ALL),
             ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE),
             True,
-            id="a general update matches a registration for all updates",
+            id="an event with every update action matches a registration for all actions",
         ),
         pytest.param(
             ANY, ClusterEvent(Resource.CSI_DRIVER, Action.ADD), True, id="a wildcard registration matches every event"

@@ -478,7 +478,7 @@ def test_an_already_pending_pod_is_placed_before_a_displaced_pod_of_equal_priori
     assert forecast.notes == ("1 pod that is already pending would find a node: shop/w on n2",)
 
 
-def test_a_blocking_budget_is_reported_with_a_value_that_allows_an_eviction() -> None:
+def test_the_remedy_for_a_blocking_budget_is_a_minavailable_that_allows_an_eviction() -> None:
     pod = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_budget(0, desired=3)))
     assert pod.remedies == ("a minAvailable of 2 in the disruption budget shop/web",)
 
@@ -513,7 +513,7 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
             [a_node("n2", zone="b"), a_pod("q", "n2", cpu="2", app="other")],
             a_pod("p", "n1", cpu="2500m"),
             ("500m more cpu on n2 (zone b)",),
-            id="the remedy is the missing cpu on the only other node",
+            id="the remedy is more cpu on the only other node",
         ),
         pytest.param(
             [
@@ -524,7 +524,7 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
             ],
             a_pod("p", "n1", cpu="3"),
             ("900m more cpu on n3 (zone a)",),
-            id="the remedy is the missing cpu on the node that lacks the least",
+            id="the remedy is more cpu on n3, because n3 lacks less cpu than n2",
         ),
         pytest.param(
             [a_node("n2", unschedulable=True)],

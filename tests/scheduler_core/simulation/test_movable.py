@@ -28,7 +28,7 @@ def test_pods_that_the_drain_does_not_select_are_not_counted_as_movable() -> Non
     assert (cluster.tally(MovableTally()).tolist(), cluster.tally(of_web).tolist()) == ([2], [1])
 
 
-def test_only_pods_with_a_required_spread_over_zones_are_counted_as_movable_in_a_zone() -> None:
+def test_only_pods_with_a_required_spread_over_zones_count_as_pods_that_move_within_their_zone() -> None:
     zone, host = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
     pods = (
         a_pod("web").owned_by("ReplicaSet", "web").spread_over(zone),

@@ -310,6 +310,7 @@ def test_every_random_scenario_lands_on_forecast_nodes(snapshot: Snapshot, seed:
         assert can_be_matched(places, said[owner_name]), (owner_name, places, said[owner_name])
 
 
+# If fewer scenarios are simulated, the forecast may lack nodes. Then `is_cut` marks the pods that may lack nodes.
 @settings(max_examples=15, deadline=None)
 @given(clusters(), st.integers(1, 6))
 def test_simulating_fewer_scenarios_removes_nodes_and_marks_their_pods(snapshot: Snapshot, most: int) -> None:

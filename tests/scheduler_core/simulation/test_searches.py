@@ -125,7 +125,9 @@ def test_a_pod_that_often_finds_no_room_is_reported_as_pending() -> None:
 
 
 @pytest.mark.parametrize(("others", "is_open"), [(99, False), (130, True)])
-def test_a_forecast_may_miss_the_node_of_a_preemption_whose_search_stops_early(others: int, is_open: bool) -> None:
+def test_the_forecast_of_a_preempting_pod_may_lack_nodes_if_the_search_for_victims_stops_early(
+    others: int, is_open: bool
+) -> None:
     """Each node has one pod of lower priority. The scheduler's search for victims begins at a random node and
     stops after a hundred nodes."""
     names = [f"n{number:04}" for number in range(others + 1)]
@@ -172,12 +174,13 @@ def test_a_drain_forecast_calls_an_extender_fewer_than_forty_times() -> None:
     ("extenders", "parallelism", "most", "counts"),
     [(0, 16, None, False), (0, 16, 20, True), (1, 16, None, False), (1, 16, 20, False), (0, 3, None, False)],
 )
-def test_a_forecast_counts_start_nodes_only_if_it_has_few_searches_and_no_extender(
+def test_a_forecast_counts_the_start_nodes_that_lead_to_each_node_only_if_it_simulates_few_searches(
     monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
 ) -> None:
-    """For each node, the forecast counts the start nodes from which the search would choose this node. With an
-    extender it cannot count them, because an extender refuses nodes after the search has stopped. With three workers
-    it need not count them, because it simulates 158 searches."""
+    """For each node, such a forecast counts the start nodes from which the scheduler's search would choose this node.
+    By default, a forecast of a cluster with 200 nodes simulates up to 160 searches, which are not few. With three
+    workers, the forecast simulates 158 searches, which are not few either. If the configuration has an extender, the
+    forecast counts no start nodes, because an extender refuses nodes after the search has stopped."""
     given: list[bool] = []
 
     def run_drain(*_: Any, counts_any_start: bool, **__: Any) -> SimpleNamespace:
@@ -240,7 +243,7 @@ def test_pods_from_outside_the_drain_make_the_start_node_unknown_if_no_cycle_was
     } == {50}
 
 
-def test_without_pods_from_outside_the_drain_every_search_keeps_its_start_node() -> None:
+def test_the_search_start_does_not_move_if_the_scheduler_binds_no_pod_outside_the_drain() -> None:
     searches = numbered(8, strides=(100,))
     assert after_others(searches, "default/mine", 100.0) is searches
     assert after_others((), "default/mine", 100.0) == ()

@@ -83,7 +83,7 @@ def test_columns_give_the_tolerated_nodes_and_the_declared_features() -> None:
     assert (sets, places.tolist()) == ((frozenset(), frozenset({"F"})), [0, 0, 1])
 
 
-def test_label_columns_give_the_zone_of_each_node_and_the_selected_nodes() -> None:
+def test_label_columns_say_which_zone_each_node_has_and_which_nodes_a_selector_selects() -> None:
     labels = columns(a_node("a").in_zone("x"), a_node("b"), a_node("c").in_zone("y"), a_node("d").in_zone("x")).labels
     zone = labels.topology("topology.kubernetes.io/zone")
     assert (zone.values, zone.codes.tolist(), zone.present.tolist(), zone.everywhere) == (

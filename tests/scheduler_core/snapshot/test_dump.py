@@ -159,8 +159,9 @@ def test_an_invalid_dump_is_refused_with_a_clear_message(content: bytes, sentenc
 
 
 def test_an_unknown_kind_in_a_dump_is_reported_once() -> None:
-    """A dump contains only what scheduling reads in the release that wrote it. So a kind that this release ignores may
-    change the result."""
+    """A dump contains only the kinds of objects that the careen release of its writer reads for scheduling. If the
+    careen release of the reader does not know such a kind, the reader's result may be wrong. So the reader reports the
+    kind."""
     unknown = b'{"kind":"PodGroupList","apiVersion":"scheduling.k8s.io/v1","items":[{"metadata":{"name":"g"}}]}\n'
     content = gzip.compress(b"".join([*LINES[:-1], unknown, unknown, b'{"end":4}\n']))
     assert [str(problem) for problem in read_dump(io.BytesIO(content)).snapshot.problems] == [

@@ -8,7 +8,7 @@ from scheduler_core.snapshot.snapshot import UnknownNodeError, UnknownPodError
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
 
-def test_an_unknown_node_or_pod_is_an_error_with_its_name() -> None:
+def test_the_error_for_an_unknown_node_or_pod_contains_the_requested_name() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_pod("p")))
     with pytest.raises(UnknownNodeError, match=r"^the snapshot has no node 'n9'$"):
         snapshot.with_pod_placed(a_pod().build(), "n9")

@@ -32,7 +32,8 @@ USAGE = UsageTally(RequestRules())
 
 @pytest.fixture(scope="module", params=[1000, 1], ids=["computed columns", "cached columns"])
 def fewest_nodes(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The number of nodes from which on the columns of scores and refusals are cached between snapshots."""
+    """Runs each test twice: first without cached columns, then with cached columns. The scheduler keeps columns of
+    scores and refusals for the next snapshot only if the cluster has at least `_FEWEST_NODES` nodes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(by_usage, "_FEWEST_NODES", request.param)
         yield
@@ -282,6 +283,7 @@ def test_a_scheduling_cycle_does_not_change_the_snapshot_and_is_deterministic(
     assert all(np.array_equal(array, copied) for array, copied in zip(held, copies, strict=True))
 
 
+# A snapshot in which a node was cordoned has the same results as a snapshot that was loaded with this node cordoned.
 @settings(max_examples=40, deadline=None)
 @given(objects=clusters(), pending=pods("new"), drawn=st.data())
 def test_a_cordon_equals_loading_a_cordoned_node(objects: list[Json], pending: Json, drawn: st.DataObject) -> None:

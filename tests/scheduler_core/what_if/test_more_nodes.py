@@ -165,7 +165,7 @@ def test_a_copied_node_is_empty_except_for_daemonset_pods() -> None:
     assert [(each.owner.name if each.owner else "", each.node_name) for each in pods] == [("agent", made.name)]
 
 
-def test_daemonset_pods_of_a_new_node_take_their_room() -> None:
+def test_the_daemonset_pods_of_a_new_node_leave_less_room_for_other_pods() -> None:
     snapshot = load_objects([node(), daemon("agent-x", "v012"), pod("resident", "3", "v012"), pod("whole", "4")])
     found = nodes_needed(SCHEDULER, snapshot, snapshot.pending, like_node(snapshot, "v012"))
     assert not found.helps

@@ -1,4 +1,5 @@
-"""Tests that pods in a list page with much repeated text are read like single pods."""
+"""Tests pages (the JSON bodies of API lists) in which the text of many pods is equal. Reading such a page must give the
+same pods as reading the JSON of each pod alone."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_pods_with_unusual_json_text_are_read_like_single_pods(what: str) -> None:
+def test_reading_a_page_with_unusual_json_gives_the_same_pods_as_reading_each_pod_alone(what: str) -> None:
     for texts in (HOSTILE[what], HOSTILE[what][::-1], HOSTILE[what] * 2):
         assert in_a_page(texts) == one_by_one(texts)
 

@@ -184,7 +184,9 @@ CORDONED = a_node(unschedulable=True)
         (NODE_TAINT, a_node(), a_node(), False),
     ],
 )
-def test_node_unschedulable_waits_for_an_uncordon(action: Action, old: Any, new: Any, expected: bool) -> None:
+def test_a_pod_that_was_refused_because_of_a_cordon_waits_for_a_node_without_a_cordon(
+    action: Action, old: Any, new: Any, expected: bool
+) -> None:
     assert helps("NodeUnschedulable", WAITING, Resource.NODE, action, old, new) is expected
 
 
@@ -504,7 +506,7 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
             X,
             None,
             True,
-            id="with default spread constraints, any pod of the namespace is deleted",
+            id="the waiting pod has only the default spread constraints, and a pod of the same namespace is deleted",
         ),
     ],
 )

@@ -133,7 +133,7 @@ def test_the_refusal_contains_the_name_and_numbers_of_the_budget_and_a_remedy() 
     assert not_now.sentence.endswith("the budget may allow an eviction when more of its pods are healthy")
 
 
-def test_each_allowed_eviction_uses_up_its_budget() -> None:
+def test_only_the_budget_that_selects_the_evicted_pod_allows_one_eviction_fewer() -> None:
     spent, untouched = a_budget(), a_budget("web", selector=LabelSelector((Requirement("app", "In", ("web",)),)))
     ledger = BudgetLedger([spent, untouched])
     ledger.spend(a_pod())

@@ -32,7 +32,7 @@ def test_without_a_taint_key_no_node_has_the_soft_taint() -> None:
     assert [a_cluster(None).world.node(name).taints for name in ("n1", "n3")] == [(), ()]
 
 
-def test_a_simulated_drain_changes_the_cluster_only_when_the_drain_is_adopted() -> None:
+def test_a_simulated_drain_changes_the_cluster_only_after_a_call_of_take_over() -> None:
     cluster = a_cluster()
     before = cluster.world
     drain = cluster.drained("n1")

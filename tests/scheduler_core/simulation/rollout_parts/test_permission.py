@@ -18,8 +18,8 @@ NO_ROOM = Obstacle(rule="forecast", subject="no room", sentence="shop/web-1 find
 
 @dataclass
 class Refusals:
-    """Rules that refuse every node with `at_once` before a forecast is made, and with `by_forecast` after the
-    forecast. None means that the rules do not refuse the node."""
+    """Rules that give the same answer for every node. Without a forecast, the answer is `at_once`. With a forecast, the
+    answer is `by_forecast`. The answer None means that the rules do not refuse the node."""
 
     at_once: Obstacle | None = None
     by_forecast: Obstacle | None = None

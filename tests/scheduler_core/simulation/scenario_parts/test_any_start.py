@@ -44,7 +44,9 @@ def test_with_a_known_node_order_every_search_start_is_equally_likely(seed: int)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_node_orders_get_half_of_the_probability_if_the_order_is_unknown(seed: int) -> None:
+def test_an_unknown_node_order_counts_as_a_random_order_with_probability_one_half(seed: int) -> None:
+    """The other half of the probability belongs to the computed node order. So the result for an unknown order is the
+    mean of the results for the computed order and for a random order."""
     world, pod = a_cluster(seed, nodes=230), an_incoming_pod(seed, random.Random(seed))
     results = SCHEDULER.schedule_each(world, pod, [Search(0, shuffle=number) for number in range(1, 1001)])
     taken = Counter(name for result in results for name in result.best if len(result.best) == 1)
@@ -63,7 +65,11 @@ def test_a_node_that_every_simulated_search_chooses_stays_nearly_certain() -> No
     assert sum(weights.values()) == pytest.approx(1.0)
 
 
-def test_a_count_over_all_start_nodes_adds_nodes_that_the_simulated_searches_missed() -> None:
+def test_the_combined_estimate_includes_nodes_that_the_simulated_searches_missed() -> None:
+    """Each of 200 nodes has a true probability, and 32 simulated searches find only some of these nodes. `_held` takes
+    the most likely nodes of an estimate, until they have 95 % of the estimate, and returns their true probability. This
+    true probability is below 80 % for the simulated searches alone. It is above 93 % after `weighed` has combined the
+    simulated searches with the probabilities of all nodes."""
     chance, nodes = np.random.default_rng(1), [f"n{number}" for number in range(200)]
     true = 0.9 ** np.arange(200)
     true /= true.sum()
@@ -89,15 +95,20 @@ def _held(weights: dict[str, float], true: dict[str, float]) -> float:
 
 
 @pytest.mark.parametrize(
-    ("counts", "number", "prior"), [({}, 32, PRIOR), ({"a": 1.0}, 1, PRIOR), ({"a": 0.5, "b": 0.5}, 32, ())]
+    ("counts", "number", "prior"),
+    [
+        pytest.param({}, 32, PRIOR, id="no simulated search found a node"),
+        pytest.param({"a": 1.0}, 1, PRIOR, id="only one search was simulated"),
+        pytest.param({"a": 0.5, "b": 0.5}, 32, (), id="the estimate over all start nodes is empty"),
+    ],
 )
-def test_node_weights_do_not_change_if_there_is_one_search_or_no_count_of_start_nodes(
+def test_the_node_weights_stay_unchanged_if_an_estimate_has_too_little_data(
     counts: dict[str, float], number: int, prior: Shares
 ) -> None:
     assert weighed(counts, number, prior) == counts
 
 
-def test_a_count_of_start_nodes_does_not_change_the_sum_of_the_node_weights() -> None:
+def test_the_combined_node_weights_have_the_same_sum_as_the_weights_of_the_simulated_searches() -> None:
     assert sum(weighed({"a": 0.2, "b": 0.1}, 8, PRIOR).values()) == pytest.approx(0.3)
 
 

@@ -48,11 +48,11 @@ def test_a_cycle_that_checks_every_node_cannot_deviate_from_the_computed_cycle()
     assert (moves_start(few), goes_elsewhere(few)) == (0.0, 0.0)
 
 
-def test_the_next_search_start_cannot_deviate_if_no_node_refused_the_pod() -> None:
+def test_the_next_search_starts_at_the_computed_node_if_no_node_refused_the_pod() -> None:
     assert moves_start(cycle(refusing=0)) == 0.0
 
 
-def test_the_next_search_start_deviates_more_often_if_more_nodes_refuse_the_pod() -> None:
+def test_more_refusing_nodes_make_it_less_likely_that_the_next_search_starts_at_the_computed_node() -> None:
     result = cycle(refusing=0)
     looked_at = NodeSample(100, 200)
     chances = [moves_start(replace(result, sample=looked_at, evaluated=evaluated)) for evaluated in range(100, 200)]
@@ -70,7 +70,9 @@ def test_the_probabilities_of_best_nodes_and_all_other_nodes_add_up_to_one(refus
     assert total == pytest.approx(1.0 - AHEAD * goes_elsewhere(result))
 
 
-def test_another_node_of_equal_score_is_chosen_only_if_a_worker_is_ahead_of_another() -> None:
+def test_the_pod_gets_another_node_of_equal_score_only_if_a_worker_is_ahead() -> None:
+    """A worker is ahead if it checks nodes earlier than in the computed cycle. Then all nodes of equal score are
+    equally likely."""
     result = cycle(refusing=0)
     other = next(name for name in result.best if name != result.node)
     assert result.node == predicted_node(result)

@@ -30,7 +30,9 @@ def test_the_next_round_repeats_a_refused_eviction() -> None:
     assert (rounds.evict_next(), rounds.refused) == (second, {})
 
 
-def test_replacements_appear_when_their_controllers_create_them() -> None:
+def test_the_controller_of_an_evicted_pod_decides_when_the_replacement_appears() -> None:
+    """A ReplicaSet creates the replacement at once, a StatefulSet after the evicted pod is gone, and a Job after the
+    last round."""
     pods = [a_pod("a"), a_pod("b", "StatefulSet"), a_pod("c", "Job")]
     rounds = a_round(*pods)
     assert [rounds.evict_next() for _ in pods] == pods

@@ -24,7 +24,7 @@ def test_equal_terms_in_different_namespaces_select_different_pods() -> None:
     assert numbers == [0, 1]
 
 
-def test_affinity_terms_that_select_a_pod_are_listed_with_their_kind_topology_key_and_weight() -> None:
+def test_only_affinity_terms_that_select_the_incoming_pod_are_listed() -> None:
     groups, _ = groups_of(
         a_pod("0").away_from("zone", {"app": "web"}),
         a_pod("1").near("host", {"app": "web"}),
@@ -40,7 +40,8 @@ def test_affinity_terms_that_select_a_pod_are_listed_with_their_kind_topology_ke
     }
 
 
-def test_affinity_terms_with_an_exists_or_empty_selector_select_pods() -> None:
+def test_an_empty_label_selector_selects_every_pod_and_a_null_selector_selects_no_pod() -> None:
+    """A selector with the operator Exists selects only pods that have the label."""
     selector = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
     groups, _ = groups_of(
         a_pod("0").away_from("zone", {}, labelSelector=selector),

@@ -53,7 +53,9 @@ def test_changes_add_up_and_do_not_change_an_earlier_usage(size: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_every_usage_in_a_tree_of_random_changes_has_the_right_sums(seed: int) -> None:
+def test_the_requests_are_right_if_random_changes_start_from_random_earlier_requests(seed: int) -> None:
+    """Each change starts from one of the earlier usages, so the usages form a tree. Every usage must have the right
+    sums. The result of `changed` for two usages must contain every row in which their sums differ."""
     chance, size = random.Random(seed), 9
     known = [(nothing(size), np.zeros((LINES, size), dtype=np.int64))]
     for number in range(200):
@@ -69,7 +71,7 @@ def test_every_usage_in_a_tree_of_random_changes_has_the_right_sums(seed: int) -
         assert rows is None or {*np.flatnonzero((sums != its).any(axis=0)).tolist()} <= {*rows}
 
 
-def test_a_usage_lists_the_rows_that_changed_since_an_earlier_usage() -> None:
+def test_the_rows_that_changed_between_two_versions_of_the_requests_are_listed() -> None:
     first = nothing(1300)
     second = plus(first, 3)
     third = plus(second, 1299, 5, 1299)
@@ -85,7 +87,7 @@ def test_two_usages_differ_in_the_rows_that_changed_since_their_common_ancestor(
     assert changed(plus(one, 8), plus(other, 9)) == [3, 4, 8, 9, 1299]
 
 
-def test_the_changed_rows_are_unknown_if_the_log_of_changes_began_after_the_earlier_usage() -> None:
+def test_the_changed_rows_are_unknown_if_the_log_no_longer_has_all_changes_between_two_versions() -> None:
     assert changed(nothing(4), nothing(4)) is None
     first = usage = plus(nothing(4), 0)
     for row in range(4):
@@ -96,7 +98,9 @@ def test_the_changed_rows_are_unknown_if_the_log_of_changes_began_after_the_earl
     assert changed(plus(usage, 2), first) is None
 
 
-def test_the_changed_rows_are_unknown_after_too_many_usages_branched_off() -> None:
+def test_the_changed_rows_are_unknown_after_too_many_branches_of_the_log() -> None:
+    """If a usage is changed for the second time, the second change begins a new log, which is a branch of the earlier
+    log. After too many branches of branches, a new log no longer refers to the earlier log."""
     first = usage = plus(nothing(1300), 0)
     reached = []
     for row in range(1, 20):
@@ -119,7 +123,8 @@ def test_the_changed_rows_are_known_even_if_the_number_of_nodes_changed(size: in
     assert before.usage.pods.tolist() == [1, 1] + [0] * 10
 
 
-def test_a_version_keeps_neither_the_requests_nor_their_changes_in_memory() -> None:
+def test_a_cached_usage_version_does_not_keep_the_log_of_changes_in_memory() -> None:
+    """A `UsageVersion` only names the requests of one `ChangingUsage`."""
     first = plus(nothing(4), 0)
     version, last = first.version, first
     for row in (0, 1, 2, 3, 0, 1):  # the log has as many changes as there are nodes: a new log begins
