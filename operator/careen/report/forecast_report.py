@@ -184,7 +184,7 @@ def _row(pod: PodForecast) -> list[str]:
 
 def _way_out(pod: PodForecast) -> str:
     """Lists the changes that would allow the pod's eviction or make room for it. Any one of them is enough."""
-    any_change = " or ".join(pod.remedies)
+    any_change = ", or with ".join(pod.remedies)
     if pod.outcome is Outcome.BLOCKED:
         return f"{pod.title} could be evicted with {any_change}."
     return f"{pod.title} would find a place with {any_change}."

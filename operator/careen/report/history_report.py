@@ -107,7 +107,7 @@ def expected_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None
 
 def _sentence(name: str, each: Expected, now: datetime) -> str:
     so_far = age(each.started, now)
-    estimate = f"estimated as {duration(timedelta(seconds=each.seconds))} from {each.basis}"
+    estimate = f"estimated duration: {duration(timedelta(seconds=each.seconds))}, based on {each.basis}"
     end = f"{each.end.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     should_be = "should have been" if each.end < now else "should be"
     return f"The reboot of {name} began {so_far} ago; the node {should_be} back at {end} ({estimate})."

@@ -158,7 +158,9 @@ def ranges_sentence(plan: Plan, ranges: Ranges) -> str:
         return "Another seed may give another plan: --seeds=5 shows the differences."
     first, last = _without_zone(plan, ranges.ends[0]), instant(plan, ranges.ends[1])
     is_one = ranges.ends[0] == ranges.ends[1]
-    ends = last if is_one else f"{first}-{last.removeprefix(f'{ranges.ends[0].astimezone(plan.zone):%a %Y-%m-%d} ')}"
+    day = f"{ranges.ends[0].astimezone(plan.zone):%a %Y-%m-%d} "
+    both = f"{first}-{last.removeprefix(day)}" if last.startswith(day) else f"between {first} and {last}"
+    ends = last if is_one else both
     least, most = (_seconds(each) for each in ranges.pending_seconds)
     waits = f"; in total, pods without room wait {least} to {most}" if ranges.pending_seconds[1] else ""
     return (

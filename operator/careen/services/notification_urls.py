@@ -136,7 +136,9 @@ class _Parts:
         if any(key.lower() not in _DRESS for key in self._query):
             # A secret with an unquoted `&` ends in a parameter's name, so no name of the URL is shown.
             known = ", ".join(sorted(self._known)) or "none"
-            raise ValueError(f"{self.service}: leave out each parameter that careen does not know; it knows {known}")
+            raise ValueError(
+                f"{self.service}: leave out each parameter that careen does not know (known parameters: {known})"
+            )
 
 
 def parse(text: str) -> Target:

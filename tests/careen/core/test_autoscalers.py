@@ -162,7 +162,8 @@ def test_a_failed_reboot_removes_the_autoscaler_annotations() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_the_rescue_patch_after_failed_rounds_removes_the_autoscaler_annotations(phase: Phase) -> None:
+def test_the_patch_that_undoes_a_drain_after_errors_removes_the_autoscaler_annotations(phase: Phase) -> None:
+    """The agent sends this patch if several rounds of its loop fail with an exception."""
     node = {
         "kind": "Node",
         "metadata": {
@@ -208,7 +209,8 @@ def test_the_taint_identifies_the_autoscaler_that_removes_the_node(taint: Taint,
 
 
 @pytest.mark.parametrize("taint", [TO_BE_DELETED, DISRUPTED, DISRUPTING])
-def test_if_an_autoscaler_removes_a_node_the_node_stays_idle_and_reports_its_reboot_need_once(taint: Taint) -> None:
+def test_an_idle_node_stays_idle_while_an_autoscaler_is_removing_it(taint: Taint) -> None:
+    """The host needs a reboot. The agent reports in one Event that it leaves the node alone."""
     made = decided(node={"taints": (taint,)})
     assert (made.phase, made.reason.code, made.look_again_seconds) == (
         Phase.IDLE,
@@ -244,7 +246,7 @@ def test_if_an_autoscaler_removes_an_idle_node_the_node_leaves_the_line() -> Non
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_if_an_autoscaler_removes_a_node_its_claim_and_its_drain_are_undone(phase: Phase) -> None:
+def test_the_agent_undoes_a_claim_or_a_drain_if_an_autoscaler_begins_to_remove_the_node(phase: Phase) -> None:
     made = decided(a_progress(phase), node={"taints": (TO_BE_DELETED,)}, pods=(a_pod(),))
     assert (made.phase, made.reason.code) == (Phase.WAITING, Code.BEING_REMOVED)
     assert made.reason.sentence.startswith(
@@ -254,7 +256,7 @@ def test_if_an_autoscaler_removes_a_node_its_claim_and_its_drain_are_undone(phas
     assert evicted(made) == []
 
 
-def test_if_an_autoscaler_removes_a_rebooting_node_the_node_still_waits_for_its_reboot() -> None:
+def test_a_node_stays_in_the_phase_rebooting_if_an_autoscaler_begins_to_remove_it() -> None:
     progress = a_progress(Phase.REBOOTING)
     made = decided(progress, node={"taints": (TO_BE_DELETED,)})
     assert made.phase is Phase.REBOOTING

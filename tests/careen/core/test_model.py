@@ -1,5 +1,17 @@
-"""Several agents decide in one simulated cluster with random faults. Each step is checked against the rules of the
-design."""
+"""Several agents decide in one simulated cluster with random faults. At each step, the simulated cluster checks the
+rules of the design and raises an error for a broken rule:
+
+1. No more nodes are down than the concurrency limit allows.
+2. A node reboots only under its claim, and only after its drain.
+3. Before its reboot, a node releases its claim only if it has no cordon of careen and its host stays up. After its
+   reboot, a node releases its claim only if it is ready.
+4. careen removes only its own changes from a Node, and in the end removes all of them.
+5. No agent removes a claim that another node still uses, and in the end the lock has no claim.
+
+Further rules: with --order=zone, only one zone is down at a time. While a failed node keeps its claim, no other node is
+cordoned. A host that has accepted a reboot request is not asked again before the reboot deadline, unless the agent
+that asked has died. In the end, no host needs a reboot.
+"""
 
 from __future__ import annotations
 
@@ -121,9 +133,8 @@ def test_lost_and_late_answers_and_crashes_break_no_rule_of_the_design(seed: int
 
 @pytest.mark.parametrize("order", [Order.ZONE, Order.FEWEST_MOVES])
 @pytest.mark.parametrize("seed", seeds(5))
-def test_with_another_order_of_reboots_lost_locks_and_crashes_break_no_rule_of_the_design(
-    seed: int, order: Order
-) -> None:
+def test_agents_with_another_order_of_reboots_break_no_rule(seed: int, order: Order) -> None:
+    """Agents crash, requests are lost or late, and the lock is lost once, because the DaemonSet is recreated."""
     world = a_world(7000 + seed, concurrency=2 + seed % 2, fault_rate=0.03 + 0.03 * (seed % 3), order=order)
     world.at(world.random.uniform(5, 200), world.recreate_daemonset)
     world.run(600)
@@ -222,9 +233,9 @@ def test_a_second_agent_process_on_the_same_host_breaks_no_rule_of_the_design(se
 
 
 @pytest.mark.parametrize("seed", seeds(12))
-def test_two_agents_on_one_host_ask_for_each_reboot_once_and_keep_the_claim(seed: int) -> None:
-    """No lock file on the host stops the second agent. Requests are lost or late, and both agents continue to run while
-    the host shuts down."""
+def test_two_agents_on_one_host_do_not_both_ask_for_the_same_reboot(seed: int) -> None:
+    """Both agents run, because the host has no lock file that would stop the second agent. Requests are lost or late,
+    and both agents continue to run while the host shuts down. Neither agent releases the claim during the shutdown."""
     world = a_world(11_000 + seed, concurrency=1 + seed % 2, fault_rate=0.04 * (seed % 4))
     for name in NAMES:
         world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0, 100.0])
@@ -265,7 +276,9 @@ def test_after_a_failure_no_other_node_reboots_until_a_person_acts(seed: int) ->
 
 
 @pytest.mark.parametrize("seed", seeds(6))
-def test_a_recreated_daemonset_breaks_no_rule_of_the_design(seed: int) -> None:
+def test_agents_break_no_rule_after_the_daemonset_is_recreated(seed: int) -> None:
+    """The new DaemonSet has no lock annotation, so all claims are lost. The docstring of this module lists the
+    rules."""
     world = a_world(3000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     for _ in range(3):
         world.at(world.random.uniform(5, 200), world.recreate_daemonset)

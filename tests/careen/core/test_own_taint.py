@@ -70,30 +70,33 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
             tainted(soft(KURED)),
             {"taint_key": KURED},
             set(),
-            id="a foreign key without managed fields",
+            id="a key of another domain, and no managed fields",
         ),
         pytest.param(
             tainted(soft(KURED), by=PROVEN),
             {"taint_key": KURED},
             {KURED},
-            id="a foreign key that careen set",
+            id="a key of another domain, and careen was the last to set a taint",
         ),
         pytest.param(
-            tainted(soft(KURED), by=("kured",)), {"taint_key": KURED}, set(), id="a foreign key that kured set"
+            tainted(soft(KURED), by=("kured",)),
+            {"taint_key": KURED},
+            set(),
+            id="a key of another domain, and kured was the last to write the taints",
         ),
         pytest.param(
             tainted(soft(KURED), by=("careen-agent",)),
             {"taint_key": KURED},
             set(),
-            id="a foreign key, and careen removed another taint",
+            id="a key of another domain, and careen was the last to remove a taint",
         ),
         pytest.param(
             tainted(soft(KURED), by=("kured", *PROVEN)),
             {"taint_key": KURED},
             set(),
-            id="a foreign key with two managers",
+            id="a key of another domain, and both kured and careen manage the taints",
         ),
-        pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a foreign key that is not configured"),
+        pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a key of another domain that is not configured"),
     ],
 )
 def test_the_key_and_the_managed_fields_identify_careens_taint_if_the_progress_record_is_missing(

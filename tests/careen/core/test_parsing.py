@@ -84,7 +84,7 @@ def test_a_decision_parses_the_progress_record_of_each_node_once(phase: Phase) -
 
 
 @pytest.mark.parametrize("text", [None, "", "garbage", '{"nodeID":"n1"}', '{"locks":[{"nodeID":"n1","id":"c1"}]}'])
-def test_a_lock_reading_contains_the_parsed_lock(text: str | None) -> None:
+def test_a_lock_reading_has_the_text_of_the_annotation_and_the_parsed_lock(text: str | None) -> None:
     reading = LockReading.of(text, resource_version="1", daemonset_uid="u")
     assert (reading.text, reading.content) == (text, lock.parse(text))
 
@@ -98,6 +98,7 @@ def test_a_node_view_with_a_new_annotation_contains_the_new_progress_record() ->
     assert isinstance(a_node(annotations={"careen.dev/progress": "no record"}).record, records.UnreadableProgress)
 
 
-def test_a_node_view_ignores_a_progress_record_that_differs_from_its_annotation() -> None:
+def test_a_node_view_parses_its_progress_record_only_from_the_annotations() -> None:
+    """The argument `written` is ignored."""
     node = NodeView(name="n1", uid="u", resource_version="1", written=a_progress(Phase.DRAINING, boot_left=BOOT))
     assert node.written == node.record == records.Progress()

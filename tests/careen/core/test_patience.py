@@ -114,7 +114,7 @@ def test_a_drained_node_waits_for_an_unknown_fact_for_a_limited_time(changes: di
     assert draining().until_undone(620, lives=lives, **changes) == pytest.approx(602, abs=6)
 
 
-def test_successive_unknown_facts_share_one_waiting_time() -> None:
+def test_the_waiting_time_does_not_begin_again_when_another_fact_becomes_unknown() -> None:
     story = draining()
     for _ in range(110):
         for changes in (SKEW, {"pods": Unknown("503")}, {"need": UNKNOWN_NEED}):
@@ -156,7 +156,9 @@ def test_a_restarted_agent_waits_the_full_time_for_a_newly_unknown_fact() -> Non
     assert story.turn(590, need=UNKNOWN_NEED, pods=(a_pod(),)).phase is Phase.DRAINING
 
 
-def test_a_clock_that_jumps_back_does_not_extend_the_wait_after_restarts() -> None:
+def test_a_restarted_agent_does_not_wait_longer_if_the_clock_jumps_back() -> None:
+    """The host's clock jumps back by 400 days, and the agent restarts every minute. The drain is still undone after
+    about ten minutes."""
     story = draining()
     story.turn(clock_skew_seconds=100.0, now=NOW + timedelta(seconds=100))
     for seconds in range(60, 600, 60):

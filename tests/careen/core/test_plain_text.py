@@ -94,6 +94,7 @@ JSON = st.recursive(
 )
 
 
+# The function escapes the characters that a terminal could obey. The parsed JSON has the same values as before.
 @given(JSON, st.sampled_from([None, 2]))
 def test_json_keeps_its_values_without_terminal_control_sequences(value: object, indent: int | None) -> None:
     text = json_text(json.dumps(value, ensure_ascii=False, indent=indent))

@@ -60,8 +60,8 @@ def test_a_generated_cluster_gives_the_recorded_plan(seed: int) -> None:
     assert list(records(seed)) == [each for each in recorded() if each["seed"] == seed]
 
 
-def test_the_recorded_plans_cover_the_features_that_change_plans() -> None:
-    """Some wrong optimisations change only plans in which pods move or nodes wait. The recorded plans contain both."""
+def test_the_recorded_plans_have_moves_and_waiting_pods_and_nodes_that_cannot_reboot() -> None:
+    """Some wrong optimisations change only plans in which pods move, pods wait for a node, or nodes cannot reboot."""
     told = recorded()
     assert {each["seed"] for each in told} == set(SEEDS)
     assert sum(each["moves"] for each in told) > 500

@@ -73,7 +73,7 @@ def test_a_soft_reboot_is_verified_and_its_report_contains_the_proof() -> None:
     assert (report["proof"], report["bootLeft"], report["boot"]) == ("soft-reboots", NONE, ONE)
 
 
-def test_the_report_of_a_full_reboot_omits_the_field_proof() -> None:
+def test_the_report_of_a_full_reboot_contains_no_proof_of_a_soft_reboot() -> None:
     for left, now in (("boot-0", BOOT), (f"boot-0{SOFT_REBOOTS}3", NONE)):
         made = decided(a_progress(Phase.VERIFYING, boot_left=left, verify_started=ago(10, now)), boot_id=now, need=NO)
         assert "proof" not in json.loads(the_patch(made).annotations[keys.LAST_REBOOT] or "")

@@ -144,7 +144,7 @@ KEPT = '{"version":1,"settings":{}}'
             id="stored settings are removed if there are no settings to keep",
         ),
         pytest.param(Phase.WAITING, KEPT, KEPT, {keys.SETTINGS: None}, id="the settings are removed with the claim"),
-        pytest.param(Phase.WAITING, None, KEPT, {}, id="no settings are written without a claim"),
+        pytest.param(Phase.WAITING, None, KEPT, {}, id="a node without a claim stores no settings"),
     ],
 )
 def test_the_node_stores_the_settings_of_a_claim_as_long_as_the_claim_exists(
@@ -169,7 +169,7 @@ def test_a_restarted_agent_does_not_repeat_the_last_event() -> None:
     assert events(staying(reason="new words", said="")) == []
 
 
-def test_a_silent_status_is_not_written_on_the_node() -> None:
+def test_a_status_marked_as_silent_does_not_patch_the_node() -> None:
     assert not any(isinstance(action, PatchNode) for action in staying(said="drain-started", is_silent=True).actions)
 
 

@@ -609,9 +609,9 @@ class World:
         )
 
     def check_cordon(self, name: str) -> None:
-        """Check a new cordon: no more nodes are down than the concurrency limit allows, and no other node has failed
-        and keeps its claim. A failure, or a node that went down without careen, is ignored for 15 seconds, because
-        agents may not know of it yet."""
+        """Check two rules when a node is cordoned. No more nodes may be down than the concurrency limit allows. No
+        other node may hold a claim that is marked as failed. In the first 15 seconds, the check ignores such a mark,
+        and a node that went down without careen, because agents may not know of it yet."""
         long_down = {
             other
             for other, node in self.nodes.items()

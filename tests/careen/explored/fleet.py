@@ -199,7 +199,7 @@ class SmallFleet:
     def check_home(self, state: State) -> None:
         for name, host in zip(self.names, state.hosts, strict=True):
             if not host.is_scrapped and host.reboots != 1:
-                raise BrokenRule(f"once: {name} rebooted {host.reboots} times")
+                raise BrokenRule(f"one reboot: the host of {name} rebooted {host.reboots} times instead of once")
 
     def _in_turn(self, state: State, awake: list[int]) -> Iterator[Step]:
         """Yield the possible steps of the agent that acts next. This is an agent in the middle of a round or, if there
@@ -255,7 +255,7 @@ class SmallFleet:
             act = self.tables.acts[late.act]
             without = state._replace(late=tuple(each for each in state.late if each != late))
             if self._is_current(state, late.sender, act):
-                words = f"{self.names[late.sender]}: lands late: {_words(act)}"
+                words = f"{self.names[late.sender]}: a delayed write takes effect: {_words(act)}"
                 yield Step(words, self._land(without, late.sender, act))
 
     def _deeds(self, state: State) -> Iterator[Step]:
@@ -533,7 +533,7 @@ class SmallFleet:
         if number is not None and not self.tables.nodes[number].is_cordoned:
             raise BrokenRule(f"cordon: the node {name} reboots and is not cordoned")
         if host.next_at != NEVER:
-            raise BrokenRule(f"once: the host of {name} is asked to reboot while it goes down")
+            raise BrokenRule(f"one reboot: the host of {name} goes down and is asked again to reboot")
 
     def _check_write(self, state: State, index: int, act: WriteLock) -> None:
         before, after = content_of(state.lock), content_of(act.content)

@@ -26,8 +26,9 @@ class Explored:
 
     @property
     def wrong(self) -> str:
-        """Return the broken rule and the steps that lead to it, or a message that no state has every node idle again.
-        Without such an error, return an empty text."""
+        """Return the error of the search. If a step broke a rule, the text contains the rule and the steps that lead to
+        it. If the search reached no state in which every node is idle again, the text says so. Without an error, return
+        an empty text."""
         if self.broken:
             return self.text()
         return "" if self.ends else "no state has every node idle again"

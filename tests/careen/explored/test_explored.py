@@ -15,7 +15,7 @@ from tests.careen.explored.search import Explored, explore
 SIGNS = {
     Kind.LOST: "lost: lock: take a claim",
     Kind.ANSWER_LOST: "answer lost: Node: Draining: drain-started",
-    Kind.LATE: "lands late: lock: take a claim",
+    Kind.LATE: "a delayed write takes effect: lock: take a claim",
     Kind.CRASH: "the process dies",
     Kind.STALE: "takes a turn (stale lock)",
     Kind.FROZEN: "frozen for 60 s",

@@ -1,5 +1,5 @@
-"""Tests how the agent requests a reboot of the host. The result says whether the host reboots, does not reboot, or may
-reboot.
+"""Tests how the agent requests a reboot of the host. The result says whether the host accepted the request, certainly
+does not reboot (a refused reboot), or may reboot.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ async def test_a_successful_reboot_command_means_that_the_host_accepted_the_requ
         ("exit 4", "the command printed nothing"),
     ],
 )
-async def test_a_failed_reboot_command_certainly_causes_no_reboot(script: str, words: str) -> None:
+async def test_a_failed_reboot_command_is_reported_as_a_refused_reboot(script: str, words: str) -> None:
     answer = await by(script)
     assert isinstance(answer, RebootRefused)
     assert words in answer.why
 
 
-async def test_a_missing_reboot_command_certainly_causes_no_reboot() -> None:
+async def test_a_missing_reboot_command_is_reported_as_a_refused_reboot() -> None:
     assert isinstance(
         await reboot.by_command(["/no/such"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS), RebootRefused
     )
@@ -56,7 +56,7 @@ async def test_a_reboot_command_that_does_not_end_may_still_cause_a_reboot() -> 
     assert isinstance(await by("sleep 30", 0.2), RebootUnclear)
 
 
-def test_the_reboot_signal_reaches_its_process() -> None:
+def test_the_reboot_signal_is_sent_to_the_given_process() -> None:
     program = "import signal, sys; print('ready', flush=True); sys.exit(signal.sigwait({39}) - 39)"
     code = f"import signal; signal.pthread_sigmask(signal.SIG_BLOCK, {{39}})\n{program}"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
@@ -73,7 +73,7 @@ def test_the_reboot_signal_reaches_its_process() -> None:
         (ProcessLookupError(3, "No such process"), "No such process"),
     ],
 )
-def test_a_reboot_signal_that_cannot_be_sent_certainly_causes_no_reboot(
+def test_a_reboot_signal_that_cannot_be_sent_is_reported_as_a_refused_reboot(
     monkeypatch: pytest.MonkeyPatch, error: OSError, words: str
 ) -> None:
     sent: list[tuple[int, int]] = []

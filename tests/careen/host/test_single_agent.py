@@ -47,8 +47,9 @@ def test_the_lock_on_the_file_ends_with_the_agents_process(tmp_path: Path) -> No
     os.close(held.descriptor)
 
 
-def test_a_child_process_of_the_agent_does_not_inherit_the_lock(tmp_path: Path) -> None:
-    """A reboot command that outlives its agent must not keep the next agent from working."""
+def test_a_child_process_of_the_agent_does_not_inherit_the_lock_on_the_file(tmp_path: Path) -> None:
+    """A reboot command may run longer than the agent that started it. The next agent of the node must still get the
+    lock on the file, and work."""
     held = take(tmp_path, "/run", "n1")
     assert isinstance(held, Held)
     with subprocess.Popen(["sleep", "30"]) as child:

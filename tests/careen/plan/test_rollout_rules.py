@@ -204,9 +204,9 @@ def test_a_plan_counts_the_movable_pods_of_each_node_if_the_order_is_fewest_move
     ) == ["n2", "n3", "n1", "cp"]
 
 
-def test_a_plan_counts_the_pods_of_a_node_that_lacks_the_annotation_with_their_number() -> None:
-    """If a Node has no annotation with the number of its pods, the plan counts these pods once. The number stays the
-    same during the plan, even if simulated pods move."""
+def test_a_plan_uses_its_first_count_of_pods_for_a_node_without_the_annotation() -> None:
+    """The annotation `careen.dev/moves` has the number of pods that a drain of the node would evict. If a Node lacks
+    this annotation, the plan counts the pods at its start. The plan keeps this number, even if simulated pods move."""
     nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
     rules = RolloutRules(nodes, POLICY, moves={"n1": 3, "n2": 2, "n3": 9})
     assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
@@ -346,7 +346,7 @@ def test_a_plan_begins_no_drain_while_the_lock_is_full(line: Order) -> None:
             a_node("n1"),
             replace(POLICY, concurrency=1),
             "budgets",
-            "other is cordoned by somebody, not by careen",
+            "n2 is cordoned by somebody, not by careen",
             id="a person cordoned another node",
         ),
         pytest.param(
@@ -361,7 +361,7 @@ def test_a_plan_begins_no_drain_while_the_lock_is_full(line: Order) -> None:
 def test_a_plan_contains_the_reason_of_each_gate_that_refuses_a_reboot(
     node: NodeView, policy: Policy, rule: str, subject: str
 ) -> None:
-    rules = RolloutRules([node, in_zone("other", "z", unschedulable=True)], policy)
+    rules = RolloutRules([node, in_zone("n2", "z", unschedulable=True)], policy)
     obstacle = rules.refusal("n1", NOW, None)
     assert obstacle is not None
     assert (obstacle.rule, obstacle.subject) == (rule, subject)
@@ -508,8 +508,11 @@ def test_the_next_opening_and_closing_consider_the_windows_of_all_groups() -> No
     assert rules.next_closing(at.replace(hour=3)) == datetime(2026, 3, 10, 20, 0, 0, tzinfo=UTC)
 
 
-def test_a_plan_does_not_compute_the_next_opening_of_the_windows_for_each_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a plan of thousands of nodes, careen needs the next opening of the maintenance windows thousands of times."""
+def test_the_number_of_computed_openings_does_not_grow_with_the_number_of_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A plan of thousands of nodes asks thousands of times when the next maintenance window opens or closes. For each
+    opening and closing, the plan computes the answer at most three times on average."""
     asked: list[datetime] = []
     real = openings.change_after
 
@@ -575,6 +578,8 @@ def policies(draw: st.DrawFn) -> Policy:
     )
 
 
+# To save time, a plan leaves out the worker Nodes that are ready and not cordoned when it asks the gate `budgets`. The
+# refusals must be the same as with all Nodes.
 @given(fleet=fleets(), policy=policies(), drawn=st.data())
 @settings(max_examples=150, deadline=None)
 def test_budgets_refuse_the_same_nodes_if_healthy_nodes_are_left_out_of_the_count(

@@ -99,7 +99,9 @@ def test_earlier_questions_do_not_change_the_short_list(
             assert asked.short_list(waiting, content, len) == fresh
 
 
-def test_of_many_equal_nodes_the_short_list_contains_only_as_many_as_the_lock_can_list() -> None:
+def test_the_short_list_contains_only_as_many_nodes_of_one_kind_as_the_line_has_places() -> None:
+    """The 1000 nodes differ only in their names, so they are of one kind. The line in the lock has `1 + SPARE_NAMES`
+    places."""
     nodes = [a_node(f"n{number:04}", labels={keys.REBOOT_LABEL: order.READY}) for number in range(1000)]
     short = Waiters(nodes, POLICY).short_list([node.name for node in nodes], LockContent(), lambda _: 0)
     assert [node.name for node in short] == [f"n{number:04}" for number in range(1 + order.SPARE_NAMES)]

@@ -44,7 +44,7 @@ def a_plan(**changes: Any) -> Plan:
     """Return a plan of two nodes, one after the other, without problems. Keyword arguments replace fields of the plan
     or of its timeline.
     """
-    visits = changes.pop("visits", (a_visit("n1", 0, moves=1), a_visit("n2", 275)))
+    visits = changes.pop("visits", (a_visit("n1", 0), a_visit("n2", 275)))
     of_plan = {
         name: changes.pop(name)
         for name in ("line", "concurrency", "zone", "notes", "others", "ranges")

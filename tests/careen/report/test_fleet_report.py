@@ -52,7 +52,8 @@ def test_careen_status_sorts_a_node_in_an_unknown_phase_with_the_failed_nodes() 
     ]
 
 
-def test_careen_status_shows_a_nodes_label_in_the_column_line_if_the_lock_is_empty() -> None:
+def test_careen_status_shows_the_reboot_label_instead_of_a_place_if_the_lock_is_empty() -> None:
+    """The column LINE shows `ready` or `required`. It shows no other value of the label."""
     assert [
         place_of(a_node("a", "Waiting", label=label), LockContent())
         for label in ("ready", "required", "in-progress", "")
@@ -102,13 +103,13 @@ def test_careen_status_shows_the_same_warning_of_several_nodes_once() -> None:
     nodes = [
         replace(
             a_node(name, "Waiting", "waits"),
-            annotations={keys.PHASE: "Waiting", keys.WARNING: "the kubelet would miss the shutdown"},
+            annotations={keys.PHASE: "Waiting", keys.WARNING: "pods on the node get no grace period"},
         )
         for name in ("n2", "n1")
     ]
     text = fleet_text([*nodes, a_node("n3")], LockContent(), NOW)
-    assert text.splitlines()[1] == "Warning (n1, n2): the kubelet would miss the shutdown."
+    assert text.splitlines()[1] == "Warning (n1, n2): pods on the node get no grace period."
     assert text.count("Warning") == 1
     assert [each["warning"] for each in fleet_json(nodes, LockContent())["nodes"]] == [
-        "the kubelet would miss the shutdown"
+        "pods on the node get no grace period"
     ] * 2

@@ -70,7 +70,7 @@ def test_a_forecast_shows_remedies_and_pods_that_were_already_pending() -> None:
     assert forecast_text(made, NOW).splitlines()[-5:-1] == [
         "2 pods: 1 pending, 1 blocked.",
         "2 pods of the cluster had no node even before this drain.",
-        "shop/api-7 would find a place with 500m more cpu on n2 (zone b) or n3 (zone a) uncordoned.",
+        "shop/api-7 would find a place with 500m more cpu on n2 (zone b), or with n3 (zone a) uncordoned.",
         "shop/db-0 could be evicted with a minAvailable of 2 in the disruption budget shop/db.",
     ]
     assert forecast_json(made)["alreadyPending"] == 2

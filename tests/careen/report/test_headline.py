@@ -61,7 +61,7 @@ def test_the_headline_shows_three_reasons_and_counts_the_remaining_reasons() -> 
     assert found.why.endswith("; and 2 more reasons")
 
 
-def test_the_headline_ignores_an_unreadable_annotation_with_refusals() -> None:
+def test_the_headline_ignores_refusals_that_cannot_be_parsed() -> None:
     assert headline([a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: "{"})], LockContent(), NOW) is None
 
 

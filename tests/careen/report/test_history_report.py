@@ -46,7 +46,7 @@ def test_the_expected_end_of_a_reboot_is_based_on_the_nodes_last_reboot(phase: P
     (found,) = expected_text([under_way("n1", phase, "2026-03-04T11:58:00Z", 300)], NOW)
     assert found == (
         "The reboot of n1 began 2m ago; the node should be back at 2026-03-04 12:03:00 UTC "
-        "(estimated as 5m from its last reboot)."
+        "(estimated duration: 5m, based on its last reboot)."
     )
 
 
@@ -56,7 +56,7 @@ def test_a_first_reboot_is_expected_to_take_the_median_time_of_other_nodes() -> 
     assert (found["n1"].seconds, found["n1"].basis) == (300, "the last reboots of 3 nodes")
 
 
-def test_careen_history_marks_a_reboot_that_is_late() -> None:
+def test_the_report_marks_a_reboot_that_takes_longer_than_expected() -> None:
     (found,) = expected_text([under_way("n1", Phase.REBOOTING, "2026-03-04T11:00:00Z", 300)], NOW)
     assert "n1 began 1h ago; the node should have been back at 2026-03-04 11:05:00 UTC" in found
 

@@ -23,7 +23,7 @@ def test_the_report_of_a_plan_without_problems_is_short() -> None:
 Plan for 2 nodes from Wed 2026-03-04 22:00 UTC, 1 at a time, in the order oldest.
 
 NODE   START (UTC)               END        MOVES   NOTE
-n1     Wed 2026-03-04 22:00      22:04:30   1       -
+n1     Wed 2026-03-04 22:00      22:04:30   0       -
 n2     Wed 2026-03-04 22:04:35   22:09:05   0       -
 
 2 of 2 nodes reboot; the roll-out ends Wed 2026-03-04 22:09:05 UTC, after 9m5s.
@@ -117,7 +117,9 @@ def test_a_plan_without_nodes_has_a_report() -> None:
             False,
             id="a pod without room is a problem",
         ),
-        pytest.param({"closings": (Closing(at=at(1), left=1),)}, False, id="more than one window is a problem"),
+        pytest.param(
+            {"closings": (Closing(at=at(1), left=1),)}, False, id="a plan that needs a second window has a problem"
+        ),
         pytest.param({"visits": (a_visit("n1", 0, undone="shut"),)}, False, id="an undone drain is a problem"),
         pytest.param({"unknown": ("p",)}, False, id="an unpredictable pod is a problem"),
         pytest.param(
@@ -227,7 +229,7 @@ def some_ranges(**changes: Any) -> Ranges:
             {"ends": (at(600), at(7200 + 60))},
             (
                 "With 5 different seeds, the plan has 38-44 moves and 2 double moves, and ends "
-                "Wed 2026-03-04 22:10-Thu 2026-03-05 00:01 UTC."
+                "between Wed 2026-03-04 22:10 and Thu 2026-03-05 00:01 UTC."
             ),
         ),
         (

@@ -38,7 +38,7 @@ def test_careen_why_gives_a_verdict_for_every_gate_in_every_phase(phase: Phase) 
     assert [each.gate for each in gate_answers(story(phase))] == [gate.name for gate in GATES]
 
 
-def test_careen_why_marks_the_gates_that_an_agent_asks_only_if_its_node_holds_a_claim() -> None:
+def test_careen_why_marks_the_gates_that_only_the_agent_of_a_holder_asks() -> None:
     later = {gate.name for gate in GATES if When.READY not in gate.when}
     assert later
     assert {

@@ -98,7 +98,8 @@ def test_the_refusal_of_an_unknown_notify_url_shows_no_secret(url: str) -> None:
     assert "SECRET" not in str(error.value)
 
 
-def test_the_refusal_of_a_plain_https_url_suggests_generic_https() -> None:
+def test_the_refusal_of_an_https_url_suggests_another_scheme() -> None:
+    """The suggested scheme is `generic+https`."""
     with pytest.raises(ValueError, match=r"for any other web server, use generic\+https"):
         parse("https://example.com/hook")
 

@@ -198,19 +198,19 @@ REFUSED = [
     ("slack://T/B/SECRETWORD/more", "slack: expected"),
     (
         "slack://T00000000/B00000000/SECRETWORD?thread_ts=12",
-        "slack: leave out each parameter that careen does not know; it knows botname, username",
+        "slack: leave out each parameter that careen does not know (known parameters: botname, username)",
     ),
     (
         "telegram://1:TOKEN@telegram?chats=1&SECRETWORD",
-        "telegram: leave out each parameter that careen does not know; it knows channels, chats",
+        "telegram: leave out each parameter that careen does not know (known parameters: channels, chats)",
     ),
     (
         "mattermost://host/TOKEN&?user=a&SECRETWORD=",
-        "mattermost: leave out each parameter that careen does not know; it knows disabletls",
+        "mattermost: leave out each parameter that careen does not know (known parameters: disabletls)",
     ),
     (
         "pushbullet://TOKEN?SECRETWORD=1",
-        "pushbullet: leave out each parameter that careen does not know; it knows none",
+        "pushbullet: leave out each parameter that careen does not know (known parameters: none)",
     ),
     ("discord://SECRETWORD", "discord: expected discord://TOKEN@WEBHOOK-ID"),
     ("smtp://SECRETWORD@host:port/?from=a&to=b", "expected a host name, and a number as the port"),

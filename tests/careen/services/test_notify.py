@@ -136,7 +136,7 @@ async def test_a_message_is_sent_to_an_apprise_url_exactly_as_written() -> None:
     assert (json.loads(body)["message"], json.loads(body)["team"]) == ("Draining node n1", "ops")
 
 
-async def test_no_url_is_refused_if_the_check_by_apprise_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_careen_accepts_an_apprise_url_if_apprise_cannot_check_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for executable in ("/nowhere/python", "/bin/false"):
         monkeypatch.setattr(sys, "executable", executable)
         assert await refusals([parse("tgram://SECRETWORD")], seconds=LONG_SECONDS) == ()

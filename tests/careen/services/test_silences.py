@@ -1,5 +1,5 @@
 """Tests how careen creates, extends and ends silences in an Alertmanager. After an unexpected response, the result is
-unknown and contains the cause."""
+an `Unknown` with the cause."""
 
 from __future__ import annotations
 

@@ -263,7 +263,8 @@ def test_the_config_map_may_not_choose_where_a_secret_is_sent(secret: dict[str, 
     assert settle({"prometheus-url": "https://other"}, trusted).settings.prometheus_url == "https://other"
 
 
-def test_a_prometheus_url_and_a_token_file_in_one_config_map_are_both_refused() -> None:
+def test_careen_refuses_the_url_and_the_token_file_of_a_prometheus_if_a_config_map_sets_both() -> None:
+    """A ConfigMap must not name a file with a secret. It must not name the server that gets the secret either."""
     with pytest.raises(BadSettings) as refused:
         settle({"prometheus-url": "https://thief.example", "prometheus-token-file": "/t"}, flags_for(""))
     assert sorted(problem.split("`")[1] for problem in refused.value.problems) == [
@@ -275,7 +276,9 @@ def test_a_prometheus_url_and_a_token_file_in_one_config_map_are_both_refused() 
 # ---- a change while the agent runs, and older settings ----
 
 
-def test_an_edit_with_a_setting_that_gives_root_changes_nothing() -> None:
+def test_careen_ignores_the_whole_edit_of_a_config_map_if_it_contains_a_forbidden_setting() -> None:
+    """The forbidden setting would run a command as root on the host."""
+
     def seen(text: str) -> SeenConfigMap:
         return SeenConfigMap(uid="u", data={"config.yaml": text})
 

@@ -121,7 +121,7 @@ def test_booleans_are_read_as_in_go(text: str, value: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["yes", "on", "", "2"])
-def test_words_that_go_does_not_accept_are_not_booleans(text: str) -> None:
+def test_a_boolean_that_the_language_go_refuses_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="true or false"):
         kinds.boolean(text)
 
@@ -181,7 +181,8 @@ def test_labels_are_validated_as_by_the_api_server(text: str, label: tuple[str, 
 @pytest.mark.parametrize(
     "text", ["a", "a-", "=b", "a=b=c", "a=b c", "-a=b", "a/b/c=d", "", "A.com/x=1", f"{'a' * 64}=b"]
 )
-def test_a_label_that_would_crash_kured_after_the_reboot_is_refused(text: str) -> None:
+def test_an_invalid_node_label_is_refused(text: str) -> None:
+    """kured accepts the label `a`, which has no value, and crashes after the reboot."""
     with pytest.raises(ValueError, match="key=value"):
         kinds.label(text)
 
@@ -306,8 +307,8 @@ def test_secret_values_are_not_shown() -> None:
         ("slack://a/b/c,nonsense", ["slack://a/b/c,nonsense"]),
     ],
 )
-def test_a_line_break_or_a_comma_separates_urls_only_before_another_url(text: str, parts: list[str]) -> None:
-    """A URL may contain commas."""
+def test_a_comma_or_a_line_break_ends_a_url_only_if_another_url_follows(text: str, parts: list[str]) -> None:
+    """Any other comma is a part of the URL."""
     assert kinds.MESSAGE_URLS.split(text) == parts
 
 

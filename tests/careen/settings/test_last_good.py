@@ -140,7 +140,9 @@ def test_restored_settings_that_conflict_with_a_flag_are_marked_as_incomplete() 
     assert back.resolved.settings.alert_firing_only
 
 
-def test_a_stored_setting_or_a_flag_overrides_the_lock_annotation_recorded_with_the_claim() -> None:
+def test_a_setting_or_a_flag_overrides_the_key_of_the_lock_annotation_in_the_claim() -> None:
+    """The agent records with a claim in which annotation the lock is. If neither the settings stored on the Node nor a
+    flag has the key of this annotation, the recorded key applies. An invalid recorded key is ignored."""
     assert restored("", lock_annotation="example.com/lock").resolved.settings.lock_annotation == "example.com/lock"
     assert (
         restored(

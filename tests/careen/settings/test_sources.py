@@ -301,7 +301,7 @@ BAD = [
     pytest.param({"flags": {"prefer_no_schedule_taint": "a..b/c"}}, "expected a key", id="an invalid taint"),
     pytest.param(
         {"flags": {"post_reboot_node_labels": "a=1,a=2"}},
-        "--post-reboot-node-labels sets a twice",
+        "--post-reboot-node-labels sets the label `a` twice",
         id="one label with two values",
     ),
     pytest.param(
@@ -402,8 +402,9 @@ def test_variables_of_a_kubernetes_service_such_as_careen_metrics_are_ignored(
     assert resolved.origins["metrics_port"].source is Source.DEFAULT
 
 
-def test_a_metrics_port_in_the_pods_manifest_replaces_the_variable_of_a_service() -> None:
-    """If the pod's manifest and a Service set the same variable, Kubernetes uses the value in the manifest."""
+def test_a_metrics_port_in_the_pods_manifest_is_used_even_if_a_service_has_the_same_variable() -> None:
+    """For a Service named `kured-metrics`, Kubernetes sets the environment variable KURED_METRICS_PORT. If the pod's
+    manifest sets the same variable, Kubernetes uses the value in the manifest."""
     environment = {"KURED_METRICS_SERVICE_HOST": "10.0.0.1", "KURED_METRICS_PORT": "9090"}
     assert settle(environment=environment).settings.metrics_port == 9090
 

@@ -148,7 +148,8 @@ def test_windows_that_are_not_a_list_are_refused(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "[]", "''", "~"])
-def test_an_empty_list_of_windows_means_no_windows(value: str) -> None:
+def test_an_empty_list_of_windows_has_the_same_effect_as_no_list(value: str) -> None:
+    """All nodes then have the window of kured's flags, which is always open by default."""
     assert resolved(f"windows: {value}\n").settings.windows == ()
 
 

@@ -151,7 +151,7 @@ def _twice(settings: Settings) -> list[str]:
     for name in ("pre_reboot_node_labels", "post_reboot_node_labels"):
         given = [key for key, _ in getattr(settings, name)]
         found += [
-            f"--{flag(name)} sets {key} twice: keep one of them"
+            f"--{flag(name)} sets the label `{key}` twice: keep one of them"
             for key in sorted({key for key in given if given.count(key) > 1})
         ]
     entries = {

@@ -111,7 +111,8 @@ def test_a_host_that_cannot_reboot_can_be_in_maintenance() -> None:
 
 
 @pytest.mark.parametrize(("is_now", "refused"), [(False, True), (True, False)])
-def test_only_a_request_with_now_set_to_true_waives_the_maintenance_window(is_now: bool, refused: bool) -> None:
+def test_only_an_immediate_request_waives_the_maintenance_window(is_now: bool, refused: bool) -> None:
+    """A person's request is immediate if its field `is_now` is true."""
     shut = a_policy(window=Window(days=frozenset()))
     request = PersonRequest(wish=Wish.REBOOT, boot=BOOT, is_now=is_now)
     decision = decided(WAITS, shut, asking(request, taints=(OURS,)), need=NO, lock=LockContent())

@@ -167,7 +167,8 @@ def test_a_cancelled_reboot_does_not_restore_a_missing_claim(changes: dict[str, 
     assert WriteLock not in kinds(decision)
 
 
-def test_the_agent_repeats_the_announcement_and_asks_the_host_if_no_request_was_sent() -> None:
+def test_the_agent_announces_the_reboot_again_if_it_has_not_asked_the_host() -> None:
+    """The agent then asks the host to reboot."""
     decision = rebooting(RebootOutcome.NOT_ASKED, announced_ago=0)
     assert asks(decision)
     assert the_record(decision).announcement == 2
@@ -244,7 +245,9 @@ def test_the_wait_for_another_process_depends_on_the_reboot_command_timeout() ->
     assert stranger_patience_seconds(a_policy(reboot_command_seconds=200, reboot_deadline_seconds=400)) == 200
 
 
-def test_a_process_waits_anew_if_the_announcement_of_the_other_process_changes_or_is_unreadable() -> None:
+def test_a_changed_or_unreadable_announcement_restarts_the_wait_for_another_process() -> None:
+    """A process waits until the announcement of another process has not changed for 150 seconds. The 150 seconds begin
+    again if a third process announces the reboot, or if the Node cannot be read."""
     assert not asks(decided(record_by("third"), memory=watching(150, "other")))
     blind = decide(an_observation(Unknown("503"), memory=watching(149, "other")), a_policy())
     assert not asks(decided(record_by("other"), memory=blind.memory))
@@ -300,7 +303,9 @@ def test_an_unchanged_boot_id_after_the_deadline_halts_the_roll_out(
 
 
 @pytest.mark.parametrize(("ready", "unschedulable"), [(True, False), (False, None)])
-def test_a_ready_node_returns_to_service_after_the_reboot_deadline(ready: bool, unschedulable: bool | None) -> None:
+def test_only_a_ready_node_is_uncordoned_when_the_reboot_deadline_has_passed(
+    ready: bool, unschedulable: bool | None
+) -> None:
     decision = rebooting(RebootOutcome.ACCEPTED, announced_ago=901, node={"ready": ready})
     assert the_patch(decision).unschedulable is unschedulable
     assert the_record(decision).is_cordoned_by_us is not ready

@@ -91,7 +91,7 @@ def test_a_recreated_node_does_not_take_over_the_claim_of_the_former_node() -> N
     assert kinds(idle(node={"labels": {keys.REBOOT_LABEL: "in-progress"}}, lock=content)) == []
 
 
-def test_an_agent_that_cannot_read_its_node_again_removes_no_claim() -> None:
+def test_an_agent_removes_no_claim_if_the_second_read_of_its_node_fails() -> None:
     assert kinds(idle(holders=Unknown("503"))) == []
 
 
@@ -146,7 +146,9 @@ def test_a_persons_earlier_cordon_stays_when_the_progress_record_is_lost(
     assert the_patch(idle(node=node, lock=held(an_entry(cordoned=cordoned_before)))).unschedulable is None
 
 
-def test_the_claim_of_a_former_node_is_released_after_the_reboot_deadline() -> None:
+def test_the_claim_of_a_deleted_node_is_released_after_the_reboot_deadline() -> None:
+    """The Node was deleted and created again with the same name. The agent cannot know whether the host was asked to
+    reboot before the deletion."""
     content = held(an_entry(uid="uid-former"))
     first = idle(lock=content)
     assert (first.reason.code, kinds(first)) == (Code.ENTRY_RELEASED, [])
@@ -372,7 +374,9 @@ def test_a_former_nodes_claim_stays_if_a_reboot_may_have_been_requested(
     assert (WriteLock in kinds(decision)) is is_released
 
 
-def test_a_former_nodes_claim_stays_if_an_earlier_process_recorded_a_reboot() -> None:
+def test_the_claim_of_a_deleted_node_stays_if_an_earlier_process_announced_the_reboot() -> None:
+    """The Node was deleted and created again with the same name. The earlier process may have asked the host to
+    reboot."""
     decision = recreated(a_progress(Phase.REBOOTING, announcement=1, announced=ago(30)))
     assert WriteLock not in kinds(decision)
 

@@ -165,7 +165,9 @@ def test_the_event_of_a_claim_lists_the_unready_daemonsets() -> None:
     )
 
 
-def test_a_pod_that_its_owner_binds_to_the_node_refuses_the_reboot_before_the_claim() -> None:
+def test_the_agent_takes_no_claim_if_an_evicted_pod_would_return_to_the_node() -> None:
+    """The pod's owner binds its pods to the node, so the gate `bound-pods` refuses. The reason names the setting that
+    leaves such pods on the node."""
     decision = waiting(pods=(a_pod(came_bound=True),), owners=(an_owner(bound_to="n1"),))
     assert (decision.phase, [(each.gate, each.code) for each in decision.refusals]) == (
         Phase.WAITING,
@@ -199,9 +201,9 @@ def test_if_the_order_is_zone_a_node_of_a_later_zone_waits_for_the_first_zone(ho
     assert waiting(node={"labels": zones[1]}, waiters=(in_a,), policy=policy).phase is phase
 
 
-def test_no_node_takes_the_first_claim_before_other_agents_have_counted_their_pods() -> None:
-    """The agents know which node has the fewest pods only after each of them has counted the pods of its node. Until
-    then, the lock lists no next node."""
+def test_a_ready_node_waits_before_it_takes_the_first_claim_of_a_roll_out() -> None:
+    """During this wait, each agent counts the pods of its node. After the wait, the agents know which node has the
+    fewest pods. Until then, the lock lists no next node."""
     first = waiting(memory=remembering(line__key="another line"), waiters=NOT_ASKED)
     assert (first.phase, first.reason.code, first.wants) == (Phase.WAITING, Code.WAITING_FOR_TURN, frozenset())
     assert WriteLock not in kinds(first)
@@ -223,15 +225,16 @@ def test_agents_of_a_large_fleet_decide_rarely_before_the_first_claim(agents: in
     assert look < order.PASSED_OVER_SECONDS, "a named node that sleeps this long would be passed over"
 
 
-def test_after_a_refusal_a_node_waits_again_for_other_nodes_before_the_first_claim() -> None:
-    """Without this wait, all nodes would claim at the same time at the end of a refusal that concerned all of them."""
+def test_after_a_refusal_the_wait_before_the_first_claim_of_a_roll_out_begins_again() -> None:
+    """If a gate refuses all nodes, all of them become ready at the same time when the refusal ends. Without a new wait,
+    all of them would try to take a claim at that time."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
 
 @pytest.mark.parametrize(("jitter", "look"), [(0.0, 20.0), (0.999, 20.0 + 0.999 * OPENING_SECONDS)])
 def test_every_agent_decides_again_when_the_maintenance_window_opens(jitter: float, look: float) -> None:
-    """The window opens in 20 s. No node may begin its reboot before the agents of the other nodes have counted their
-    pods."""
+    """The window opens in 20 s. Each agent decides again at most 2 s after the opening. The first claim of the roll-out
+    follows later, when each agent has counted the pods of its node."""
     shut = Window(start=(NOW + timedelta(seconds=20)).time(), end=(NOW + timedelta(hours=1)).time())
     assert waiting(
         policy=a_policy(window=shut), chance=Chance(claim_id="fresh", jitter=jitter)
@@ -283,7 +286,7 @@ def test_a_huge_count_of_waiting_nodes_makes_the_agent_sleep_for_a_limited_time(
     ],
 )
 @pytest.mark.parametrize(("agents", "look"), [(None, 30.0), (100, 30.0), (5000, 5000 / 6)])
-def test_in_a_large_fleet_the_agent_of_a_node_that_gates_refuse_takes_turns_rarely(
+def test_agents_of_a_large_fleet_decide_rarely_while_a_gate_refuses(
     agents: int | None, look: float, changes: dict[str, Any]
 ) -> None:
     decision = waiting(memory=remembering(agents=agents, holder_check__at=UPTIME + 1), **changes)
@@ -325,7 +328,9 @@ def test_agents_of_a_large_fleet_spread_their_decisions_after_the_window_opens()
     assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_the_wait_before_the_first_claim_does_not_apply_to_a_named_node_or_beside_a_holder() -> None:
+def test_a_node_takes_a_claim_at_once_if_the_roll_out_has_already_begun() -> None:
+    """The roll-out has begun if the lock names the next node, or if another node holds a claim. Only the first claim of
+    a roll-out must wait until the agents have counted the pods of their nodes."""
     just_now = remembering(line__key="another line")
     assert waiting(memory=just_now, lock=NAMED).phase is Phase.CLAIMING
     assert (
@@ -583,7 +588,8 @@ def test_a_new_agent_process_reads_the_age_of_claims_from_the_lock() -> None:
 
 
 @pytest.mark.parametrize("created", ["", "yesterday", "2026-12-01T00:00:00Z"])
-def test_the_holder_of_a_claim_with_an_unreadable_time_is_checked(created: str) -> None:
+def test_a_claim_with_an_unreadable_or_future_time_is_treated_as_old(created: str) -> None:
+    """The agent of a waiting node reads the Nodes of old claims."""
     content = held(an_entry("n9", created=created), line=Line(names=("n1",)))
     assert waiting(lock=content, holders=NOT_ASKED).wants == {Evidence.HOLDERS}
 

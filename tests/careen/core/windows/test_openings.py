@@ -25,6 +25,7 @@ WINDOWS = st.lists(
 ).map(tuple)
 
 
+# `change_after` returns when the windows next open or close. Until then, `is_open` must not change.
 @given(windows=WINDOWS, at=INSTANTS)
 @settings(max_examples=150, deadline=None)
 def test_windows_do_not_change_before_their_next_reported_change(

@@ -117,7 +117,7 @@ COMMANDS = [name for name, reach in PROBES.items() if reach is HostAccess.COMMAN
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
-        (exited(127, "", "env: 'x': No such file or directory"), "the host has no program"),
+        (exited(127, "", "env: 'x': No such file or directory"), "which the probe runs"),
         (exited(-9), "exited with -9"),
         (exited(137), "exited with 137"),
         (TimedOut(60.0), "did not end within 1m"),
