@@ -30,7 +30,7 @@ def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
     yield (
         f"a pod fits on up to {feasible} nodes, but kube-scheduler checks only {looked_at} of them, and it is unknown "
         f"where its search starts; {depend}; the nodes that the forecast lists for a pod take this pod in 95 of 100 "
-        f"cases; if percentageOfNodesToScore is 100, kube-scheduler checks all nodes, and the forecast is exact"
+        f"cases; with percentageOfNodesToScore: 100, kube-scheduler checks all nodes, and the forecast is exact"
     )
 
 

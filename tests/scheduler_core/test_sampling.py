@@ -90,7 +90,7 @@ def test_a_forecast_has_probabilities_if_the_scheduler_stops_its_search_early(
         assert note == (
             f"a pod fits on up to {fitting} nodes, but kube-scheduler checks only 100 of them, and it is unknown where "
             "its search starts; for 1 of 1 pod, the chosen node depends on this start; the nodes that the forecast "
-            "lists for a pod take this pod in 95 of 100 cases; if percentageOfNodesToScore is 100, kube-scheduler "
+            "lists for a pod take this pod in 95 of 100 cases; with percentageOfNodesToScore: 100, kube-scheduler "
             "checks all nodes, and the forecast is exact"
         )
     else:
