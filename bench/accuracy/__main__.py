@@ -27,10 +27,11 @@ Written by `make bench-accuracy` on {cores} cores. Each seed gives a cluster on 
 each node, the bench makes a forecast, then drains the node, then uncordons it. *In order*: drains in which evictions
 and replacements came in the order that forecasts assume. *Inside the set*: pods that got one of the nodes that the
 forecast names. *Single best*: pods whose forecast named only one node. *Got the single best node*: pods that really got
-this node. *Mean set*: the mean number of nodes that a forecast names for a pod. *Superseded*: pods that their
-controller had not replaced before the node was uncordoned. A Job waits longer after each eviction, so it may create the
-replacement only during a later drain. The later drain does not count this replacement as one of its pods. *Pending*:
-pods for which the forecast found no room until after the reboot, and pods that really had no node."""
+this node. *Mean set*: the mean number of nodes that a forecast names for a pod. *Superseded*: pods that had no
+replacement when the node was uncordoned. For example, a Job waits longer after each eviction, so a later drain may
+begin before the Job creates the replacement. The figures of the later drain leave this replacement out. *Pending* has
+two figures. *Forecast*: pods that, according to the forecast, find no room before the reboot is over. *Real*: new pods
+that had no node when the drained node was uncordoned."""
 
 HEADER = (
     "cluster",
@@ -40,7 +41,7 @@ HEADER = (
     "inside the set",
     "single best",
     "got the single best node",
-    "got the single best node, only drains in order",
+    "got the single best node in drains that were in order",
     "mean set",
     "superseded",
     "pending: forecast, real",

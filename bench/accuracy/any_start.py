@@ -1,10 +1,10 @@
-"""Measures how much processor time a forecast spends on counting every possible start of kube-scheduler's search for a
-node: `make bench-accuracy-any-start`.
+"""Measures how much processor time a forecast needs to count the starts of kube-scheduler's search: `make
+bench-accuracy-any-start`.
 
 kube-scheduler checks only some nodes for each pod, and its search may start at any node. In a large cluster, a forecast
-simulates only a few of these searches completely. In addition, it counts the nodes that a single pod can get from any
-start of its search (`scheduler_core.simulation.scenario_parts.any_start`). The bench simulates the same drain
-alternately without and with this count, so that other work on the machine slows the two simulations equally.
+simulates the whole drain with only a few of these searches. So for each pod and each node, the forecast also counts the
+starts from which the pod gets this node (`scheduler_core.simulation.scenario_parts.any_start`). The bench simulates the
+same drain alternately without and with this count, so that other work on the machine slows the two simulations equally.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SIZES = (200, 1000, 5000)
 
 class CountedDrain(Value, kw_only=True):
     """Seconds of processor time in a cluster of `nodes` nodes. `forecast` is the time of the command `careen forecast
-    --from`. `with_count` and `without` are the median times of a simulated drain, with and without the additional count
-    of every possible start of the scheduler's search."""
+    --from`. `without` is the median time of a simulated drain that does not count the starts of the scheduler's search.
+    `with_count` is the median time of a simulated drain that counts these starts."""
 
     nodes: int
     searches: int
@@ -73,9 +73,10 @@ def main() -> None:
 
 
 def compared(snapshot: Snapshot, forecast: float, runs: int) -> CountedDrain:
-    """Measures how much longer a simulated drain takes if the simulation also counts, for each pod, the nodes that the
-    pod can get from every possible start of the scheduler's search. Simulates the drain of the first node `runs` times
-    without and `runs` times with this count. Returns the median time of each."""
+    """Measures how much longer a simulated drain takes if the simulation also counts, for each pod and each node, the
+    starts of the scheduler's search from which the pod gets this node. Simulates the drain of the first node `runs`
+    times without this count and `runs` times with the count. The result has the median time without the count and the
+    median time with the count."""
     used: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(runs):
         for counts, seconds in used.items():
@@ -113,13 +114,13 @@ def page(found: Sequence[CountedDrain], runs: int) -> str:
 `make bench-accuracy-any-start`, with the clusters of `make bench-plan`. All times are seconds of processor time.
 
 kube-scheduler checks only some nodes for each pod, and its search may start at any node. A forecast simulates the
-number of searches in the column *searches*. *Counts starts*: the forecast also computes, for each pod, the nodes that
-the pod can get from every possible start of the search. A forecast that simulates {MOST_SEARCHES} searches does not
-count the starts.
+number of searches in the column *searches*. *Counts starts*: whether the forecast also counts, for each pod and each
+node, the starts of the search from which the pod gets this node. A forecast does this only if it simulates fewer than
+{MOST_SEARCHES} searches.
 
 The bench simulates the drain of one node {runs} times without and {runs} times with this count, alternately. The
-columns *drain without count* and *drain with count* show the medians. They also show what the count would cost a
-forecast that does not count the starts.
+columns *drain without count* and *drain with count* show the median times. In a row with "no" under *counts starts*,
+the difference is the time that the forecast saves because it does not count the starts.
 
 | nodes | searches | counts starts | `careen forecast --from` | drain without count | drain with count | difference |
 |---:|---:|---|---:|---:|---:|---:|

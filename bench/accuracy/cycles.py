@@ -30,12 +30,13 @@ from scheduler_core.snapshot.loading import load_pages
 
 INTRODUCTION = """# How real scheduling cycles deviate from computed cycles, measured
 
-Written by `make bench-accuracy-cycles`. The drains are those of [sampled.md](sampled.md) and [learned.md](learned.md)
-whose pods were bound in the order of the scheduler's log. The clusters were chosen at random, with the seeds {seeds}.
-The computed cycle has one worker, and its search starts where the log shows. *Start as computed*: cycles after which
-the next search began where the computed cycle ends. *Predicted*: the share that scheduler_core's rule predicts for
-*start as computed*. *Far off*: the next search began more than five nodes away. *Took the node*: the pod got the
-computed node. The rows group the cycles by the share of the processed nodes that refused the pod."""
+Written by `make bench-accuracy-cycles`. The drains come from [sampled.md](sampled.md) and [learned.md](learned.md). A
+drain counts only if its pods were bound in the order of the scheduler's log. The clusters were chosen at random, with
+the seeds {seeds}. The bench computes each real cycle again, with one worker and with the real start of the search.
+*Start as computed*: after the real cycle, the next search began at the same node as after the computed cycle.
+*Predicted*: the share that scheduler_core's rule predicts for *start as computed*. *Far off*: the next search began
+more than five nodes from the computed node. *Took the node*: the pod got the computed node. The rows group the cycles
+by the share of the processed nodes that refused the pod."""
 HEADER = (
     "cycles",
     "number",

@@ -34,9 +34,9 @@ from tests.cluster.harness.measures.drains import with_forecast
 INTRODUCTION = """# What forecasts learn from bindings if the scheduler samples nodes, measured
 
 Written by `make bench-accuracy-learned` on {cores} cores; the clusters' seeds were drawn with {seed}. Clusters,
-drains and columns are those of [sampled.md](sampled.md). *Learned*: forecasts that know from at least {least} bindings
-of the cluster's earlier drains where the scheduler's searches start. *Without*: forecasts of the same drains without
-this knowledge. Drains before the first {least} bindings do not count."""
+drains and columns are those of [sampled.md](sampled.md). From the bindings of a cluster's earlier drains, the bench
+learns where the scheduler's searches start. *Learned*: forecasts that use this knowledge. *Without*: forecasts of the
+same drains without this knowledge. A drain counts only if the bench has seen at least {least} bindings before it."""
 HEADER = (
     "cluster",
     "drains",

@@ -14,8 +14,9 @@ from tests.cluster.harness.measures.drains import Happened, PodEvent
 
 
 class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One drain. `start` is the position of a node: right after the objects were listed, the scheduler's next search
-    would have begun at this node. `log` is the scheduler's log until the node was uncordoned."""
+    """One drain of the node `node`. `start` is the position, in the list of nodes, at which the scheduler's next search
+    would have begun just before the drain. `log` is the part of the scheduler's log that was written from then on,
+    until the cluster was quiet again after the uncordon of `node`."""
 
     kind: str
     seed: int
@@ -60,5 +61,7 @@ def read(path: Path) -> DrainRecord:
 
 
 def paths(folder: Path) -> Iterator[Path]:
-    """Yields the paths of all records, one cluster after another, in the order in which they were written."""
+    """Yields the paths of all records, sorted by the name of the cluster's folder, then by the name of the record's
+    file. So the records of a cluster come together. If the cluster has at most ten records, they come in the order of
+    its drains."""
     yield from sorted(folder.glob("*/*.json.gz"), key=lambda path: (path.parent.name, path.name))

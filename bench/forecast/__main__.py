@@ -62,7 +62,8 @@ def main() -> None:
         dest="sources",
         action="append",
         choices=["files", "server"],
-        help="source of the cluster: dump files or an API server, which needs Go to build; repeatable; by default both",
+        help="source of the cluster: `files` (a dump) or `server` (a kube-apiserver, which `make cluster-programs` "
+        "builds with Go); give the option once for each source; by default both sources",
     )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)

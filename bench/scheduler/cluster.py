@@ -60,8 +60,10 @@ def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACE
 
 
 def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
-    """Returns `count` pending pods. Each pod is an additional replica of a different application. The applications take
-    turns through the four kinds in `KINDS`, so each kind has equally many pods."""
+    """Returns `count` pending pods. Each pod is an additional replica of a different application. The first pod belongs
+    to an application of the first kind in `KINDS`, the second pod to an application of the second kind, and so on;
+    after the last kind, the first kind follows again. If `count` is a multiple of the number of kinds, each kind has
+    equally many pods."""
     applications = _applications(nodes)
     found = []
     for i in range(count):

@@ -56,9 +56,9 @@ def main() -> int:
         "special. Each pod belongs to a different application.\n"
     )
     say(
-        "The other times are those of scheduler_core. *cold*: the very first decision after loading, which builds "
-        "indexes of the cluster. *new*: the first decision about each pod. It is a mean over all pods except the first "
-        "pod of each of these four quarters."
+        "The other times are those of scheduler_core. *cold*: the time of the very first decision after loading, which "
+        "builds indexes of the cluster. *new*: the mean time of the first decision about a pod. This mean leaves out "
+        "the first pod of each of the four kinds that are listed above."
     )
     say(
         f"*again*: the next {ROUNDS - 1} decisions about the same pod (mean); kube-scheduler's times are of this "
@@ -116,8 +116,9 @@ def _growth(
         if size == options.size:
             by_kind = [(kind, _only(theirs, kind), _only(ours, kind)) for kind in cluster.KINDS]
     say(
-        f"\n![growth](growth.svg)\n\nAt {options.size:,} nodes, by kind of pod:\n\n| kind | kube-scheduler ms "
-        "| again ms | new ms |\n|---|---:|---:|---:|"
+        f"\n![growth](growth.svg)\n\nMilliseconds for one decision at {options.size:,} nodes, by kind of pod:\n\n"
+        "| kind | kube-scheduler, same pod again | scheduler_core, same pod again | scheduler_core, new pod "
+        "|\n|---|---:|---:|---:|"
     )
     for kind, theirs, ours in by_kind:
         say(f"| {kind} | {_again(theirs):.2f} | {_again(ours):.2f} | {_new(ours[1:]):.2f} |")

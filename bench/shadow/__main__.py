@@ -3,10 +3,11 @@
     python -m bench.shadow [--nodes 100 1000 5000] [--seconds 60] [--pods 5]
 
 The cluster is that of the scheduler's bench, 30 pods a node; the bench's process serves the cluster as list pages and
-watches. The shadow is a separate process, and only its figures count. While it follows the cluster, `--pods` pods a
-second are created, bound to random nodes, and started. So nearly every binding is a disagreement, which costs more than
-an agreement. Processor time is that of all the shadow's threads. "lists" is everything up to the first event, including
-the start of Python.
+watches. The shadow is a separate process, and only its figures count. While the shadow follows the cluster, `--pods`
+pods a second are created, bound to random nodes, and started. So nearly every binding is a disagreement, which costs
+more than an agreement. Processor time is that of all the shadow's threads. The columns "lists: requests", "mb" and
+"processor s" show what the shadow needs until it follows the cluster: the number of requests without watches, the size
+of the lists in megabytes, and the processor time, including the start of Python.
 """
 
 from __future__ import annotations

@@ -224,7 +224,8 @@ async def _let_the_time_pass(scene: Scene) -> None:
 
 
 async def _say_nothing(_scene: Scene) -> None:
-    """Does nothing. The agent of one node (`Scene.victim`) is stopped, so this node never reboots."""
+    """Does nothing. The rule is broken all the same: before the hosts need a reboot, `_stop_the_agent_of_the_victim`
+    stops the agent of one node (`Scene.victim`), so this node never reboots."""
 
 
 async def _mark_without_saying_why(scene: Scene) -> None:

@@ -23,7 +23,8 @@ from drydock.server.verbs import DeleteOptions
 
 
 class RunningServer:
-    """A listening server with shortcuts for tests. Its attribute `api` is the whole server."""
+    """A listening API server, as tests use it. `api` is the server itself. `store`, `verbs` and `url` are shortcuts to
+    the attributes of `api` that tests use most, and the methods of this class store and read objects."""
 
     def __init__(self, api: ApiServer) -> None:
         self.api = api

@@ -1,4 +1,5 @@
-"""The events of a watch: the requested changes of the store, in order, filtered by the watch's selectors.
+"""Turns the changes of the store into the events of a watch, in the order of the changes. A watch shows only the
+objects that its request selects by resource, namespace, name and selectors.
 
 `api_server.py` writes the bytes. As in apiserver's `storage/cacher/cache_watcher.go`, an object that stops matching a
 selector is reported as deleted, and an object that begins to match is reported as added.

@@ -94,7 +94,7 @@ def _related(one: str, how: str, other: str) -> dict[str, str]:
 
 
 def main() -> int:
-    """Prints the document."""
+    """Prints the bill of materials of the image in which the script runs."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     created = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
     status = Path("/var/lib/dpkg/status")

@@ -257,8 +257,9 @@ def _shown(*, plain: bool) -> Iterator[Callable[[RolloutProgress], None]]:
 
 
 def _keep_evidence(rollout: Rollout, folder: Path) -> str:
-    """Writes the requests to the embedded API server, and the changes of its objects, to two files in `folder`. If that
-    fails, returns an error message, so that the command can still print the verdict."""
+    """Writes two files in `folder`: one with all requests that the embedded API server received, and one with all
+    changes of the server's objects. If a file cannot be written, returns an error message, so that the command can
+    still print the verdict. Otherwise returns an empty text."""
     from drydock.server.audit import journal_line
 
     try:

@@ -1,4 +1,4 @@
-"""`careen explain POD`: shows what each scheduler plugin says about a pod on each node, if the pod were placed now."""
+"""`careen explain POD`: shows how each scheduler plugin would judge each node if kube-scheduler placed the pod now."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def explain(
     scheduler_config: Path | None,
     output: str,
 ) -> None:
-    """Show what each scheduler plugin says about a pod on each node, if the pod were placed now. It changes nothing."""
+    """Show how each scheduler plugin would judge each node if kube-scheduler placed the pod now. The command changes
+    nothing."""
     from careen.cli.support.scheduler_configuration import given_configuration
 
     configuration = given_configuration(scheduler_config)

@@ -238,8 +238,8 @@ class _Rollout(Value, kw_only=True):
 @output_option
 @connection_options
 def plan(connection: Connection, *, output: str, **given: Any) -> None:
-    """Simulate the whole roll-out: which node reboots when, which pods move, what is at risk, and whether it fits the
-    maintenance window. It changes nothing.
+    """Simulate the whole roll-out: which node reboots when, which pods move, what is at risk, and whether the roll-out
+    fits the maintenance window. The command changes nothing.
 
     Each drain is simulated on the cluster that the earlier drains left. Exit code 0: all nodes reboot in the same
     maintenance window, and every pod finds room. 3: at least one node does not reboot in that window, or a pod finds no

@@ -122,8 +122,9 @@ def event(
 
 
 def _name(subject: Subject, reason: str, once: str) -> dict[str, str]:
-    """Returns the Event's metadata with its name. All agents compute the same name from the same `once`. If `once` is
-    empty, the server generates a name."""
+    """Returns the part of the Event's metadata that gives the Event its name. Two Events with the same subject, reason
+    and `once` get the same name, even if two agents post them, so the server keeps only the first Event. If `once` is
+    empty, the server generates the name."""
     if not once:
         return {"generateName": f"{subject.name}."}
     return {"name": f"{subject.name}.{hashlib.sha256(f'{subject.uid}/{reason}/{once}'.encode()).hexdigest()[:16]}"}

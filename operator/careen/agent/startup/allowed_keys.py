@@ -63,8 +63,9 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
 
 
 class AllowedKeys:
-    """Reads the lists of allowed keys from the DaemonSet's annotations. Reports the keys that are missing there, once
-    for each set of missing keys."""
+    """Compares the keys that the settings need with the keys that the DaemonSet's annotations allow, and reports the
+    keys that the annotations do not allow. Compares again only if the settings need other keys than at the last
+    comparison."""
 
     def __init__(self, api: ClusterApi, basics: Settings) -> None:
         self._api = api

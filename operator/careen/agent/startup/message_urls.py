@@ -16,9 +16,10 @@ _JUDGE_SECONDS = 30.0
 
 
 async def judge(resolved: Resolved) -> None:
-    """Checks apprise's URLs with apprise itself, and reads the files of receivers.
+    """Checks the receivers of messages. Each receiver is a URL in --notify-url, or a line of a file in
+    --notify-url-file. If a URL has apprise's own form, apprise itself checks the URL.
 
-    Warns about unreadable files. Raises `BadSettings` for URLs that can never work.
+    Warns about files that cannot be read. Raises `BadSettings` for URLs that can never work.
     """
     settings = resolved.settings
     where, files = resolved.origins["notify_url"].where, resolved.origins["notify_url_file"].where

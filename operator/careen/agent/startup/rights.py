@@ -70,7 +70,8 @@ class Rights:
         needed: tuple[Right, ...],
         kept: Collection[OptionalRight] = (),
     ) -> None:
-        """`kept` are the features that stay on because a person has requested them."""
+        """`kept` are the optional features that a person has requested. The agent never switches these features off,
+        even if their rights are missing."""
         self._api = api
         self._clock = clock
         self._metrics = metrics
@@ -85,7 +86,7 @@ class Rights:
 
     @property
     def is_known(self) -> bool:
-        """Whether the API server has answered the review."""
+        """Whether `review` has found out from the API server which rights the agent lacks."""
         return self._missing is not None
 
     @property

@@ -316,8 +316,8 @@ class Start:
         self.heartbeat.hold_readiness(missing)
 
     def check_keys(self, live: LiveSettings) -> None:
-        """Warns in advance of taint, label and annotation keys that the admission policies would refuse. careen's own
-        keys are always allowed."""
+        """Warns if the settings name keys of taints, labels or annotations that the admission policies would refuse. So
+        a person learns of such a key before the API server denies a write. careen's own keys are always allowed."""
         if self.allowed_keys is None:
             if all(getattr(live.settings, name) == DEFAULTS[name] for name in SETTINGS_WITH_KEYS):
                 return

@@ -68,8 +68,8 @@ class Teller:
             self._in_background(self._report_if_first(found, self._subject(found, node, seen), node.name))
 
     def _subject(self, found: HeldBack, node: NodeView, seen: Observation) -> Subject:
-        """Returns the object that the Event is about: the Node, or the DaemonSet that carries the lock if the gate
-        refuses every node."""
+        """Returns the object that the Event is about. If the gate refuses every node, this object is the DaemonSet that
+        carries the lock. Otherwise, or if the agent could not read the lock, this object is the Node."""
         if not found.is_cluster_wide or not isinstance(seen.lock, LockReading):
             return Subject(kind="Node", name=node.name, uid=node.uid)
         settings = self._settings()

@@ -58,8 +58,9 @@ _GONE: Final = 410
 
 
 async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[bytes, None]:
-    """Yields the complete lines of a watch's response. Drops an incomplete line at the end, because the next watch
-    repeats its event. Raises UnreadableAnswer for a line that is too long to come from an API server."""
+    """Yields the complete lines of a watch's response. If the response ends with an incomplete line, drops this line,
+    because the next watch sends the same event again. Raises UnreadableAnswer for a line that is too long to come from
+    an API server."""
     rest: list[bytes] = []
     size = 0
     async for chunk in chunks:

@@ -54,8 +54,8 @@ TRICKS = {
     "no-webhooks": "kopf is loaded without the servers of its webhooks",
     "no-missing-path": "paths that do not exist are removed from sys.path, because a version lookup would open "
     "them as zip files with zipfile",
-    "no-multiprocessing": "the Kubernetes client is loaded without multiprocessing: `os` knows the number "
-    "of processors too",
+    "no-multiprocessing": "the Kubernetes client is loaded with `os` in place of multiprocessing, because the client "
+    "calls only `cpu_count`, which both modules have",
     "no-wsgi": "prometheus_client is loaded without wsgiref; the agent serves its metrics itself",
     **{f"on-use:{name}": f"`{name}` is loaded when something uses it" for name in ON_USE},
 }

@@ -225,10 +225,10 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether more eviction requests would be useless, because they would not make --force-reboot apply. True if each
-    pod in `plan.now` and `plan.later` meets one of two conditions. Either the API server has decided (accepted or
-    refused) at least `policy.attempts_before_force` requests for the pod, or the API server seems never to decide a
-    request for the pod (`_is_unheard`)."""
+    """Whether the agent can stop requesting evictions, because more requests would not bring the node closer to a
+    reboot by --force-reboot. True if each pod in `plan.now` and `plan.later` meets one of two conditions. Either the
+    API server has decided (accepted or refused) at least `policy.attempts_before_force` requests for the pod, or the
+    API server seems never to decide a request for the pod (`_is_unheard`)."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)

@@ -27,8 +27,10 @@ def objection_to(forecast: Forecast, policy: Policy) -> str:
 
 
 def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
-    """Return the pods that make the gate `bound-pods` refuse to let the node begin its drain. The setting --forecast
-    has no effect here. Return no pods if the policy does not refuse pods that are bound to the node."""
+    """Return the pods because of which the gate `bound-pods` refuses to let the node begin its drain: the owner of such
+    a pod names this very node in its pod template (spec.nodeName), so the pod would come back after each eviction. If
+    --pods-bound-to-node=stay is set, return no pods, because the gate then lets such pods stay. The setting --forecast
+    has no effect here."""
     if policy.drain.bound_pods is not BoundPods.REFUSE:
         return ()
     return tuple(pod for pod in forecast.pods if pod.is_bound)

@@ -52,8 +52,8 @@ class BoundPods(StrEnum):
 
 
 class Order(StrEnum):
-    """In which order the waiting nodes begin their drains. In every order control-plane nodes come last and one at a
-    time."""
+    """The rule that decides which waiting node begins its drain next. With each of the three rules, control-plane nodes
+    come last, and one at a time."""
 
     OLDEST = "oldest"  # oldest need first; within an hour a started zone before the next, then the fewest second moves
     ZONE = "zone"  # never two zones at once: the next zone starts when no node of the last one is at work

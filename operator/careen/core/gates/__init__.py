@@ -59,8 +59,8 @@ GATES: tuple[Gate, ...] = (
 
 
 def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
-    """Return the gates that an agent evaluates at the point `when` on the way to a reboot, in the order of the list.
-    With `cost`, return only the gates of that cost."""
+    """Return the gates that an agent evaluates at the point `when` on the way to a reboot, in the order of `GATES`. If
+    `cost` is given, return only the gates of that cost."""
     return tuple(gate for gate in GATES if when in gate.when and cost in {None, gate.cost})
 
 

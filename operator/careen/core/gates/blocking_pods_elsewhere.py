@@ -19,8 +19,8 @@ from scheduler_core.sentences import first_few
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """Return the facts that the gate needs: the pods that entries of --blocking-pods with the scope `group` or
-    `cluster` select, and every Node if an entry has the scope `group`."""
+    """Return the facts that the gate needs. If an entry of --blocking-pods has the scope `group` or `cluster`, the gate
+    needs the pods that such entries select. If an entry has the scope `group`, the gate also needs every Node."""
     scopes = {each.scope for each in policy.blocking_pods}
     if not scopes - {BlockingScope.NODE}:
         return frozenset()

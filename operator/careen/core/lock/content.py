@@ -202,8 +202,8 @@ def free_slots(content: LockContent, concurrency: int) -> int:
 
 
 def slots_beside_holders(content: LockContent, concurrency: int) -> int:
-    """Return how many more nodes could take a claim, even while the lock is paused or contains the claim of a failed
-    node."""
+    """Return how many claims the limit leaves free: the limit minus the number of nodes that hold claims. Ignore that
+    no node may take a claim while the lock is paused or contains the claim of a failed node."""
     return max(0, limit(content, concurrency) - len(content.holders))
 
 
@@ -274,7 +274,7 @@ def remove_all(content: LockContent, ghosts: Collection[Entry]) -> LockContent:
 
 
 def release_by_hand(content: LockContent, node: str) -> LockContent:
-    """Return the content without all claims of this node, for `careen lock release`."""
+    """Return the content after every claim of this node is removed, for `careen lock release`."""
     return _without_node(content, node)
 
 
@@ -284,8 +284,9 @@ def released(content: LockContent, at: str) -> LockContent:
 
 
 def pause(content: LockContent, reason: str, concurrency: int) -> LockContent:
-    """Return the content of the paused lock: no node may begin its drain, and the claims stay. `render` fills the
-    paused lock up to `concurrency` rows, so that a kured that allows several owners finds no free row."""
+    """Return the content of the paused lock: no node may begin its drain, and the claims stay. The recorded limit
+    becomes at least `concurrency`. `render` fills the list `locks` of a paused lock up to the recorded limit with
+    entries of the owner `manual`, so that a kured that allows several owners cannot add its own entry."""
     return replace(content, is_paused=True, pause_reason=short(reason), max_owners=max(content.max_owners, concurrency))
 
 
@@ -311,8 +312,8 @@ def _with(content: LockContent, entries: tuple[Entry, ...]) -> LockContent:
 
 
 class _Head(Value, kw_only=True, rename="camel"):
-    """The fields of the lock, outside of its entries, whose values careen must understand. If a value has another type
-    than the type here, the lock is `Garbage`."""
+    """The fields of the lock whose values careen must understand, without the fields inside the lock's entries (see
+    `_Claim`). If a value has another type than the type here, the lock is `Garbage`."""
 
     locks: tuple[Any, ...] = ()  # Go writes an empty list as null
     node: str = field(default="", name="nodeID")
@@ -389,8 +390,8 @@ def _single(record: dict[str, Any]) -> Entry:
 
 
 def _numbered(entries: list[Entry]) -> list[Entry]:
-    """Return the same entries. Entries without a readable node name get the names `unreadable entry 1`, `unreadable
-    entry 2`, …"""
+    """Return the entries with a made-up node name in each entry whose node name cannot be read. The first such entry
+    gets the name `unreadable entry 1`, the second gets the name `unreadable entry 2`, and so on."""
     numbers = itertools.count(1)
     return [replace(entry, node=f"{_UNREADABLE} {next(numbers)}") if entry.is_nameless else entry for entry in entries]
 
