@@ -20,8 +20,8 @@ from scheduler_core.values import Value, replace_value
 
 
 class Situation(Value, kw_only=True):
-    """The input of a step, a function that decides for a node in its phase. `memory` is what the agent's process
-    remembers before the step. The step puts a changed copy of the memory into its decision."""
+    """What a step gets as its input. A step is a function that makes the decision for a node in its phase. `memory` is
+    what the agent's process remembers before the step. The step puts a changed copy of the memory into its decision."""
 
     seen: Observation
     policy: Policy

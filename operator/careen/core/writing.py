@@ -185,9 +185,9 @@ def _patch(situation: Situation, status: Status, to: Transition) -> PatchNode:
 
 
 def _kept_settings(situation: Situation, progress: Progress) -> dict[str, str | None]:
-    """Return the annotation that keeps the settings under which the node took its claim, for the patch that writes the
-    record. If the record has no claim, return the removal of this annotation. Return nothing if the Node needs no
-    change."""
+    """Return the change of the annotation that stores the settings under which the node took its claim. The patch that
+    writes the record contains this change. If the record has no claim, the change removes the annotation. Return an
+    empty mapping if the Node needs no change."""
     stands = situation.node.annotations.get(keys.SETTINGS)
     wanted = (situation.policy.kept_settings or None) if progress.claim else None
     return {} if stands == wanted else {keys.SETTINGS: wanted}
@@ -343,8 +343,8 @@ def without_our_taint(situation: Situation) -> tuple[Taint, ...] | None:
 def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]:
     """Return a pair: the list of the Node's taints with careen's soft taint, and the key of that taint.
 
-    The list is None if the Node's taints do not have to change. The key is empty if no taint is wanted, or if careen
-    did not set the taint with the wanted key.
+    The list is None if the Node's taints do not have to change. The key is empty if careen wants no taint. The key is
+    also empty if the Node already has a soft taint with the wanted key from another program.
     """
     node, wanted = situation.node, situation.policy.taint_key
     ours = own_taint.keys_of_ours(node, situation.progress, situation.policy)

@@ -98,8 +98,8 @@ class LocalHost:
 
 
 def _unheard(holding: tuple[Inhibitor, ...]) -> str:
-    """Returns a warning about the shutdown inhibitors that the signal would bypass. Returns an empty text if there are
-    none."""
+    """Returns a warning about the shutdown inhibitors in `holding`, because a reboot with --reboot-method=signal does
+    not wait for them. Returns an empty text if `holding` is empty."""
     if not holding:
         return ""
     names = ", ".join(f"{each.who} ({each.mode})" for each in holding[:5])

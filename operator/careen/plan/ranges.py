@@ -31,8 +31,8 @@ class Ranges(Value, kw_only=True):
 
 
 def ranges_of(timelines: Iterable[Timeline]) -> Ranges:
-    """Returns the ranges over these timelines, of which there must be at least one. Does not keep the timelines in
-    memory."""
+    """Returns the least and the greatest value of each figure of a plan, such as the number of moves, over these
+    timelines. There must be at least one timeline. Does not keep the timelines in memory."""
     figures = [
         (len(each.moves), each.double_moves, each.ends, each.pending_seconds, each.is_clean) for each in timelines
     ]

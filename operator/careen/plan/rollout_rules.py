@@ -188,8 +188,9 @@ class RolloutRules:
     # ---- details ----
 
     def _rests(self, at: datetime) -> bool:
-        """Whether --cluster-minimum-interval forbids nodes to begin a reboot now. False if a person wants some node to
-        reboot now."""
+        """Whether --cluster-minimum-interval forbids every node to begin a reboot at the instant `at`. Returns False if
+        an annotation of at least one Node asks for a reboot now, because that node does not have to wait for the
+        interval."""
         if not self._policy.cluster_interval_seconds or self._wanted_now:
             return False
         again = cluster_interval.ends(self._content, self._policy, at)

@@ -47,7 +47,8 @@ class Cleanup(Value, kw_only=True):
 
 
 def cleanup_text(cleanup: Cleanup, *, width: int | None) -> str:
-    """A summary in one sentence, and the marks that were removed and kept, for a terminal."""
+    """Returns the report for a terminal: the notes, the marks that the cleanup removes, the marks that the cleanup
+    keeps, the warnings, and a summary in one sentence."""
     parts = [
         *(paragraph(f"Note: {note}", width=width) for note in cleanup.notes),
         _marks(cleanup, ("AFTERWARDS", lambda mark: mark.afterwards), width),

@@ -186,8 +186,9 @@ def _ending(plan: Plan) -> str:
 
 
 def facts(plan: Plan) -> list[tuple[str, str]]:
-    """Says from which data the plan was made, as pairs of a name and a value: the cluster and the context or the dump,
-    the version of Kubernetes, the time of the snapshot. Leaves out unknown values."""
+    """Returns pairs of a name and a value that say where the data of the plan comes from: the server of the cluster,
+    the context of the kubeconfig, the file of the dump, the version of Kubernetes, and the time of the snapshot. Leaves
+    out unknown values. For example, a plan of a dump has no context."""
     origin = plan.origin
     if origin is None:
         return []
@@ -240,8 +241,8 @@ def risks(plan: Plan) -> list[Risk]:
             Risk(
                 what=f"with {plan.ranges.not_clean} of {plan.ranges.seeds} seeds, the plan has a problem, such as a "
                 "node that does not reboot in the first window or a pod that finds no room",
-                remedy="Leave more room on the nodes, or lengthen the window: this plan is only one of several "
-                "possible ones.",
+                remedy="Leave more room on the nodes, or lengthen the window: this plan has no such problem, but the "
+                "real roll-out may have one.",
             )
         )
     if timeline.lost:

@@ -132,8 +132,9 @@ def _said_since(story: NodeStory) -> list[Refusal]:
 
 
 def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
-    """If the gate refuses a reboot outside the maintenance window, adds the next opening of the window to the refusal.
-    The agent does not write this time on the Node, because the annotation would change in each round of its loop."""
+    """Adds the next opening of the maintenance window to a refusal whose code is `Code.OUTSIDE_WINDOW`. Returns every
+    other refusal unchanged. The agent does not write the next opening on the Node, because the annotation would change
+    in each round of its loop."""
     if refusal.code is not Code.OUTSIDE_WINDOW or story.policy is None:
         return refusal
     opening = opening_clause(story.policy, [story.node], story.now)
@@ -179,7 +180,7 @@ def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) ->
         before = [each.name for each in GATES[: GATES.index(gate)] if each.name in refusing]
         after = [each.name for each in GATES[GATES.index(gate) :] if each.name in refusing]
         if before:
-            return _not_asked(gate, f"the gate `{before[0]}` refuses, and the agent asks that gate earlier")
+            return _not_asked(gate, f"the agent asks this gate after the gate `{before[0]}`, which refuses")
         if not after:
             return _not_asked(gate, "only the agent of the next node in line asks this gate")
     return GateAnswer(gate=gate.name, answer=Answer.YES)

@@ -46,8 +46,9 @@ async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple
 
 
 async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
-    """Returns the URLs in apprise's own form that apprise does not accept, each with the reason. If apprise does not
-    answer about a URL within `seconds`, the URL is accepted, because the first message will show the problem."""
+    """Asks apprise about those of the URLs that have apprise's own form. Returns a `Delivery` with the reason for each
+    URL that apprise does not accept. If apprise does not answer about a URL within `seconds`, the URL is accepted,
+    because the first message will show the problem."""
     asked = [target for target in targets if target.is_native]
     if not asked:
         return ()
@@ -63,8 +64,8 @@ async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Delive
 
 
 async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
-    """Runs the child process and stores its answers as they arrive. Returns the reason that applies to all targets
-    without an answer."""
+    """Runs the child process and stores its answers as they arrive. Returns a sentence that says why an answer may be
+    missing: the child process took too long, or it ended."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -41,7 +41,7 @@ def is_workflow(url: str) -> bool:
     if not _HOSTS.fullmatch(parts.hostname or ""):
         return False
     if parts.scheme.lower() != "https" or parts.username is not None:
-        raise ValueError("teams: expected the URL of the workflow unchanged, with https")
+        raise ValueError("teams: expected a workflow URL that begins with https:// and contains no user name")
     if not _WORKFLOW.fullmatch(parts.path) or not "".join(parse_qs(parts.query).get("sig", [])).strip():
         raise ValueError(
             "teams: expected the whole URL of the workflow, …/workflows/ID/triggers/…/paths/invoke?…&sig=SIGNATURE; "

@@ -170,7 +170,7 @@ def _character(found: re.Match[str]) -> str:
     long, short, octal = found.groups()
     code = int(octal, 8) if octal else int(long or short, 16)
     if code > sys.maxunicode:
-        raise ValueError(f"expected a regular expression: there is no character {found[0]}")
+        raise ValueError(f"expected a regular expression: Unicode has no character {found[0]}")
     return chr(code)
 
 

@@ -34,8 +34,10 @@ def is_key(where: str) -> bool:
 
 
 def read(where: str, data: Mapping[str, str], config_map: str) -> str:
-    """Returns the text to which the value `where` of --scheduler-config refers; empty if the value is empty. Raises
-    `Unusable`."""
+    """Returns the text of the scheduler's configuration. `where` is the value of --scheduler-config: the path of a
+    file, or `configmap:` and a key of the ConfigMap. `data` is the content of the ConfigMap. `config_map` is the name
+    of the ConfigMap, for the message of an error. Returns an empty text if `where` is empty. Raises `Unusable` if the
+    text is missing or empty."""
     if not where:
         return ""
     text = _of_key(where.removeprefix(_KEY_PREFIX), data, config_map) if is_key(where) else _of_file(where)

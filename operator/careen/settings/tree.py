@@ -199,8 +199,8 @@ class Settings:
     reboot_proof: str = _ours(
         "boot-id",
         kinds.word("boot-id", "soft-reboots"),
-        "What proves a reboot: a new boot id. With soft-reboots, a higher count of soft reboots in systemd "
-        "also proves it (for --reboot-command='systemctl soft-reboot').",
+        "What proves a reboot. boot-id: only a new boot id. soft-reboots: a new boot id or a higher count of soft "
+        "reboots in systemd (for --reboot-command='systemctl soft-reboot').",
         live=False,
     )
     reboot_delay: float = _kured(
@@ -231,10 +231,11 @@ class Settings:
     order: str = _ours(
         "oldest",
         kinds.word("oldest", "zone", "fewest-moves"),
-        "Order of the nodes. oldest: the node that has needed a reboot for longest goes first; among nodes whose "
-        "need began in the same hour, the node whose drain makes the fewest pods move twice. A zone in which reboots "
-        "have begun goes before other zones. zone: careen never works in two zones at the same time. fewest-moves: the "
-        "node that has the fewest pods to evict goes first; each agent counts the pods of its own node.",
+        "Order of the nodes: oldest, zone or fewest-moves. With oldest, the node that has needed a reboot for longest "
+        "goes first. Among nodes whose need began in the same hour, the node whose drain makes the fewest pods move "
+        "twice goes first. A zone in which reboots have begun goes before other zones. With zone, careen never works "
+        "in two zones at the same time. With fewest-moves, the node that has the fewest pods to evict goes first, and "
+        "each agent counts the pods of its own node.",
     )
     budget: tuple[Budget, ...] = _ours(
         (),

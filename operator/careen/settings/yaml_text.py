@@ -42,7 +42,8 @@ def load(text: str, *, lists_of_mappings: Collection[str] = ()) -> Any:
 
 
 def items(text: str) -> list[ListElement]:
-    """Returns the one element in the text, or all elements of the list in it. Raises `BadYaml`."""
+    """Returns the elements of the YAML list in the text. If the text is not a list, returns a list whose only element
+    is the whole text. Returns an empty list if the text is empty. Raises `BadYaml`."""
     if isinstance(text, ListElement):
         return [text]
     found: list[ListElement] = []

@@ -1,13 +1,14 @@
 """Finds the states of the cluster that the scheduler may have seen when it decided about a pod.
 
 The scheduler knows its decision at once, but other clients see the binding a moment later. So the cluster right before
-a binding can differ from what the scheduler saw. The cluster may lack pods that the scheduler decided earlier but bound
-later. It may contain pods that the scheduler decided later but bound earlier, and changes that the scheduler had not
-seen.
+the binding of a pod can differ from what the scheduler saw when it decided about that pod. The cluster may lack other
+pods: the scheduler decided about them before it decided about this pod, but their bindings came after the binding of
+this pod. The cluster may contain further pods: the scheduler decided about them after this pod, but their bindings came
+before the binding of this pod. The cluster may also contain changes that the scheduler had not seen.
 
-The scheduler decides about pods of equal priority in the order of their creation. If two pods are bound shortly after
-one another in the other order, or if the cluster changed shortly before a binding, then there is more than one state
-that the scheduler may have seen.
+The scheduler decides about pods of equal priority in the order of their creation. In two cases there is more than one
+state that the scheduler may have seen. In the first case, two pods are bound shortly after one another, and the younger
+pod is bound first. In the second case, the cluster changed shortly before a binding.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ class ScheduledPod:
 
 
 def note_order(landed: ScheduledPod, others: Iterable[ScheduledPod]) -> None:
-    """Records which pods of `others` the scheduler bound shortly before `landed`, although the scheduler may have
-    decided about `landed` first. These pods were created no earlier than `landed` and have no higher priority."""
+    """Records the pods of `others` about which the scheduler may have decided after its decision about `landed`. A pod
+    is recorded if it was bound at most `CLOSE_SECONDS` before `landed`, was not created before `landed`, and has no
+    higher priority than `landed`. The two bindings may then have come in another order than the two decisions."""
     for other in others:
         is_close = landed.seen_at - other.seen_at <= CLOSE_SECONDS
         if not (is_close and landed.node and other.node) or landed.turn > other.turn:

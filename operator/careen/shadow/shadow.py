@@ -81,7 +81,8 @@ class Shadow:
             self._is_following, self.estimate = True, None
 
     def before(self, kind: str, line: bytes) -> None:
-        """Keeps the state of the cluster before the event changes it."""
+        """Prepares for an event that has not yet changed the cluster. Keeps a snapshot of the present state of the
+        cluster if a comparison may need it."""
         self._news = read_news(line) if kind == "Pod" else None
         self._held = self._cache.find_pod(self._news.key) if self._news else None
         self._before = self._cache.snapshot() if self._is_of_interest(kind) else None
@@ -167,8 +168,9 @@ class Shadow:
                 self._others.bound(held, self._monotonic())
 
     def _went_by(self, news: PodNews) -> None:
-        """Records a binding that cannot be compared. All profiles of the scheduler share the node at which the next
-        search begins, so this binding changes that node like any other binding."""
+        """Records a binding that cannot be compared. All profiles of the scheduler share one start (the position in the
+        list of nodes at which the next search begins). This binding moves the start, like any other binding of the
+        scheduler."""
         if not news.node or news.scheduler not in self._scheduler.runners:
             return
         if self._landed:

@@ -38,8 +38,8 @@ def test_the_url_of_a_teams_workflow_is_accepted_unchanged(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "sentence"),
     [
-        (f"http://prod-161.westeurope.logic.azure.com{WORKFLOW}{QUERY}", "unchanged, with https"),
-        (f"https://me:pw@prod-161.westeurope.logic.azure.com{WORKFLOW}{QUERY}", "unchanged, with https"),
+        (f"http://prod-161.westeurope.logic.azure.com{WORKFLOW}{QUERY}", "URL that begins with https://"),
+        (f"https://me:pw@prod-161.westeurope.logic.azure.com{WORKFLOW}{QUERY}", "URL that begins with https://"),
         (f"https://prod-161.westeurope.logic.azure.com{WORKFLOW}", "teams: expected the whole URL of the workflow"),
         (
             f"https://prod-161.westeurope.logic.azure.com{WORKFLOW}?api-version=1&sig=",

@@ -50,9 +50,10 @@ def watch_on(situation: Situation, content: LockContent, holders: Holders) -> Gh
 
 
 def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
-    """Return, for each claim that the lock marks because its Node is missing, the uptime of this host in seconds at
-    which the Node went missing. Return nothing while the agent does not know how far its clock differs from the API
-    server's clock."""
+    """Return a mapping from claims to uptimes of this host in seconds. The mapping has each claim that the lock marks
+    because the claim's Node is missing or was recreated. The uptime belongs to the instant in the mark. If the claim is
+    younger than the mark, the uptime belongs to the instant at which the node took the claim. Return an empty mapping
+    while the agent does not know how far the host's clock differs from the API server's clock."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return {}
     found: dict[str, float] = {}

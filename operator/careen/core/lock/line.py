@@ -27,8 +27,10 @@ class Line(Value, kw_only=True):
     passed: tuple[str, ...] = ()  # named nodes that did not start; the order puts them last until they are ready again
 
     def naming(self, names: tuple[str, ...], *, at: str, waiting: int, abreast: int | None = None) -> Line:
-        """Return the line of waiting nodes that consists of these names, in this order. The list of nodes that were
-        passed over stays the same."""
+        """Return the line of waiting nodes that consists of these names, in this order. `at` is the instant at which
+        the nodes were named. `waiting` is how many nodes wait for a reboot. `abreast` is how many nodes at the head of
+        the line are in the zone in which nodes reboot now; with None, the zones of the nodes do not matter. The list of
+        nodes that were passed over stays the same."""
         if not names:
             return Line(waiting=waiting, passed=self.passed)
         return replace(self, names=names[:_MOST_NAMES], at=at, waiting=waiting, abreast=abreast)

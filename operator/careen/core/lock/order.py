@@ -2,11 +2,11 @@
 reads the lock again.
 
 In the default order, zones are finished one after another. Within a zone, the node that has needed a reboot for longest
-comes first. Among nodes whose need began in the same hour, the node with the fewest pods comes first. In a zone that
-comes after another zone, the number of pods that must stay in the zone decides first, because nodes that have already
-rebooted can take the other pods. Control-plane nodes come last and one at a time. `--order` selects another order. A
-node that releases or takes a claim lists the waiting nodes once and writes the next names into the lock, so that the
-agents of other nodes rarely need to read the lock.
+comes first. Among nodes whose need began in the same hour, the node with the fewest pods comes first. In every zone
+after the first, this rule counts only the pods that must stay in the zone. The other pods can move to nodes of earlier
+zones. Those nodes have already rebooted, so these pods do not have to move again. Control-plane nodes come last and one
+at a time. `--order` selects another order. A node that releases or takes a claim lists the waiting nodes once and
+writes the next names into the lock, so that the agents of other nodes rarely need to read the lock.
 """
 
 from __future__ import annotations
@@ -239,8 +239,10 @@ def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Map
     need began in the earliest hour. Control-plane nodes, nodes that are not ready and nodes that were passed over are
     considered only if there are no other candidates. Return None without candidates.
 
-    The cost is A minus B. A is the number of the node's pods: all pods of the first drained node move twice. B is what
-    the zone would cost if it came later: only the pods that must stay in the zone would move twice.
+    The cost is A minus B. A is the number of pods on the node. If the roll-out begins with the drain of this node, all
+    A pods move twice, because no other node has rebooted yet. B is the number of pods that move twice if the node's
+    zone comes later. These are the pods that must stay in the zone, on the node that would then be the first of the
+    zone.
     """
     able = [node for node in candidates if not _may_not_come(node, content)] or candidates
     ranks = _ranks(able, alike)
@@ -259,9 +261,10 @@ def among_alike(node: NodeView) -> Alike:
     """Return the sort key of nodes that are equal in everything else: the hour in which the node's need began, the
     number of its pods, the number of its pods that must stay in the zone, the exact instant of the need, the name.
 
-    If two needs began in the same hour of the UTC clock, the number of pods decides. The first drain of a roll-out can
-    move pods only to nodes that have yet to reboot, so these pods move twice. In each later zone, a pod moves twice
-    only if its node is drained first and the pod must stay in the zone.
+    If two needs began in the same hour of the UTC clock, the number of pods decides. Zones are finished one after
+    another. When the first node of the first zone is drained, no other node has rebooted. So all pods of that node move
+    to nodes that reboot later, and then move again. When the first node of a later zone is drained, only the pods that
+    must stay in the zone move twice.
     """
     since = need_since(node)
     return since[: len("2026-01-05T10")], moves(node), moves_in_zone(node), since, node.name
@@ -318,8 +321,9 @@ def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Polic
 
 
 class Clearance(Value, kw_only=True):
-    """Whether this node may take a claim now. `places` is how many nodes at the head of the line may take a claim,
-    including nodes that were passed over."""
+    """Whether this node may take a claim now. `places` is how many nodes at the head of the line may take a claim now.
+    For each minute in which no node takes a claim, one more node of the line may take a claim. The nodes before that
+    node in the line may still take a claim too."""
 
     is_allowed: bool
     asks_waiters: bool  # no node is named: the step has to list the waiting nodes to know the order
@@ -355,8 +359,9 @@ def unwatched(memory: Memory) -> Memory:
 
 
 def gather_seconds(agents: int | None) -> float:
-    """Return how many seconds the first claim of a roll-out waits for other nodes to become ready. `agents` is the
-    number of nodes that run an agent, None if unknown."""
+    """Return how many seconds a new roll-out waits before a node may take the first claim. During this time other nodes
+    can get the label `ready`, so that the first claim goes to the first of all these nodes. `agents` is the number of
+    nodes that run an agent, None if unknown. Return 0 if at most one node runs an agent."""
     if agents is not None and agents <= 1:
         return 0.0
     return GATHER_SECONDS + taint_spread.longest_seconds(agents)
@@ -376,9 +381,10 @@ def hand_over_key(content: LockContent) -> str:
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """Return how many nodes at the head of the line may take a claim, as two numbers: right after a slot becomes free,
-    and now. Each minute without a new claim (`minutes`) adds one to the second number. With --order=zone, while a node
-    holds a claim, both numbers include only nodes of that node's zone."""
+    """Return two numbers of nodes. The first number is how many nodes at the head of the line may take a claim as soon
+    as a slot becomes free. The second number is how many nodes at the head of the line may take a claim now: one more
+    node for each minute without a new claim (`minutes`). With --order=zone, while a node holds a claim, both numbers
+    include only nodes of that node's zone."""
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -437,9 +443,10 @@ def look_again_seconds(
 
 
 def _first_pause_seconds(holder: Entry, now: datetime) -> float:
-    """Return the seconds after which the first node in line reads the lock again, at most NEXT_LOOK_SECONDS. The holder
-    is expected to release its claim at the instant `due` in the claim or, without `due`, ROUND_SECONDS after the claim
-    began. The pause ends at that instant. If the claim is still held then, later pauses grow with the delay."""
+    """Return in how many seconds the first node in line reads the lock again: at the instant at which the holder is
+    expected to release its claim. That instant is `due` in the claim. Without `due`, it is `ROUND_SECONDS` after the
+    claim began. The result is at least `FIRST_LOOK_SECONDS` and at most `NEXT_LOOK_SECONDS`. If the holder still has
+    its claim after the expected instant, the result grows with the holder's delay."""
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least

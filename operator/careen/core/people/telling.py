@@ -47,8 +47,9 @@ def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> No
 
 def forecast_line(situation: Situation) -> str:
     """Return a sentence that says on which nodes this node's pods would run after a drain, and how many pods would stay
-    pending. The sentence describes the forecast that the agent made in this round of its loop. If there is none, the
-    sentence describes the forecast stored on the Node. Return an empty text without a forecast."""
+    pending. The sentence describes the forecast that the agent made in this round of its loop. If the agent made no
+    forecast in this round, the sentence describes the forecast stored on the Node. If the Node has no readable forecast
+    either, return an empty text."""
     made = situation.seen.forecast
     if isinstance(made, Forecast):
         moving = {pod.title: tuple(pod.landing) for pod in made.with_outcome(Outcome.MOVES)}

@@ -231,10 +231,14 @@ def _claims(node: NodeView) -> bool:
 
 
 def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
-    """Return the decision while the nodes in `claiming` take claims that are not in this lock. If one of them uses
-    another lock object, this node goes back to the phase Waiting, because that other node may be about to cordon.
-    Otherwise this node waits until the agents of the other nodes notice that their claims are missing, and go back to
-    the phase Waiting. Return None if all of the other nodes take too long."""
+    """Return the decision about the other nodes in `claiming`. These nodes are in the phase Claiming, but this lock
+    does not have their claims.
+
+    If the record of one of these nodes names another lock object, this node goes back to the phase Waiting, because
+    that other node may be about to cordon. Otherwise this node waits. The wait ends when each of these nodes has added
+    its claim to this lock or has gone back to the phase Waiting. Return None if none of these Nodes has changed for
+    longer than `_CLAIMER_PATIENCE_SECONDS`.
+    """
     other_nodes = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock
     for node in claiming:

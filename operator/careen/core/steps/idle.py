@@ -170,9 +170,7 @@ def tidy_line(situation: Situation) -> Decision | None:
         Status(Code.NO_NEED, "the host does not ask for a reboot", is_silent=True),
         Stay(
             look=LOOK_SECONDS,
-            actions=(
-                write_lock(situation, f"remove nodes that do not wait from the line of waiting nodes: {gone}", left),
-            ),
+            actions=(write_lock(situation, f"remove nodes from the line because they do not wait: {gone}", left),),
         ),
     )
 

@@ -327,9 +327,10 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
 
 
 def _refused_in_line_pause(situation: Situation, content: LockContent) -> float:
-    """Return the pause in seconds until a node reads the lock again after the refusal of a costly gate. While the line
-    of waiting nodes has room, this node may be added to the line when another node releases its claim. The gate may
-    then no longer refuse. So this node reads the lock as often as the last node of the line."""
+    """Return in how many seconds a node reads the lock again after a costly gate has refused its reboot. While the line
+    of waiting nodes has room and another node holds a claim, this node reads the lock as often as the last node of the
+    line. The reason is that the release of a claim may change two things for this node: this node may be added to the
+    line, and the gate may permit the reboot."""
     name = situation.node.name
     has_room = len(content.line.names) < order.line_length(content, situation.policy)
     if has_room and content.holders and name not in content.line.names:

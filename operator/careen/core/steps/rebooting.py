@@ -211,9 +211,11 @@ def _why_not_drained(situation: Situation) -> str | None:
 
 
 def _another_process_announced(situation: Situation) -> Decision:
-    """Return the decision if another process announced the reboot (wrote on the Node that a reboot follows): the agent
-    was restarted on the same boot, or a second agent runs. This process does not know whether the host was asked to
-    reboot. So it waits for the other process for a while, and then announces the reboot itself."""
+    """Return the decision for the case that another process announced the reboot. An announcement is a patch that says
+    on the Node that a reboot follows. Either the agent was restarted on the same boot, or a second agent runs. This
+    process does not know whether the other process asked the host to reboot. So this process waits for the other
+    process for a while. After that, this process announces the reboot itself, unless something forbids the reboot now,
+    for example new pods on the node."""
     stranger = _stranger(situation)
     situation = situation.with_memory(replace(situation.memory, stranger=stranger))
     left_seconds = stranger.since + stranger_patience_seconds(situation.policy) - situation.seen.uptime
@@ -238,8 +240,9 @@ def _another_process_announced(situation: Situation) -> Decision:
 
 
 def _stranger(situation: Situation) -> StrangerMemory:
-    """Return another process's announcement (a note on the Node that the reboot follows), and the host's uptime at
-    which this process first saw the announcement."""
+    """Return what this process remembers about another process's announcement: the random id of that process, the
+    number of the announcement, and the host's uptime at which this process first saw the announcement. An announcement
+    is a patch that says on the Node that a reboot follows."""
     progress, known = situation.progress, situation.memory.stranger
     by = progress.announced.by if progress.announced else ""
     if known is not None and (known.by, known.announcement) == (by, progress.announcement):

@@ -66,7 +66,7 @@ def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Dec
         situation,
         Status(
             Code.ENTRY_RELEASED,
-            "kured had left the lock held by this node: the agent released the lock"
+            "kured still held the lock for this node: the agent released the lock"
             if not entry.unread
             else "the agent removed an unreadable entry of this node from the lock",
             is_silent=True,
@@ -217,8 +217,8 @@ def _lone_cordon(situation: Situation) -> Decision | None:
 
 
 def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
-    """Return the decision to adopt a claim (write it into the record on the Node) under which the host has rebooted.
-    The agent then verifies the node and releases the claim as usual."""
+    """Return the decision to adopt this node's claim: the agent writes the claim into the record on the Node. The host
+    has rebooted since the node took the claim. The agent then verifies the node and releases the claim as usual."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,

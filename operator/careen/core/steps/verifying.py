@@ -117,8 +117,11 @@ def _not_ready(situation: Situation, pods: tuple[PodView, ...], *, were_ready: b
 
 
 def _give_back(situation: Situation) -> Decision:
-    """Return the decision to put the node back into service: one patch restores the cordon, sets the labels and writes
-    the report of the reboot. The patch also removes the soft taint unless the host still asks for a reboot."""
+    """Return the decision to put the node back into service. One patch removes careen's cordon, but not a cordon that
+    the node had before the drain. The same patch restores the labels from before the drain, sets the labels of
+    --post-reboot-node-labels and writes the report of the reboot. The patch also removes the soft taint unless the host
+    still asks for a reboot. If the host still asks and --reboot-loop-limit permits no further reboot, return the
+    decision to fail, with the same patch."""
     seen, policy = situation.seen, situation.policy
     goes_on = seen.need.answer is NeedAnswer.YES
     record, change = working.back_in_service(

@@ -70,8 +70,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def _is_over(situation: Situation) -> Decision | None:
-    """Return the decision to go to the phase Idle, if the host no longer needs a reboot or an autoscaler is removing
-    the node. Return None otherwise."""
+    """Return the decision to go to the phase Idle in two cases: an autoscaler is removing the node, or the host no
+    longer needs a reboot. Return None in every other case."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
     leaving = autoscalers.left_alone(situation.node)

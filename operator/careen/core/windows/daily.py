@@ -77,7 +77,8 @@ def _of_day(window: Window, day: date) -> Iterator[datetime]:
 
 
 def _after_end(window: Window, day: date) -> datetime:
-    """Return the first second of this day after the end of the maintenance window, in the window's time zone."""
+    """Return the instant one second after the window's end time on this day, in the window's time zone. For a window
+    that ends at 04:00, this is 04:00:01."""
     naive = datetime.combine(day, window.end.replace(microsecond=0)) + timedelta(seconds=1)
     return naive.replace(tzinfo=window.zone)
 

@@ -48,8 +48,9 @@ def overview(timeline: Timeline, axis: Axis, zone_of: Mapping[str, str], clock: 
 
 
 def _zones(timeline: Timeline, zone_of: Mapping[str, str]) -> dict[str, str]:
-    """Maps each node to the stripe in which the picture counts it: its zone, or "others" if there are too many
-    zones."""
+    """Maps each node to the name of the node's stripe in the picture. A stripe is the coloured area of one zone, and
+    has the name of the zone. Nodes without a zone get the stripe "no zone". If there are more than `MOST_ZONES` zones,
+    the smallest zones share the stripe "others". If all nodes are in one zone, there is only the stripe "nodes"."""
     sizes = Counter(zone_of.get(node, "") for node in timeline.nodes)
     if len(sizes) == 1:
         return dict.fromkeys(timeline.nodes, "nodes")

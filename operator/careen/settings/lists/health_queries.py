@@ -80,7 +80,9 @@ def _holds(text: str) -> tuple[str, float]:
         raise ValueError('expected a comparison with a number, such as "== 0" or "< 0.9"')
     bound = float(match[2])
     if not math.isfinite(bound):
-        raise ValueError("expected a number that is not infinite: no sample could be above or below infinity")
+        raise ValueError(
+            "expected a number between -1.7e308 and 1.7e308: a number outside this range would count as infinite"
+        )
     return match[1], bound
 
 

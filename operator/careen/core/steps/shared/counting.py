@@ -1,10 +1,11 @@
 """Counts how many pods a drain of this node would evict, and how many of these must stay in the node's zone. The agent
 writes both numbers on the Node, because the order in which waiting nodes begin their drains depends on the numbers.
 
-An agent counts only the pods of its own node, when the node becomes ready, with one list request for which the API
-server has an index. The patch that sets the label `ready` on the Node contains the numbers. With --order=fewest-moves
-the agent counts again from time to time, because pods come and go with each drain. It counts more often while the node
-is in the line of waiting nodes in the lock.
+An agent counts only the pods of its own node, with one list request for which the API server has an index. It counts
+when the node needs a reboot and no cheap gate refuses the reboot. The agent then sets the label `careen.dev/reboot` to
+`ready`, and the same patch contains the numbers. With --order=fewest-moves the agent counts again from time to time,
+because pods come and go with each drain. It counts more often while the node is in the line of waiting nodes in the
+lock.
 """
 
 from __future__ import annotations

@@ -54,8 +54,10 @@ def counted(situation: Situation) -> int | None:
 
 
 def _is_due(situation: Situation) -> bool:
-    """Whether this node has to count the waiting nodes now. The node does not count in the first minutes of its need of
-    a reboot: the need of all nodes may have begun in the same minute, and all nodes would count at once."""
+    """Whether this node's agent has to count the waiting nodes now. The agent does not make a count in the first two
+    minutes (`order.COUNT_SECONDS`) after the need of its node began. The need of all nodes may have begun in the same
+    minute, and then all agents would count at once. After that, a count is due if the agent has no recent count and
+    more than `FEW` nodes may be waiting according to the lock."""
     since = from_rfc3339(situation.progress.need_since)
     is_old = since is not None and (situation.seen.now - since).total_seconds() >= order.COUNT_SECONDS
     return is_old and situation.seen.uptime >= situation.memory.crowd.until and _by_the_lock(situation) > FEW
