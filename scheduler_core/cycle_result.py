@@ -101,7 +101,9 @@ class CycleResult(Value, dict=True):
 
     @property
     def runner_up(self) -> tuple[str, int] | None:
-        """The next best node after `best` (of equal nodes, the first by name) and its total score, or None."""
+        """The node with the highest total score among the nodes that are not in `best`, and this score. If several
+        nodes have this score, returns the first of them by name. None if no node was scored, or if every scored node is
+        in `best`."""
         if self.table is None:
             return None
         total = self.table.total

@@ -24,7 +24,8 @@ class VerdictCode(StrEnum):
 
 
 class Verdict(Value):
-    """A plugin's verdict on one pod; at an extension point that runs for each node, on one pod and one node."""
+    """A plugin's verdict on one pod. Filter and other extension points run once for each node. At such an extension
+    point, the verdict is about one pod and one node."""
 
     code: VerdictCode
     reasons: tuple[str, ...] = ()

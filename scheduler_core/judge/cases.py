@@ -31,7 +31,8 @@ class _CaseLine(msgspec.Struct, rename="camel"):
 
 
 class Case(Value, kw_only=True):
-    """A frozen cluster and the pods to judge. Each is judged as if the cluster had none of the other pods to judge."""
+    """A frozen cluster, and the pods to judge (`pods`). Each of these pods is judged alone, in a cluster from which all
+    pods to judge were removed."""
 
     id: str
     objects: Sequence[Mapping[str, Any]]

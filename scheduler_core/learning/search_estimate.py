@@ -114,8 +114,10 @@ class SearchEstimate(Value, kw_only=True):
         )
 
     def after_unknown_binding(self, snapshot: Snapshot) -> SearchEstimate:
-        """Returns the estimate after a binding of an unknown pod. Assumes that this binding moved the start of the
-        scheduler's search by as many nodes as one of the last observed cycles, or, less likely, by another number."""
+        """Returns the estimate after a binding of an unknown pod. The cycle of this pod moved the start of the
+        scheduler's search by an unknown number of nodes. The estimate assumes that this number is probably one of
+        `strides`, which says by how many nodes the last observed cycles moved the start. Any other number is possible,
+        but less likely."""
         nodes, found = len(snapshot.nodes), dict[_Kind, _Weights]()
         if not self.followed or not nodes:
             return self
@@ -134,8 +136,9 @@ class SearchEstimate(Value, kw_only=True):
         return tuple(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def searches(self, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...]:
-        """Returns searches with equal weights, with which a forecast can simulate a drain; `most` is their number. The
-        more likely a search is, the more often it appears. Returns no searches if the scheduler checks every node."""
+        """Returns exactly `most` searches, with which a forecast can simulate a drain. All of them have the same
+        weight. Instead of a higher weight, a likely search appears several times in the result. An unlikely search may
+        be missing. Returns no searches if the scheduler checks every node."""
         spread = possible_searches(snapshot, scheduler, most)
         if not spread:
             return ()

@@ -56,8 +56,9 @@ class Resource(StrEnum):
 
 
 class ClusterEvent(Value):
-    """One kind of change in the cluster: a resource and an action. A plugin may register several actions in one value;
-    an event that happens usually has one action."""
+    """One kind of change in the cluster: a resource and an action. A plugin may register several actions as one value,
+    for example `Action.ADD | Action.DELETE`. A change that the queue receives usually has one action, for example
+    `Action.ADD`."""
 
     resource: Resource
     action: Action

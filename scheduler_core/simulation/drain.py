@@ -145,11 +145,16 @@ def run_drain(
 ) -> FinishedDrain:
     """Does the work of `simulate_drain`, for callers that continue with the cluster after the drain.
 
-    `with_details` adds the notes, the changes that would place a pending pod, and for each moving pod its sentence,
-    scores and all nodes that may take it. (Finding these changes costs more time than the drain itself.) `with_pending`
-    also places the snapshot's pending pods. If more than `most_scenarios` scenarios are possible, `draw` chooses which
-    scenarios are simulated. Set `counts_any_start` if nothing is known of the scheduler's search: the forecast of a pod
-    then also lists nodes that the scheduler chooses only if its search has a start that is not simulated.
+    `with_details` adds three things to the forecasts: the notes, the changes that would give a pending pod a node, and
+    the details of each moving pod. These details are the sentence that says where the pod moves, its scores, and all
+    nodes that may take it. Without details, the forecast names only one node for a moving pod. Finding the changes for
+    pending pods costs more time than the drain itself.
+
+    `with_pending` also places the snapshot's pending pods. `most_scenarios` limits the number of simulated scenarios.
+    If more scenarios are possible, `draw` chooses which of them are simulated. Set `counts_any_start` if nothing is
+    known of the scheduler's search. Only some of the possible starts of this search are simulated. With
+    `counts_any_start`, the forecast of a pod also considers the nodes that the scheduler would choose with the other
+    starts.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_scenario(
@@ -455,8 +460,10 @@ def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
 
 def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 6) -> str:
     """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". `nodes` is sorted, the most likely
-    node first. If `nodes` is longer than `most`, the sentence lists only the first `most` nodes and gives the number of
-    the other nodes. If these nodes are also about equally likely, the sentence gives only their number."""
+    node first, and `shares` has the probability of each node. If there are more than `most` nodes, the sentence lists
+    the first `most` nodes and ends, for example, with "or on one of 3 other nodes". If there are more than `most` nodes
+    and the first node is less than twice as likely as the last node, the sentence lists no nodes: "lands on one of 9
+    nodes, each about equally likely"."""
     if len(nodes) > most and shares[0] < 2 * shares[-1]:
         return f"lands on one of {len(nodes)} nodes, each about equally likely"
     parts = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]

@@ -125,11 +125,15 @@ def _owner(pod: Pod) -> Hashable:
 
 
 def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
-    """Pairs the replicas of one owner in the main scenario (`slots` has their results) with the replicas in another
-    scenario (`others`). First pairs replicas that are on the same node in both scenarios. Then pairs a replica in
-    `others` with a result that it does not change: the result already lists its node, or already says that the pod may
-    find no room. Then pairs the remaining replicas in order. Returns pairs (key of the pod in the main scenario, pod of
-    the other scenario)."""
+    """Pairs the replicas of one owner in the main scenario with this owner's replicas in another scenario. `slots` has
+    the results of the replicas in the main scenario. `others` has the replicas in the other scenario.
+
+    First pairs replicas that are on the same node in both scenarios. Then pairs each remaining replica of `others` with
+    a remaining result to which the replica adds nothing new, if there is such a result. A replica with a node adds
+    nothing to a result that already lists this node. A replica without a node adds nothing to a result that already
+    says that the pod may find no room. Finally pairs the remaining replicas in order. Returns pairs: the pod's key in
+    the main scenario, and the replica in the other scenario.
+    """
     free, left, pairs = list(slots), list(others), []
     for agrees in (_same_place, _nothing_new, _whatever):
         for slot in tuple(free):

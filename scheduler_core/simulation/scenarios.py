@@ -67,8 +67,11 @@ class OpenLanding(Value):
 
 
 class _BestNodes(Sequence[str]):
-    """The nodes with the highest total score: first the node that the scheduler's own rule chooses, then the other
-    nodes, sorted by name. The names are sorted when a node after the first is read, which a plan seldom does."""
+    """The nodes with the highest total score. The first node is the one that the scheduler's own rule chooses. The
+    other nodes follow, sorted by name.
+
+    To save time, the names are sorted only when a caller reads a node after the first. A plan seldom reads such a node.
+    """
 
     def __init__(self, result: CycleResult) -> None:
         self._result = result

@@ -40,8 +40,8 @@ Shares = tuple[tuple[tuple[str, ...], float], ...]
 
 
 class Draw(Value):
-    """Chooses pseudo-randomly among equal options. The same seed always gives the same choices. With seed 0, the first
-    option is chosen, which is the scheduler's own choice if that is known."""
+    """Chooses pseudo-randomly among equal options. The same seed always gives the same choices. Seed 0 always chooses
+    the first option. A caller that knows the scheduler's own choice lists it as the first option."""
 
     seed: int = 0
 
@@ -55,13 +55,13 @@ class Likely(Value):
     """One way in which the scheduler may search its nodes in its next cycle, and its probability (`weight`). The
     weights of all possible searches add up to 1.
 
-    A `number` other than 0 means that the search was learned from observed bindings and applies to the next cycle.
-    Later cycles are simulated with random differences, because the real search may start a few nodes earlier or later,
-    may find nodes with equal scores in another order, or may follow a cycle that nobody observed. `number` is the seed
-    of these differences. `lost` is the search to simulate after an unobserved cycle.
+    `number` is 0 if the search was not learned from observed bindings. A learned search is simulated with random
+    differences, and its `number` is the seed of these differences. The differences are needed because the real search
+    may start a few nodes earlier or later, may find nodes with equal scores in another order, or may follow a cycle
+    that nobody observed. `lost` is the search to simulate after an unobserved cycle.
 
-    `others` is how many pods per second are bound outside of drains. The cycle of such a pod moves the start of the
-    next search by one of the numbers of nodes in `strides`.
+    `others` is how many pods per second are bound outside of drains. The cycle of such a pod also moves the start of
+    the next search. Each number in `strides` is a possible distance of this move, in nodes.
     """
 
     search: Search
@@ -162,9 +162,9 @@ def drawn_search(
 
 
 def after_others(searches: tuple[Likely, ...], pod: str, seconds: float) -> tuple[Likely, ...]:
-    """Returns the searches that are possible `seconds` later. In this time, the scheduler may have bound pods outside
-    of the drain, and each such binding has moved the start of its search. `pod` is the key of the pod that is scheduled
-    next."""
+    """Returns the searches that are possible after `seconds` have passed. In this time, the scheduler may have bound
+    pods outside of the drain. Each such binding has moved the start of the scheduler's next search. `pod` is the key of
+    the pod that the drain's simulation schedules next."""
     if not any(each.others for each in searches):
         return searches
     return tuple(_after_others(each, pod, each.others * seconds) for each in searches)
@@ -248,9 +248,13 @@ def _with_deviation(likely: Likely, result: CycleResult, pod: str) -> CycleResul
 
 
 def _after(likely: Likely, result: CycleResult, start: int, pod: str) -> Likely:
-    """Returns the scheduler's search in the next cycle. This search starts at `start`, the computed position. If
-    `likely` was learned from bindings, the function simulates that a real search deviates from the computed search: in
-    some cycles it moves the start by a few nodes, and in a few cycles it returns the search `likely.lost` instead."""
+    """Returns the scheduler's search in the next cycle. `start` is the position at which this search starts according
+    to the simulated cycle.
+
+    If `likely` was learned from bindings, the function sometimes returns another search, because real searches also
+    differ from simulated searches. In some cycles, the returned search starts a few nodes before or after `start`. In a
+    few cycles, the function returns the search `likely.lost`, which stands for a search after an unobserved cycle.
+    """
     if likely.number == 0:
         return replace_value(likely, search=replace_value(likely.search, start=start))
     drawn = _drawn(likely.number, f"start {pod}")

@@ -1,8 +1,8 @@
 """The result of a simulated roll-out: when each node was down, how often each pod moved, which pods waited for a node,
 and why nodes had to wait for their reboot.
 
-This module has only values, and does not import numpy, because the code that prints a roll-out does not compute it.
-`rollout.py` computes it.
+`rollout.py` computes this result. The module `timeline.py` contains only values and does not import numpy. So a program
+that only prints a roll-out can import `timeline.py` without loading numpy.
 """
 
 from __future__ import annotations

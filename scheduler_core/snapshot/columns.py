@@ -177,12 +177,13 @@ class Columns:
 
     @cached_property
     def tree_orders(self) -> tuple[NDArray[np.intp], ...]:
-        """Every order that the scheduler's node tree may have: the order in a scheduler that has just started, and, if
-        it differs, the order in a scheduler that was running when each node was added.
+        """The known orders that the scheduler's node tree may have: the order in a scheduler that has just started,
+        and, if it differs, the order in a scheduler that was running when each node was added. Both orders are possible
+        because the API does not show when the scheduler started.
 
-        Until version 1.34, a scheduler that starts reads the nodes in the order of their names. Later versions read
-        them in a random order (`shuffled_order`). A node that is added later, or removed and created again, comes last.
-        Two orders are possible because the API does not show when the scheduler started.
+        When a scheduler of version 1.34 or older starts, it reads the nodes in the order of their names. When a
+        scheduler of a later version starts, it reads the nodes in a random order, which is not in this tuple (see
+        `shuffled_order`). A node that is added later, or removed and created again, comes last in its zone.
         """
         aged = sorted(range(len(self.nodes)), key=lambda row: self.nodes[row].created_at)
         by_age = self._one_of_each_zone(np.array(aged, dtype=np.intp))
@@ -226,8 +227,8 @@ class Columns:
 
     @cached_property
     def resources(self) -> Mapping[str, int]:
-        """Maps each resource name to its row in `allocatable`. The rows of cpu, memory and ephemeral-storage are always
-        0, 1 and 2."""
+        """Maps each resource name to its index in `allocatable`: `allocatable[index]` has the amounts of this resource
+        on all nodes. The indexes of cpu, memory and ephemeral-storage are always 0, 1 and 2."""
         names = dict.fromkeys(_ALWAYS)
         for node in self.nodes:
             names.update(dict.fromkeys(node.allocatable))

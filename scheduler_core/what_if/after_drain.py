@@ -62,8 +62,8 @@ def answer(after: AfterDrain, scheduler: Scheduler, template: NodeTemplate, coun
 
 def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
     """Returns, for example, "one more node like node-07 would take all 3 pods that find no room". Tries several kinds
-    of nodes, and uses the first kind of which at most three new nodes are enough. Empty if no kind is enough, or if the
-    search would take long."""
+    of nodes, one after another, and suggests the first kind for which three new nodes or fewer take all these pods.
+    Returns an empty text if every pod finds room, if no kind is enough, or if the search would take long."""
     pods = [pod for _, pod in after.homeless]
     if not 0 < len(pods) <= _MOST_PODS_TIMES_NODES // max(1, len(after.world.nodes)):
         return ""

@@ -20,9 +20,10 @@ _GATES: Final = SchedulingGates()  # no node helps a pod that its owner holds ba
 
 
 class MoreNodes(Value, kw_only=True):
-    """The result of adding `count` nodes to the cluster. `placed` maps each pod that gets a node to this node, in the
-    order of placing. `refused` maps each other pod to the reason: the refusal by an empty new node, or the scheduler's
-    message for all nodes."""
+    """The result of adding `count` nodes to the cluster. `placed` has the pods that get a node: it maps the pod's key
+    to the node's name, in the order of placing. `refused` has all other pods: it maps the pod's key to the reason. The
+    reason is usually the refusal by an empty new node, or, if no new node is empty, the scheduler's message for all
+    nodes."""
 
     count: int
     new_names: tuple[str, ...] = ()

@@ -190,7 +190,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {5 * HOUR: []},
     ),
-    "a node blocked by a pod for longer than --blocking-pods allows, and a node blocked by a pod without a limit": (
+    "a node that a pod blocks for longer than the time limit, and a node that a pod blocks without a time limit": (
         "CareenPodsBlockTooLong",
         [
             *series(

@@ -26,7 +26,7 @@ def test_the_page_of_requests_answers_each_request_once_and_in_order() -> None:
     assert {row[2] for row in ROWS} <= {"yes", "in part", "no"}
 
 
-def test_the_first_lines_of_the_page_of_requests_show_the_number_of_answers() -> None:
+def test_asks_md_states_how_many_requests_of_kureds_users_are_answered() -> None:
     counts = [sum(row[2] == answer for row in ROWS) for answer in ("yes", "in part", "no")]
     assert "{} are answered, {} in part, {} is not".format(*counts) in PAGE
 

@@ -259,7 +259,7 @@ def dump(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
-def test_careen_forecast_with_a_dump_imports_no_client_and_no_simulation(dump: Path, output: str) -> None:
+def test_the_parent_process_of_a_forecast_from_a_dump_imports_no_client_or_simulation(dump: Path, output: str) -> None:
     program = textwrap.dedent(f"""
         from careen.cli import cli
         assert cli.main(["forecast", "n1", "--from", {str(dump)!r}, "--output", {output!r}], standalone_mode=False) == 0

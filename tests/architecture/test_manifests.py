@@ -335,7 +335,7 @@ def test_the_commands_of_the_readme_build_push_and_apply_the_same_image() -> Non
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_commands_of_the_readme_install_the_readers_image() -> None:
+def test_the_commands_of_the_readme_install_the_image_that_they_push() -> None:
     _, push, apply = commands_of_the_readme()
     done = run(["sh", "-c", apply.removesuffix(" | kubectl apply -f -")], cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -506,12 +506,12 @@ def test_systemd_accepts_the_unit_files(tmp_path: Path, file: str) -> None:
 # ---- the network ----
 
 
-def test_the_network_policy_allows_all_egress_but_ingress_only_to_the_metrics_port() -> None:
+def test_the_network_policy_allows_ingress_only_to_the_metrics_port() -> None:
     policy = the("NetworkPolicy", "network/policy.yaml")
     assert policy["metadata"]["namespace"] == AGENT["metadata"]["namespace"]
     assert policy["spec"] == {
         "podSelector": AGENT["spec"]["selector"],
-        "policyTypes": ["Ingress"],
+        "policyTypes": ["Ingress"],  # without "Egress", the policy does not restrict egress
         "ingress": [{"ports": [{"protocol": "TCP", "port": CONTAINER["ports"][0]["name"]}]}],
     }
 

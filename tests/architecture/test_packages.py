@@ -100,7 +100,7 @@ def test_each_wheel_contains_exactly_the_sources_of_its_package(dist: Path, name
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_sdist_builds_the_same_wheel(dist: Path, name: str, tmp_path: Path) -> None:
+def test_the_sdist_of_a_package_builds_the_same_wheel_as_the_repository(dist: Path, name: str, tmp_path: Path) -> None:
     with tarfile.open(sdist(dist, name)) as archive:
         archive.extractall(tmp_path, filter="data")
     (home,) = tmp_path.iterdir()

@@ -36,13 +36,13 @@ def test_every_file_that_a_recipe_lists_exists(recipe: str) -> None:
     assert {path for path in plain if not (ROOT / path).exists()} == set()
 
 
-def test_the_recipe_for_adding_a_gate_lists_the_files_that_name_an_existing_gate() -> None:
+def test_the_recipe_for_adding_a_gate_lists_the_files_that_name_the_gate_minimum_interval() -> None:
     known = naming(r"\bminimum_interval\.\w|GATE = Gate\(\s*name=\"minimum-interval\"")
     assert known <= files_of("add a gate", "minimum_interval")
     assert known == {"operator/careen/core/gates/__init__.py", "operator/careen/core/gates/minimum_interval.py"}
 
 
-def test_the_recipe_for_adding_a_setting_lists_the_files_that_name_an_existing_setting() -> None:
+def test_the_recipe_for_adding_a_setting_lists_the_files_that_name_the_setting_count_cordoned() -> None:
     recipe = files_of("add a setting that decisions obey")
     known = {
         path
@@ -67,7 +67,7 @@ def test_each_recipe_for_adding_a_setting_lists_the_chart_files_with_settings() 
         if "files" not in path.parts and "countCordoned" in path.read_text()
     }
     assert by_hand - {"tests/chart/values/ours.yaml"} == chart
-    for recipe in ("add a setting that decisions obey", "add a setting of the shell"):
+    for recipe in ("add a setting that decisions obey", "add a setting that decisions do not use"):
         assert chart <= files_of(recipe)
 
 
@@ -88,11 +88,11 @@ def test_the_recipe_for_adding_a_phase_lists_every_file_with_a_table_of_all_phas
     assert len(tables) >= 3
 
 
-def test_the_recipe_for_adding_a_command_lists_the_files_that_name_an_existing_command() -> None:
+def test_the_recipe_for_adding_a_command_lists_the_files_that_name_the_command_retry() -> None:
     assert naming(r"careen\.cli\.retry\b") <= files_of("add a command", "retry")
 
 
-def test_the_recipe_for_adding_a_plugin_lists_the_files_that_name_an_existing_plugin() -> None:
+def test_the_recipe_for_adding_a_plugin_lists_the_files_that_name_the_plugin_node_name() -> None:
     known = naming(r"\bplugins(?:\.| import .*)node_name\b|\"NodeName\"")
     assert known <= files_of("add a scheduler plugin", "node_name")
     assert len(known) >= 3

@@ -438,7 +438,7 @@ def test_the_notes_warn_about_the_placeholder_image_only_if_it_is_used(tmp_path:
 # ---- examples of the documentation ----
 
 
-def test_the_commands_of_the_readme_install_the_readers_image(tmp_path: Path) -> None:
+def test_the_helm_command_of_the_readme_installs_the_image_that_the_readme_pushes(tmp_path: Path) -> None:
     section = (ROOT / "README.md").read_text().split("## Install")[1].split("## ")[0]
     namespace, install, status = section.split("```console\n")[2].split("```")[0].splitlines()
     assert namespace == "kubectl apply -f manifests/namespace.yaml"

@@ -1,7 +1,7 @@
 """Counts matching pods in each topology domain, for PodTopologySpread.
 
-The rules for which nodes take part, what a domain is, and which pods count follow
-plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/spread.go, v1.36.
+Three rules decide these counts: which nodes take part, what a domain is, and which pods count. The rules are those of
+kube-scheduler (plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/spread.go, v1.36).
 """
 
 from __future__ import annotations

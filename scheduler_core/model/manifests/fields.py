@@ -98,7 +98,7 @@ def _requirement_problem(requirement: Requirement, operators: frozenset[str]) ->
 
 
 def node_selector(written: wire.WireNodeSelector) -> NodeSelector:
-    """Returns the node selector. At least one of its terms must match a node."""
+    """Returns the node selector. A node matches this selector if it matches at least one of the selector's terms."""
     return NodeSelector(tuple(node_selector_term(term) for term in written.node_selector_terms or ()))
 
 

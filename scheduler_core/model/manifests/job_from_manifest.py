@@ -54,8 +54,8 @@ def _failure_rule(written: wire.WireFailureRule) -> FailureRule:
 
 
 def _indexes(text: str) -> int:
-    """Returns the number of indexes in a text with commas: "1,3-5,7" has 5 indexes. A part between commas counts as one
-    index if it is neither a number nor a range, such as "x"."""
+    """Returns the number of indexes in a text such as "1,3-5,7", which has 5 indexes. Each part between commas should
+    be an index or a range of indexes. Any other part, such as "x", counts as one index."""
     total = 0
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")

@@ -62,7 +62,7 @@ class _Texts(Generic[Written]):
 
 
 class _TextsButFor(_Texts[Written]):
-    """A cache of decoded JSON texts. Texts that differ only in the value of one field, such as a pod's name, have one
+    """A cache of decoded JSON texts. Texts that differ only in the value of one field, such as `nodeName`, have one
     entry. `own_of` reads the value of this field from the decoded text."""
 
     def __init__(self, field: bytes, shape: Any, own_of: Callable[[Written], str | None]) -> None:
@@ -71,8 +71,10 @@ class _TextsButFor(_Texts[Written]):
         self._own_of = own_of
 
     def read_both(self, text: bytes) -> tuple[Written, str | None]:
-        """Returns the structure for this text, and the value of the field in this text. The structure may come from
-        another text and have another value of the field."""
+        """Returns the decoded structure of this text, and the value that the field of this cache (for example
+        `nodeName`) has in this text. In the structure, the field may have the value of another text, because texts that
+        differ only in this field share one structure. So use the returned value of the field, not the structure's
+        value."""
         parts = self._cut.split(text, 2)
         if len(parts) != 3:  # without the field, or with several candidates for it
             written = self.read(text)

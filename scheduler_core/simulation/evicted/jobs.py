@@ -24,9 +24,9 @@ _WORST_FIRST = ("FailJob", "FailIndex", "Count", "Ignore")
 
 
 class JobsAfter(Value):
-    """The effect of evictions on Jobs. `lost` maps the key of each pod that is not replaced to the reason. `jobs` are
-    all Jobs with their new numbers of failures, and `failing` the keys of the Jobs that failed because of the
-    evictions."""
+    """The effect of evictions on Jobs. `lost` has the evicted pods that their Job does not replace: it maps the key of
+    each such pod to a sentence that says why. `jobs` has all Jobs, with their new numbers of failures. `failing` has
+    the keys of the Jobs that failed because of the evictions."""
 
     lost: Mapping[str, str] = field(default_factory=dict)
     jobs: Mapping[str, Job] = field(default_factory=dict)

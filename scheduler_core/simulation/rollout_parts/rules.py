@@ -35,8 +35,8 @@ class Rules(Protocol):
         """Records that the node released its claim on the reboot lock."""
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """Returns the first time after `at` at which a rule that refused a node may accept it without any event, for
-        example because a maintenance window opens. None if there is no such time."""
+        """Returns the first time after `at` at which a rule may stop refusing a node, although nothing but the time has
+        changed. For example, a maintenance window opens at this time. Returns None if there is no such time."""
 
     def next_closing(self, at: datetime) -> datetime | None:
         """Returns the last second of the maintenance window that is open at `at`, or, if none is open, of the next

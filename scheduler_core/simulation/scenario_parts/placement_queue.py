@@ -50,8 +50,10 @@ class PlacementQueue:
         self.line = self._who_waited
 
     def add_victim(self, victim: Pod, preemptions: int) -> None:
-        """Adds the replacement of a preempted pod at the end of the line. If the preempted pod is itself the
-        replacement of a displaced pod, this displaced pod enters the line again."""
+        """Handles the preemption of the pod `victim`. If the victim is the replacement of a displaced pod, puts this
+        displaced pod at the end of the line again, with a new replacement. Otherwise adds a replacement of the victim
+        at the end of the line. Adds nothing for a victim without a controller, or with a Job or DaemonSet as its
+        controller."""
         landed = (each for each in self.displaced.values() if each.landed and each.replacement.key == victim.key)
         known = next(landed, None)
         if known is not None:
@@ -78,7 +80,8 @@ class PlacementQueue:
         self.line = (key,)
 
     def postpone(self) -> None:
-        """Removes all pods from the pool. The scheduler tries to place them after the next round of evictions."""
+        """Empties the pool (the pods without a known order). The scheduler tries to place these pods after the next
+        round of evictions."""
         self.pool, self.postponed = (), self.pool
 
     def tried(self, each: Displaced) -> None:

@@ -98,9 +98,10 @@ class AffinityGroups:
         return self._number[key]
 
     def pulls_on(self, incoming: IncomingPod) -> Pulls:
-        """Maps the number of a group to those of its terms that select the incoming pod, each as (kind, topology key,
-        weight). Required terms have the weight 1, because their real weight is set in the scheduler's configuration
-        (hardPodAffinityWeight). Preferred anti-affinity has a negative weight."""
+        """Finds the terms that select the incoming pod. Returns a mapping from the number of a group (see `number_of`)
+        to the terms of this group that select the pod. Leaves out groups without such a term. Each term is a tuple
+        (kind, topology key, weight). Required terms have the weight 1, because their real weight is set in the
+        scheduler's configuration (hardPodAffinityWeight). Preferred anti-affinity has a negative weight."""
         matched = self._matched.get(incoming)
         if matched is None:
             matched = self._matched[incoming] = _Matched()

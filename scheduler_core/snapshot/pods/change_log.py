@@ -67,7 +67,8 @@ class ChangeLog:
             self._of_group[change.group].append(place)
 
     def up_to(self, length: int) -> ChangeLog:
-        """Returns a new log that begins with the first `length` changes of this log."""
+        """Returns a new log that contains exactly the first `length` changes of this log. A change that is later added
+        to one of the two logs does not appear in the other log."""
         if self._before is not None and length <= self._start:
             return self._before.up_to(length)
         if self._depth >= _DEEPEST:

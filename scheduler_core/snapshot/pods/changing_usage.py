@@ -2,8 +2,8 @@
 snapshot.
 
 Snapshots that derive from one another share one array of sums, which belongs to the newest of them. A change writes
-only the columns of the changed nodes, so its cost does not depend on the number of nodes. An older snapshot computes
-its sums from this array and the log of the changes.
+only the sums of the changed nodes, so its cost does not depend on the number of nodes. An older snapshot computes its
+sums from this array and the log of the changes.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ class _Log:
 
 
 class UsageVersion(Value):
-    """Identifies the requests of one `ChangingUsage`. A cache stores this key beside a result, and later asks
-    `changed_since` which requests have changed. The key keeps neither the requests nor the log of their changes in
-    memory."""
+    """A key for the resource requests of the pods in one `ChangingUsage`. A cache stores this key beside a result.
+    Later the cache passes the key to `changed_since`, which returns the nodes whose requests have changed. The key
+    keeps neither the requests nor the log of their changes in memory."""
 
     log: ref[_Log]
     length: int
 
 
 class _Sums:
-    """The sums of the requests after the first `length` changes of a log."""
+    """An array of sums that several `ChangingUsage` objects share: for each node, the resource requests of its pods.
+    The array `values` includes the first `length` changes of the `_Log` that these objects share."""
 
     __slots__ = ("length", "values")
 

@@ -1,10 +1,12 @@
 """The pods on the nodes of a snapshot: a table of pods, the changes since the table was made, and cached counts of
 pods.
 
-A count of pods (a *tally*) is made once from the table, and then updated with every change. If a `Placements` object is
-derived from another, both share the table, the log of changes and the cached counts. But neither object sees later
-changes of the other. Only the first derived object shares the log: if a second object is derived from the same
-original, the second object gets a new log. Reading a count changes only the cache.
+A count of pods (a *tally*) is made once from the table, and then updated with every change. Reading a count changes
+only the cache.
+
+A `Placements` object that is derived from another shares the table of the original. The first derived object also
+shares the log of changes and the cached counts. Every further derived object gets a new log and its own copies of the
+counts. No object sees the later changes of another object.
 """
 
 from __future__ import annotations
@@ -46,8 +48,9 @@ class Tally(Protocol[Value]):
         ...
 
     def basis(self, columns: Columns) -> Hashable:
-        """Returns a value that stays the same as long as the nodes have the same properties that this tally reads. The
-        number of nodes is not one of these properties. If the value changes, the pods are counted again."""
+        """Returns a value that identifies the node properties that this tally reads, for example the labels of the
+        nodes. If the value changes, the pods are counted again. If only the number of nodes changes, the value may stay
+        the same, because `over` adapts the count."""
         ...
 
     def over(self, value: Value, rows: int) -> Value:
@@ -80,8 +83,8 @@ _Memo = dict[Hashable, _Counted]
 
 
 class Placements:
-    """The pods on the nodes of a snapshot: a table of pods, and the first changes of a log that several placements
-    share. `_length` is the number of these changes."""
+    """The pods on the nodes of a snapshot: the pods of a table, updated with the first `_length` changes of a log.
+    Several `Placements` objects share this log, and later changes in the log belong to the other objects."""
 
     __slots__ = ("_is_lent", "_length", "_log", "_memo", "_memo_of_table", "_width", "table")
 
@@ -114,9 +117,8 @@ class Placements:
         return cls(table, ChangeLog(), 0, Remembered(_REMEMBERED), memo_of_table, width=table.node_count)
 
     def lent(self) -> Placements:
-        """Returns a copy that reads the same log of changes as this object. A caller may derive further placements from
-        the copy. The changes of the derived placements go to a new log, because only the original may add to the shared
-        log."""
+        """Returns a copy of this object. The copy reads the same log of changes as this object, but only this object
+        may add changes to that log. If a caller derives placements from the copy, their changes go to a new log."""
         return Placements(
             self.table, self._log, self._length, self._memo, self._memo_of_table, width=self._width, is_lent=True
         )

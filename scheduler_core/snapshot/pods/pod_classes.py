@@ -48,7 +48,8 @@ class PodQuery:
 
 @dataclass(slots=True)
 class _Answer:
-    """The numbers of the classes that one query selects. `seen` is the number of classes that have been checked."""
+    """The classes that one query selects: `found` is the set of their numbers, and `ordered` lists these numbers in
+    ascending order. The query was compared with the first `seen` classes, and not yet with later classes."""
 
     seen: int = 0
     found: set[int] = field(default_factory=set)

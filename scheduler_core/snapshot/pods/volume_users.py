@@ -16,8 +16,8 @@ from scheduler_core.values import Value
 
 
 class VolumeUsers(Value, eq=False):
-    """The pods that use claims or legacy disks. `by_row` maps the row of a node to those of these pods that are on the
-    node. `uses` says for each claim ("namespace/name") how often pods use it.
+    """The pods that use claims or legacy disks. `by_row` maps the row of a node to the pods of this kind on the node.
+    `uses` maps each used claim ("namespace/name") to the number of pod volumes that refer to the claim.
 
     `uses` leaves out claims made for one pod (ephemeral volumes), because no other pod can refer to them.
     """
