@@ -56,7 +56,7 @@ async def test_a_node_without_conditions_is_not_ready(cluster: Cluster) -> None:
     assert (node.ready, node.boot_id, node.taints, dict(node.labels), node.unschedulable) == (False, "", (), {}, False)
 
 
-async def test_a_read_of_a_missing_node_returns_the_value_gone(cluster: Cluster) -> None:
+async def test_a_read_of_a_missing_node_reports_that_the_node_does_not_exist(cluster: Cluster) -> None:
     assert await read_node(cluster.api, "n9") == Gone()
 
 

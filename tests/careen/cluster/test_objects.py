@@ -141,9 +141,9 @@ def test_the_last_author_of_the_taints_is_read_from_managed_fields() -> None:
     )
 
 
-def test_a_list_of_nodes_leaves_out_the_authors_of_cordons() -> None:
-    """managedFields, which name the author of a cordon, make up half of each Node. The list of Nodes leaves them out,
-    because no decision needs the authors of the cordons of other nodes."""
+def test_a_node_from_a_list_does_not_show_who_cordoned_the_node() -> None:
+    """The field managedFields names the author of a cordon, but makes up half of each Node. So the list of Nodes leaves
+    managedFields out. No decision needs the authors of the cordons of other nodes."""
     node = written(
         metadata={"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]},
         spec={"unschedulable": True},

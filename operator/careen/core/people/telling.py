@@ -69,13 +69,13 @@ def forecast_line(situation: Situation) -> str:
 
 
 def _line(counts: Mapping[str, int], moving: Mapping[str, tuple[str, ...]]) -> str:
-    """Return a sentence such as `3 pods move (shop/web-1 to n2, shop/web-2 to n2 or n3 and 1 more), 1 stays
-    pending`."""
+    """Return a sentence such as `4 pods move (shop/a to n2; shop/b to n3; shop/c to n2 or n3; pods not listed: 1), 1
+    pod stays pending`."""
     moves = counts.get(Outcome.MOVES.value, 0)
     shown = [f"{pod} to {_places(nodes)}" for pod, nodes in list(moving.items())[:_SHOWN_PODS] if nodes]
-    pods = ", ".join(shown)
+    pods = "; ".join(shown)
     if shown and moves > len(shown):
-        pods = f"{pods} and {moves - len(shown)} more"
+        pods = f"{pods}; pods not listed: {moves - len(shown)}"
     where = f" ({pods})" if shown else ""
     clauses = [f"1 pod moves{where}" if moves == 1 else f"{moves} pods move{where}"]
     pending = counts.get(Outcome.PENDING.value, 0)
@@ -90,7 +90,7 @@ def _line(counts: Mapping[str, int], moving: Mapping[str, tuple[str, ...]]) -> s
 
 def _places(nodes: tuple[str, ...]) -> str:
     named = [each for each in nodes if each != keys.AND_OTHERS]
-    return " or ".join(named[:2]) + (" or others" if len(named) > 2 or keys.AND_OTHERS in nodes else "")
+    return " or ".join(named[:2]) + (" or other nodes" if len(named) > 2 or keys.AND_OTHERS in nodes else "")
 
 
 def _seconds(since: datetime | None, now: datetime) -> float | None:

@@ -88,4 +88,6 @@ def test_an_error_says_whether_the_request_may_have_taken_effect() -> None:
 def test_error_messages_of_servers_and_networks_are_made_safe_to_display(text: str) -> None:
     refused = errors.Refused(text, status=403, reason=text, message=text, retry_after_seconds=None)
     assert [unfit(str(error)) for error in (refused, errors.Unclear(text), errors.NotSent(text))] == [[], [], []]
-    assert refused.message == text, "decisions need the unchanged message"
+    assert refused.message == text, (
+        "`message` must be the server's unchanged text, because careen recognises some refusals by this text"
+    )

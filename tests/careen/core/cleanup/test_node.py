@@ -111,7 +111,7 @@ def test_a_second_cleanup_changes_nothing() -> None:
         ("a cordon from before the drain", {"record": False}, None, NOTHING, False),
         ("only the managed fields say that careen cordoned the node", {"by": AGENT}, None, NOTHING, True),
         ("no proof", {}, None, NOTHING, False),
-        ("claim and label show careen's cordon", {"label": "in-progress"}, CLAIM, NOTHING, True),
+        ("the claim and the label prove that careen cordoned the node", {"label": "in-progress"}, CLAIM, NOTHING, True),
         ("cordoned before the claim", {"label": "in-progress"}, replace(CLAIM, cordoned=True), NOTHING, False),
         ("kured's cordon", {}, KUREDS_CLAIM, NOTHING, False),
         ("kured's cordon, removed on request", {}, KUREDS_CLAIM, WITH_KUREDS, True),

@@ -56,10 +56,12 @@ def test_the_stored_baseline_says_which_pods_were_ready(given_pods: list[tuple[i
             None,
             id="a pod whose template changed during the drain",
         ),
-        pytest.param(a_daemon_pod(), True, id="an unchanged pod that was ready before the drain"),
+        pytest.param(a_daemon_pod(), True, id="a pod of the same template was ready before the drain"),
     ],
 )
-def test_the_baseline_contains_the_readiness_of_unchanged_pods_only(pod: Any, told: bool | None) -> None:
+def test_the_baseline_tells_whether_a_daemonset_pod_of_the_same_template_was_ready(pod: Any, told: bool | None) -> None:
+    """The result is unknown (None) in two cases: the DaemonSet had no pod on the node before the drain, or the
+    DaemonSet's pod was ready before the drain but had another template."""
     record = replace(DRAINING, owners=baseline.taken(a_situation(a_marked_node(DRAINING), pods=(a_daemon_pod(),)), ()))
     assert baseline.was_ready(a_situation(a_marked_node(record)), pod) is told
 

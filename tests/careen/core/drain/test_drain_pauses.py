@@ -65,7 +65,7 @@ def answered(answers: Answers) -> Memory:
         pytest.param(
             {"a": (BUDGET, 50.0), "b": (BUDGET, 60.0)},
             2.0,
-            id="during a long back-off the agent decides every two seconds",
+            id="all back-offs last longer than two seconds, so the agent makes its next decision after two seconds",
         ),
         pytest.param({"a": (BUDGET, 0.2), "b": (ACCEPTED, 1.5)}, 0.5, id="the agent waits at least half a second"),
         pytest.param({"a": (ACCEPTED, 1.5)}, 0.5, id="the second pod has not been evicted yet"),

@@ -102,9 +102,11 @@ def test_the_agent_decides_again_when_the_first_back_off_ends() -> None:
     ("waits", "look"),
     [((1.0, 1.4), 1.4), ((1.0, 1.6), 1.0), ((0.2, 0.7, 1.1), 0.7)],
 )
-def test_back_offs_that_end_within_half_a_second_of_the_first_one_cause_one_decision(
+def test_the_agent_makes_one_decision_for_all_back_offs_that_end_within_half_a_second(
     waits: tuple[float, ...], look: float
 ) -> None:
+    """The half second begins when the first back-off ends. For example, three back-offs end in 0.2, 0.7 and 1.1
+    seconds. Then the agent decides again in 0.7 seconds."""
     names = [f"p{number}" for number, _ in enumerate(waits)]
     refused = [asked(name, wait=wait).drain.evictions for name, wait in zip(names, waits, strict=True)]
     memory = with_parts(Memory(), drain__evictions=dict(ChainMap(*map(dict, refused))))
@@ -374,15 +376,17 @@ FORCE = {"force_reboot": True}
         ),
     ],
 )
-def test_a_forced_reboot_requires_the_flag_force_reboot_and_three_evictions(
+def test_a_forced_reboot_requires_the_flag_force_reboot_and_three_accepted_or_refused_evictions(
     policy: dict[str, Any], memory: Memory, expected: bool
 ) -> None:
+    """The API server must have accepted or refused three eviction requests for each pod that is left. If the last of
+    these decisions was the refusal of a disruption budget, --force-reboot-past-budgets must be set too."""
     assert (
         drain_plan.is_force_earned(plan(a_pod("a"), memory=memory, **policy), DrainPolicy(**policy), memory) is expected
     )
 
 
-def test_a_terminating_pod_permits_a_forced_reboot() -> None:
+def test_a_terminating_pod_does_not_prevent_a_forced_reboot() -> None:
     assert drain_plan.is_force_earned(plan(terminating(0)), DrainPolicy(force_reboot=True), Memory())
 
 

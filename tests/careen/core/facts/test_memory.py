@@ -146,7 +146,7 @@ def test_a_new_phase_begins_without_the_memory_fields_of_earlier_phases(phase: P
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-def test_a_phase_keeps_the_memory_fields_that_it_uses(phase: Phase) -> None:
+def test_the_agents_memory_keeps_only_the_fields_that_the_nodes_phase_uses(phase: Phase) -> None:
     kept = in_phase(FULL, phase)
     for name in Memory.__struct_fields__:
         expected = FULL if phase in LIVES.get(name, Phase) else Memory()

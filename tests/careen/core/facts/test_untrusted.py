@@ -243,6 +243,7 @@ def test_every_reader_of_annotations_returns_a_value_for_any_content(annotations
         assert math.isfinite(next_turn(node, progress, LockContent(), a_policy(), NOW).seconds)
 
 
+# The annotations of the node n2 may contain any text. The waiting nodes can still be sorted.
 @settings(deadline=None)
 @given(poisoned, st.sampled_from(list(Order)))
 def test_waiting_nodes_can_be_sorted_with_any_annotations(annotations: dict[str, str], by: Order) -> None:
@@ -254,7 +255,7 @@ def test_waiting_nodes_can_be_sorted_with_any_annotations(annotations: dict[str,
     assert Waiters([*others, sick], policy).short_list(names, LockContent(), lambda _: 1)
 
 
-# `careen status` and `careen why` show a node no matter what its annotations contain.
+# The annotations of the node n2 may contain any text. `careen status` and `careen why` still show the node.
 @settings(deadline=None)
 @given(poisoned)
 def test_commands_show_a_node_with_any_annotations(annotations: dict[str, str]) -> None:
@@ -328,7 +329,8 @@ def test_every_unreadable_progress_record_has_the_same_effect_on_other_nodes(
     assert told[0] == told[1]
 
 
-# The annotations other than the progress record may contain any text. The agent still returns a decision.
+# The agent returns a decision no matter what the annotations of its own Node contain. In this test, the progress record
+# is valid, and every other annotation may contain any text.
 @settings(deadline=None)
 @given(
     st.sampled_from(list(Phase)), st.dictionaries(st.sampled_from(ANNOTATIONS[1:]), texts), st.sampled_from(POLICIES)
@@ -344,7 +346,8 @@ def test_the_agent_decides_whatever_the_other_annotations_of_its_node_contain(
     )
 
 
-# The progress record may contain any text. The agent still returns a decision.
+# The agent returns a decision no matter what the progress record of its own Node contains. In this test, the record may
+# be any text.
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), texts)
 def test_the_agent_decides_whatever_the_progress_record_of_its_node_contains(phase: Phase, text: str) -> None:
@@ -355,6 +358,8 @@ def test_the_agent_decides_whatever_the_progress_record_of_its_node_contains(pha
     )
 
 
+# The agent returns a decision no matter what the lock entries of other nodes contain. In this test, these entries may
+# be any JSON values.
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), st.lists(values, max_size=3))
 def test_the_agent_decides_whatever_the_lock_entries_of_other_nodes_contain(phase: Phase, rows: list[Any]) -> None:

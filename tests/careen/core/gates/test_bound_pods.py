@@ -52,7 +52,7 @@ BOUND, PLACED, UNTOLD = a_pod(came_bound=True), a_pod(came_bound=False), a_pod()
         pytest.param((BOUND,), NOT_ASKED, Code.OWNERS_UNKNOWN, id="the owners were not read"),
     ],
 )
-def test_a_pod_that_its_owner_binds_to_the_node_refuses_the_reboot(
+def test_the_gate_refuses_the_reboot_if_the_owner_of_a_pod_binds_the_pod_to_the_node(
     pods: Any, owners: Any, expected: Code | None
 ) -> None:
     refused = bound_pods.ask(a_situation(pods=pods, owners=owners, evictability={}), When.READY)
@@ -72,7 +72,9 @@ def test_the_refusal_names_the_pods_their_owners_and_the_setting_that_lets_such_
     )
 
 
-def test_the_gate_reads_no_pods_if_bound_pods_may_stay() -> None:
+def test_the_gate_reads_no_pods_if_the_settings_leave_node_bound_pods_on_the_node() -> None:
+    """A node-bound pod is a pod whose owner names the node in spec.nodeName of its pod template. With
+    --pods-bound-to-node=stay, the gate needs no facts and refuses nothing."""
     policy = a_policy(drain=DrainPolicy(bound_pods=BoundPods.STAY))
     assert bound_pods.needs(policy) == frozenset()
     assert bound_pods.needs(a_policy()) == {Evidence.PODS, Evidence.OWNERS}

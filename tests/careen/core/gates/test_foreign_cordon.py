@@ -66,8 +66,8 @@ def test_the_refusal_shows_who_cordoned_the_node() -> None:
     ],
     ids=[
         "a consistent record of careen's cordon",
-        "a record of the phase Draining without a claim",
-        "a record of a claim without a boot id",
+        "a record of the phase Draining that lacks the claim",
+        "a record of the phase Draining that lacks the boot id",
         "a consistent record without a cordon",
     ],
 )

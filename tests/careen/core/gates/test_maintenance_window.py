@@ -55,7 +55,7 @@ def test_reboot_now_waives_the_window_until_the_annotation_expires(
     ],
     ids=["pending", "the request lacks the field `now`", "already met", "expired"],
 )
-def test_a_pending_request_with_now_set_to_true_waives_the_maintenance_window(
+def test_a_pending_request_waives_the_maintenance_window_if_its_now_field_is_true(
     request_: dict[str, object], expected: Code | None
 ) -> None:
     node = a_node(annotations={keys.REQUEST: json.dumps(request_)})

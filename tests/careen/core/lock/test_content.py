@@ -143,11 +143,11 @@ def test_a_claim_written_by_an_older_release_has_an_unknown_zone() -> None:
     ("node", "names", "abreast"),
     [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)],
 )
-def test_the_number_of_nodes_that_may_claim_together_falls_when_such_a_node_leaves_the_line(
+def test_the_number_of_nodes_that_may_claim_decreases_when_one_of_these_nodes_leaves_the_line(
     node: str, names: tuple[str, ...], abreast: int
 ) -> None:
-    """The first two of the three nodes in the line may claim together. After n1 or n2 has left the line, only one node
-    may claim. After n3 has left the line, n1 and n2 may still claim together."""
+    """The first two of the three nodes in the line may take a claim now. After n1 or n2 has left the line, only one
+    node may take a claim. After n3 has left the line, n1 and n2 may still take a claim."""
     line = Line().naming(("n1", "n2", "n3"), at="t", waiting=3, abreast=2)
     left = understood(lock.render(LockContent(line=line.without(node))))
     assert (left.line.names, left.line.abreast) == (names, abreast)
@@ -171,9 +171,11 @@ def test_a_lock_that_lists_only_waiting_nodes_has_a_ttl_for_kured() -> None:
         ([an_entry("n1", limit=2), an_entry("n2", limit=3)], 3, 2),
     ],
 )
-def test_the_smallest_limit_of_any_claim_limits_the_number_of_claims(
+def test_the_lock_allows_no_more_claims_than_the_smallest_limit_recorded_in_a_claim(
     entries: list[Any], ours: int, allowed: int
 ) -> None:
+    """Each claim records a limit: the --concurrency of the agent that took the claim. The lock allows as many claims as
+    the smallest of these limits and of the deciding agent's own --concurrency."""
     assert lock.limit(held(*entries), ours) == allowed
 
 
@@ -498,8 +500,9 @@ def test_a_node_repairs_its_own_unreadable_lock_entry() -> None:
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
-def test_a_deeply_nested_lock_entry_is_written_back_or_makes_the_lock_unreadable(opening: str, closing: str) -> None:
-    """Near the limit of the interpreter's stack, Python can parse a JSON value that it cannot write again."""
+def test_a_nested_lock_entry_is_written_back_unchanged_if_the_lock_is_readable(opening: str, closing: str) -> None:
+    """The lock is readable if the entry has at most 40 levels. A lock with more than 50 levels in total is unreadable,
+    so careen never reads a value that is nested too deeply to be written again."""
     for depth in range(1, 1100):
         content = lock.parse(f'{{"nodeID":"","locks":[{opening * depth}1{closing * depth}]}}')
         assert isinstance(content, Garbage) or lock.parse(lock.render(content)) == content
@@ -515,8 +518,9 @@ def test_a_lock_with_a_limit_of_a_million_fits_into_an_annotation(most: int) -> 
     assert len(lock.render(content) or "") < 128 * 1024
 
 
-def test_the_lock_keeps_only_the_first_names_of_its_long_lists_of_nodes() -> None:
-    """The lock has two lists of nodes: the line of waiting nodes, and the nodes that were passed over."""
+def test_a_lock_with_5000_waiting_nodes_fits_into_an_annotation() -> None:
+    """The lock has two lists of nodes: the line of waiting nodes, and the nodes that were passed over. The line keeps
+    only its first 256 nodes. The other list is shortened too."""
     names = tuple(f"node-{number}.{'x' * 200}" for number in range(5000))
     line = Line().naming(names, at="2026-01-01T00:00:00Z", waiting=5000).passing_over(names)
     content = LockContent(line=line)

@@ -185,6 +185,7 @@ def test_waiting_an_hour_longer_matters_more_than_the_number_of_zone_bound_pods(
 counts = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda pair: (max(pair), min(pair)))
 
 
+# careen's order of zones and nodes is the best one: with every other order, at least as many pods move twice.
 @given(st.lists(st.tuples(st.sampled_from("abc"), counts), min_size=1, max_size=12))
 def test_no_other_order_of_zones_and_nodes_moves_fewer_pods_twice(nodes: list[tuple[str, tuple[int, int]]]) -> None:
     """The nodes reboot zone by zone. All pods of the first node of the first zone move twice. In each later zone, only
@@ -220,7 +221,7 @@ def test_the_number_of_zone_bound_pods_is_at_least_zero_and_at_most_the_number_o
     assert order.moves_in_zone(node) == expected
 
 
-def test_a_roll_out_begins_in_a_zone_whose_nodes_have_counted_their_pods() -> None:
+def test_a_roll_out_begins_in_the_zone_of_a_node_with_a_known_pod_count() -> None:
     waiters = [a_waiter("a1", zone="a"), with_pods(a_waiter("b1", zone="b"), 9, 1)]
     assert next_names(waiters, FREE, a_policy()) == ("b1", "a1")
 
@@ -274,7 +275,7 @@ def test_a_zone_with_a_rebooted_node_is_finished_before_a_zone_that_has_waited_l
     assert next_names(waiters, FREE, a_policy(), zone="a") == ("a1", "c1", "b1", "b2")
 
 
-def test_a_node_comes_last_if_it_is_unknown_since_when_the_node_needs_a_reboot() -> None:
+def test_a_node_whose_need_has_no_known_start_time_comes_last() -> None:
     silent = a_node("n1", labels={keys.REBOOT_LABEL: "ready", keys.ZONE: "a"})
     assert next_names([silent, a_waiter("n2", "11:00")], FREE, a_policy()) == ("n2", "n1")
 
@@ -289,7 +290,9 @@ def test_nodes_that_were_passed_over_or_are_unready_come_last() -> None:
     assert next_names(waiters, LockContent(line=Line(passed=("n1",))), a_policy()) == ("n3", "n1", "n2")
 
 
-def test_only_nodes_that_are_labelled_ready_and_hold_no_claim_are_named_in_the_lock() -> None:
+def test_the_line_contains_only_nodes_whose_reboot_label_is_ready_and_that_hold_no_claim() -> None:
+    """n1 has the label value `required`, n3 holds a claim, and the caller leaves out n4. So the line contains only
+    n2."""
     waiters = [a_waiter("n1", label="required"), a_waiter("n2"), a_waiter("n3"), a_waiter("n4")]
     assert next_names(waiters, held(an_entry("n3")), a_policy(), leave_out="n4") == ("n2",)
 
@@ -489,7 +492,9 @@ def test_no_node_may_add_a_claim_to_a_full_or_paused_lock() -> None:
     assert not start("n2", NAMED, 0, memory=stopped).is_allowed
 
 
-def test_after_a_release_each_named_node_has_a_new_minute_to_claim() -> None:
+def test_a_release_restarts_the_minute_after_which_a_named_node_is_passed_over() -> None:
+    """n2 may take a claim after n1, the first node in line, has not taken a claim for a minute. After 59 seconds, a
+    release writes a new line. One second later, n2 still may not take a claim."""
     watching = start("n2", NAMED, 59).memory
     again = order.start_of(
         "n2", LockContent(line=Line(names=NAMED.line.names, at="later")), a_policy(), watching, 1060.0

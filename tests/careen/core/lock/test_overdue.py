@@ -257,8 +257,8 @@ def test_a_node_that_waits_for_another_reason_also_shows_the_overdue_node(change
 
 
 def test_a_node_outside_its_window_also_checks_for_overdue_nodes() -> None:
-    """Outside of the maintenance window, the lock lists no waiting nodes. The agent of some waiting node must still
-    notice a node that holds a claim and is overdue."""
+    """The maintenance window is closed, so the line in the lock is empty. The agent of n1, which waits for the window,
+    still marks the overdue node n9 in the lock."""
     shut = replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))
     decision = waiting(
         replace(LINE, line=replace(LINE.line, names=())), policy=shut, holders=Holders(nodes=(REBOOTING,))
@@ -266,7 +266,7 @@ def test_a_node_outside_its_window_also_checks_for_overdue_nodes() -> None:
     assert the_lock(decision).entries[0].overdue == Overdue(phase="Rebooting", since=at(480))
 
 
-def test_an_overdue_node_is_marked_even_if_another_node_may_claim() -> None:
+def test_an_overdue_node_is_marked_even_while_the_lock_has_room_for_another_claim() -> None:
     content = held(replace(ENTRY, limit=2), line=Line(names=("n2", "n3", "n1"), at=at(600)))
     decision = waiting(
         content,

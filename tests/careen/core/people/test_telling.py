@@ -99,8 +99,8 @@ def test_a_forecast_is_shown_on_one_line() -> None:
         ),
     )
     line = (
-        "4 pods move (shop/a to n2, shop/b to n2 or n3, shop/c to n2 or n3 or others and 1 more), 1 pod stays "
-        "pending, 1 pod is blocked or not predictable"
+        "4 pods move (shop/a to n2; shop/b to n2 or n3; shop/c to n2 or n3 or other nodes; pods not listed: 1), "
+        "1 pod stays pending, 1 pod is blocked or not predictable"
     )
     assert telling.forecast_line(a_situation(forecast=made)) == line
 
@@ -110,7 +110,7 @@ def test_a_forecast_is_shown_on_one_line() -> None:
     [
         (
             {"counts": {"moves": 1, "pending": 2}, "pods": {"shop/a": ["n2", "…"]}},
-            "1 pod moves (shop/a to n2 or others), 2 pods stay pending",
+            "1 pod moves (shop/a to n2 or other nodes), 2 pods stay pending",
         ),
         ({"counts": {}}, "0 pods move, 0 pods stay pending"),
         ({"counts": {"moves": 2}, "pods": {"a": "n2", "b": [5], "c": []}}, "2 pods move, 0 pods stay pending"),

@@ -230,7 +230,8 @@ def test_a_withdrawn_claim_is_retried_after_a_back_off(changes: dict[str, Any], 
     assert (after.costly.not_before, after.costly.refusals) == (UPTIME + pause, refusals)
 
 
-def test_a_claim_is_withdrawn_on_the_node_before_it_is_removed_from_the_lock() -> None:
+def test_the_agent_patches_the_node_before_it_removes_a_withdrawn_claim_from_the_lock() -> None:
+    """The patch writes into the Node's record that the node gives the claim back."""
     decision = claiming(foreign=("kured runs",))
     assert kinds(decision) == [PatchNode, WriteLock]
     assert the_lock(decision).entries == ()
@@ -420,7 +421,9 @@ def test_a_node_withdraws_its_claim_if_another_node_claims_in_another_lock() -> 
     assert withdraws_the_claim(decision)
 
 
-def test_a_node_waits_while_another_claiming_node_has_no_entry_in_the_lock() -> None:
+def test_a_claiming_node_waits_15_seconds_for_another_claiming_node_that_has_no_claim_in_the_lock() -> None:
+    """n1 and n2 are both in the phase Claiming, but only n1's claim is in the lock. n2 should notice this and go back
+    to the phase Waiting. If n2 is still in the phase Claiming after 16 seconds, n1 begins its drain."""
     first = claiming(peers=(BESIDE,))
     assert (first.phase, first.reason.code, first.actions) == (Phase.CLAIMING, Code.TAKING_CLAIM, ())
     early = claiming(
@@ -439,7 +442,7 @@ def test_a_node_waits_while_another_claiming_node_has_no_entry_in_the_lock() -> 
     assert late.phase is Phase.DRAINING
 
 
-def test_a_change_of_another_claiming_node_restarts_the_wait_for_that_node() -> None:
+def test_the_wait_for_another_claiming_node_restarts_if_the_resource_version_of_that_node_changes() -> None:
     memory = claiming(peers=(BESIDE,)).memory
     changed: NodeView = replace(BESIDE, resource_version="99")
     later = claiming(

@@ -322,9 +322,11 @@ LATE = {
 
 
 @pytest.mark.parametrize("case", LATE.values(), ids=LATE.keys())
-def test_the_late_policy_decides_whether_a_refusal_after_the_drain_undoes_the_drain(
+def test_the_flag_late_policy_decides_whether_a_refusal_after_the_drain_undoes_the_drain(
     case: dict[str, Any],
 ) -> None:
+    """With --late-policy=undo, the agent undoes the drain, and the node waits again. With --late-policy=reboot, the
+    node reboots."""
     more: dict[str, Any] = {key: value for key, value in case.items() if key != "policy"}
     undone = draining(policy=a_policy(pre_reboot_labels=PRE, **case["policy"]), **more)
     assert (undone.phase, undone.reason.code) == (Phase.WAITING, Code.LATE_REFUSAL)
@@ -369,7 +371,7 @@ def test_the_agent_does_not_restart_a_reboot_delay_that_has_begun() -> None:
     assert all(keys.PROGRESS not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_a_refusal_from_before_the_drain_does_not_shorten_the_wait_for_unknown_facts() -> None:
+def test_a_refusal_from_before_the_drain_does_not_shorten_the_time_for_which_a_fact_may_be_unknown() -> None:
     """An agent starts during the drain. The Node's annotations still contain refusals from the phase Waiting. The start
     time of such a refusal must not be used as the time since which a fact is unknown."""
     stored = '[{"gate":"drain","code":"pods-unknown","sentence":"503","since":"2026-03-04T09:00:00Z"}]'

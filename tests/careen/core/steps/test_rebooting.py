@@ -245,7 +245,7 @@ def test_the_wait_for_another_process_depends_on_the_reboot_command_timeout() ->
     assert stranger_patience_seconds(a_policy(reboot_command_seconds=200, reboot_deadline_seconds=400)) == 200
 
 
-def test_a_changed_or_unreadable_announcement_restarts_the_wait_for_another_process() -> None:
+def test_a_process_waits_another_150_seconds_if_the_announcement_changes_or_cannot_be_read() -> None:
     """A process waits until the announcement of another process has not changed for 150 seconds. The 150 seconds begin
     again if a third process announces the reboot, or if the Node cannot be read."""
     assert not asks(decided(record_by("third"), memory=watching(150, "other")))
@@ -253,7 +253,9 @@ def test_a_changed_or_unreadable_announcement_restarts_the_wait_for_another_proc
     assert not asks(decided(record_by("other"), memory=blind.memory))
 
 
-def test_the_reboot_deadline_ends_the_wait_for_another_process() -> None:
+def test_a_reboot_that_another_process_announced_fails_after_the_reboot_deadline() -> None:
+    """The other process announced the reboot 901 seconds ago, and the reboot deadline is 900 seconds. This process has
+    seen the announcement for only 10 seconds, and would otherwise wait for 150 seconds."""
     decision = decided(record_by("other", announced_ago=901), memory=watching(10, "other"))
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)
     assert not the_record(decision).is_giving_back

@@ -63,7 +63,9 @@ def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "
 
 
 @pytest.mark.parametrize("order", list(Order))
-def test_an_agent_counts_the_pods_that_a_drain_evicts_before_it_sets_careens_label_to_ready(order: Order) -> None:
+def test_the_agent_counts_the_pods_of_its_node_before_the_agent_sets_careens_label_to_ready(order: Order) -> None:
+    """The agent counts only pods that a drain would evict: two of the four pods, because the drain evicts neither a
+    DaemonSet's pod nor a finished pod. The patch that sets the label also writes the count."""
     assert counting(pods=NOT_ASKED, policy=a_policy(order=order)).wants == {Evidence.PODS}
     decision = counting(pods=PODS, policy=a_policy(order=order))
     patch = the_patch(decision)

@@ -73,9 +73,11 @@ def test_a_refused_node_counts_the_waiting_nodes_if_no_recent_count_exists(chang
         pytest.param(Unknown("503"), 5000 / 6, 5000.0, id="the agent failed to count the waiting nodes"),
     ],
 )
-def test_the_agent_of_a_refused_node_sleeps_longer_unless_it_knows_that_at_most_a_hundred_nodes_wait(
+def test_the_agent_of_a_refused_node_sleeps_half_a_minute_if_at_most_a_hundred_nodes_wait(
     crowd: Any, look: float, holds: float
 ) -> None:
+    """If more nodes wait, or if the agent failed to count them, the agent assumes that all 5,000 nodes wait. Then the
+    agent sleeps for about 14 minutes."""
     decision = refused(crowd=crowd)
     assert decision.look_again_seconds == pytest.approx(look)
     assert decision.memory.crowd.until == UPTIME + holds

@@ -161,7 +161,8 @@ def test_the_agent_reads_all_inputs_before_it_prepares_a_forecast() -> None:
     assert waiting(policy=off, forecast=NOT_ASKED, evictability=NOT_ASKED).wants == {Evidence.EVICTABILITY}
 
 
-def test_an_agent_that_has_prepared_a_forecast_writes_nothing_and_reads_the_lock_half_a_second_later() -> None:
+def test_an_agent_reads_the_lock_again_half_a_second_after_it_has_prepared_a_forecast() -> None:
+    """The agent keeps the preparation in its memory. The agent writes nothing to the Node and nothing to the lock."""
     decision = waiting()
     assert (kinds(decision), decision.look_again_seconds) == ([], 0.5)
     assert prepared().rehearsed == {"uid-web-1", "uid-db-1"}
@@ -278,7 +279,9 @@ TAINTED = a_node("n9", taints=(Taint(key="x", effect="NoSchedule"),))
         ),
     ],
 )
-def test_a_changed_input_discards_the_prepared_forecast_with_a_reason(changes: dict[str, Any], why: str) -> None:
+def test_the_agent_discards_a_prepared_forecast_and_writes_the_reason_if_an_input_has_changed(
+    changes: dict[str, Any], why: str
+) -> None:
     before = prepared()
     assert our_turn(before, **changes).wants == {Evidence.FORECAST}
     assert claimed(before, **changes).wants == {Evidence.FORECAST}
