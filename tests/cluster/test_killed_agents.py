@@ -63,7 +63,7 @@ def test_an_agent_that_is_killed_after_its_reboot_request_does_not_assume_a_rebo
     is_through(story, hosts)
 
 
-def test_an_agent_that_is_killed_in_the_verify_phase_later_uncordons_its_node(story: Story) -> None:
+def test_if_an_agent_is_killed_in_the_phase_verifying_the_next_agent_uncordons_the_node(story: Story) -> None:
     hosts = story.nodes(2, change=lambda host: setattr(host, "ready_after_seconds", 6.0))
     story.need_reboot(hosts)
     first = story.any_of(hosts, "Verifying")

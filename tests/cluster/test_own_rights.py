@@ -127,7 +127,10 @@ def test_the_policies_accept_a_lock_of_the_largest_size(scene: Guarded) -> None:
     mine = {"nodeID": claims[0]["nodeID"], "locks": [*claims, {"nodeID": scene.own}]}
     scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(mine)}))
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("late", scene.own))
-    story.wait_for("the policy finds the claim", lambda: not refusal(lambda: evict(scene.agent, "shop", "late")))
+    story.wait_for(
+        "the API server accepts an eviction by the agent, whose claim is the last of 1,001 claims",
+        lambda: not refusal(lambda: evict(scene.agent, "shop", "late")),
+    )
     fewer = {"nodeID": claims[0]["nodeID"], "locks": claims[:800]}
     story.write_lock(json.dumps(fewer))
     gone = {"nodeID": claims[1]["nodeID"], "locks": claims[1:800]}
@@ -160,7 +163,8 @@ def test_an_agents_token_can_write_a_paused_lock_without_ending_the_pause(scene:
 
 
 def test_an_agents_token_can_dry_run_an_eviction_although_the_node_has_no_claim_in_the_lock(scene: Guarded) -> None:
-    """The token can evict the pod without a dry run soon after the lock has a claim of the node."""
+    """After the agent has written a claim of the node into the lock, the API server also accepts an eviction that is
+    not a dry run."""
     story, dry = scene.story, {"query": "?dryRun=All", "dryRun": ["All"]}
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("guest", scene.own))
     evict(scene.agent, "shop", "guest", **dry)

@@ -62,7 +62,7 @@ def tainted_before_cordon(story: Story, name: str) -> None:
     assert ("careen.dev/reboot", "PreferNoSchedule") in before[-1].taints, f"{name} was cordoned before it was tainted"
 
 
-def test_with_a_zone_budget_of_one_at_most_one_node_of_each_zone_is_down(story: Story) -> None:
+def test_a_zone_budget_of_one_never_lets_two_nodes_of_a_zone_be_down_together(story: Story) -> None:
     hosts = story.nodes(9, "--concurrency=3", "--budget=zone=1")
     story.workloads(deployment("web", 9, cpu="500m"))
     story.observer.forget()

@@ -181,7 +181,7 @@ def test_time_spans_that_only_touch_do_not_overlap() -> None:
     assert most_at_once([Span(start=1, end=2.5), Span(start=2, end=3), Span(start=2.4, end=9)]) == 3
 
 
-def test_the_figures_count_pods_that_moved_once_and_pods_that_moved_again() -> None:
+def test_repeated_moves_of_pods_are_counted_in_the_total_and_separately() -> None:
     lives = [
         pod("web-1", gone_at=13.0, deleting_at=11.0),
         pod("web-2", node="n01"),

@@ -106,7 +106,8 @@ LARGE = {
 def test_reading_a_large_text_needs_memory_in_proportion_to_its_size(
     each: Input, count_example: Callable[[str], None]
 ) -> None:
-    """The YAML parser sets the limit, because it needs some hundred bytes for each character."""
+    """The memory that is allocated at once must stay below 2,000 bytes times `SIZE`, plus 2 MB. YAML texts have only an
+    eighth of `SIZE` characters, because the YAML parser is slow."""
     for text in (whole[: SIZE // 8] if each.is_yaml else whole for whole in LARGE.values()):
         count_example(each.name)
         wanted: object = text.encode("utf-8", "surrogatepass") if each.is_bytes else text

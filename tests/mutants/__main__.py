@@ -1,8 +1,10 @@
 """`python -m tests.mutants`: checks that at least one test fails for each mistake in the catalogue.
 
-A mutant is careen's code with one of these mistakes. The catalogue may give a reason why no test fails for a mutant.
-The exit code is 1 if no test fails for a mutant without a reason, if a test fails for a mutant with a reason, or if a
-mutant no longer applies to the source.
+A mutant is careen's code with one of these mistakes. A test detects a mutant if the test fails. If no test can or
+should detect a mutant, the catalogue gives the reason.
+
+The exit code is 1 in three cases. First, no test detects a mutant, and the catalogue gives no reason. Second, a test
+detects a mutant, although the catalogue gives a reason. Third, a mutant no longer applies to the source.
 """
 
 from __future__ import annotations

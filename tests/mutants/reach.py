@@ -110,8 +110,10 @@ class Record:
         return {name: digest for name, digest in now.items() if known.get(name) != digest}
 
     def merge(self, stale: Mapping[str, str], recorded: Sequence[dict[str, Any]]) -> None:
-        """Replace what is stored about the test files in `stale` with `recorded`. These tests ran without a mutant. If
-        a test failed nevertheless, its file does not count as recorded, and the next run records the file again.
+        """Delete the stored results of the test files in `stale`, store the results in `recorded`, and write the file.
+
+        The tests in `recorded` ran without a mutant. If such a test failed nevertheless, its test file does not count
+        as recorded, and the next run records the test file again.
         """
         again = {test.partition("::")[0] for each in recorded for test in each["failed"]}
         is_same = self._stored.get("base") == self._base

@@ -1,8 +1,9 @@
 """Writes tests/goldens: cases that together reach every plugin and every reason, with the results of the oracle (a
 program with kube-scheduler's own code).
 
-The cases are generated from a seed. All of the first cases are kept. Of the later cases, only those with a rare
-feature are kept.
+The cases are generated from a seed. Of the 4,000 small cases, the first 260 are kept. A later small case is kept only
+if one of its features occurs in fewer than four of the cases kept before. All large cases (more than 100 nodes) and all
+pointed cases (about one topic each) are kept.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tests.oracle.casegen.pointed import pointed_case
 
 PLAIN = 260  # every case up to here
 CANDIDATES = 4000  # searched for rare features
-WANTED = 4  # decisions in which each thing should be seen
+WANTED = 4  # cases that should have each feature
 CONFIGURATIONS = 1200
 LARGE = (101, 150, 400, 1000, 2500)
 POINTED = 108  # twelve of each topic

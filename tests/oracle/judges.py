@@ -15,8 +15,8 @@ OURS = (sys.executable, "-m", "scheduler_core", "judge")
 
 
 def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """Starts the program with the cases as its input. The program writes its results to a file, so that both programs
-    can run at the same time."""
+    """Starts one of the two programs with the cases as its input. The program writes its results to a file. So a
+    caller can start both programs, and read the results of both later."""
     questions, answers = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115  they live until the answers are read
     for case in cases:
         questions.write(json.dumps(case, separators=(",", ":")).encode() + b"\n")

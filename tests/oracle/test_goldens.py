@@ -1,5 +1,5 @@
-"""Tests that the golden cases cover every plugin, every reason and every argument, and that scheduler_core gives the
-same results."""
+"""Tests the golden cases, which are stored with the results of kube-scheduler's own code. The cases must reach every
+plugin, every reason and every argument, and scheduler_core must give the same results as kube-scheduler's code."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ class World:
         self.patience = TimeLimit(seconds, clock=lambda: self.now, crowding=lambda: self.crowd)
 
     def after(self, seconds: float, progress: object = None) -> bool:
-        """Let `seconds` pass and check the limit every second. Return whether the limit is exceeded at the end."""
+        """Let `seconds` pass on the test's clock, and call `is_over(progress)` after each second. Return the last
+        result, which says whether the time limit is exceeded."""
         for _ in range(int(seconds)):
             self.now += 1.0
             over = self.patience.is_over(progress)

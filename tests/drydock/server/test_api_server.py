@@ -677,7 +677,7 @@ def test_an_unknown_path_gets_a_404(server: RunningServer, path: str) -> None:
     assert raw(server, "GET", path)[0] == 404
 
 
-def test_the_audit_log_contains_user_request_and_status(server: RunningServer) -> None:
+def test_each_entry_of_the_audit_log_has_the_user_the_request_and_the_status_code(server: RunningServer) -> None:
     server.seed(a_node("n1"))
     raw(server, "PATCH", "/api/v1/nodes/n1/status?dryRun=All", {}, MERGE, Authorization="Bearer agent-n1")
     raw(server, "GET", "/api/v1/nodes/n2")

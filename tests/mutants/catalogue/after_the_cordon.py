@@ -275,7 +275,7 @@ MUTANTS = (
         "_has_asked(situation)",
     ),
     Mutant(
-        "The agent treats another process's announcement with the same number as its own",
+        "The agent takes another process's announcement for its own if both announcements have the same number",
         _REBOOTING + "_own",
         'if is_ours and seen is not None and seen.by == (announced.by if announced else "") else None',
         "if is_ours else None",
@@ -347,7 +347,7 @@ MUTANTS = (
         "or why_not_drained",
     ),
     Mutant(
-        "When another process announces the reboot again, the agent does not start to wait for that process again",
+        "The agent's waiting time does not restart when another process makes a new announcement",
         _REBOOTING + "_stranger",
         "(known.by, known.announcement) == (by, progress.announcement)",
         "True",

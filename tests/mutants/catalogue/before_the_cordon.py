@@ -355,7 +355,7 @@ MUTANTS = (
         "is_old",
     ),
     Mutant(
-        "A node keeps its forecast however old it is",
+        "A node keeps its forecast although the forecast is too old",
         _CLAIMING + "_with_fresh_forecast",
         "if is_old or",
         "if",
@@ -391,7 +391,7 @@ MUTANTS = (
         "uptime - since >= 0",
     ),
     Mutant(
-        "The wait for another node in Claiming does not restart when that Node changes",
+        "While a node waits for another node that is in Claiming, a change of the other Node does not restart the wait",
         _CLAIMING + "_wait_for",
         'situation.memory.claiming.claimers.get(\n            f"{node.name}/{node.resource_version}", uptime\n'
         "        )",

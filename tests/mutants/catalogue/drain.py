@@ -164,7 +164,7 @@ MUTANTS = (
         "or True",
     ),
     Mutant(
-        "An eviction request whose response is lost counts as accepted or refused by the API server",
+        "The agent assumes that the API server decided about an eviction, although no response proves this",
         "core/facts/memory.py:after_eviction",
         "answer in JUDGED",
         "answer in JUDGED or answer is EvictAnswer.UNCLEAR",

@@ -81,7 +81,7 @@ MUTANTS = (
         "if len(down) > most:",
     ),
     Mutant(
-        "The gate budgets uses the configured concurrency although a claim records a smaller limit",
+        "The gate `budgets` uses the configured concurrency although a claim records a smaller limit",
         _GATES + "budgets.py:ask",
         "limit(content, situation.policy.concurrency)",
         "situation.policy.concurrency",
@@ -159,7 +159,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "One node more than a group's budget may be down",
+        "The nodes that are down in a group may exceed the group's budget by one",
         _GATES + "budgets.py:_group_refusal",
         "len(members) + 1 > most",
         "len(members) > most",
@@ -261,13 +261,13 @@ MUTANTS = (
         "if False else None",
     ),
     Mutant(
-        "The gate hold permits the reboot when the lock cannot be read",
+        "The gate `hold` permits the reboot when the lock cannot be read",
         _GATES + "hold.py:ask",
         "if isinstance(lock, (Unknown, NotAsked)):\n        return",
         "if isinstance(lock, (Unknown, NotAsked)):\n        return None and",
     ),
     Mutant(
-        "The gate hold permits the reboot when the lock cannot be parsed",
+        "The gate `hold` permits the reboot when the lock cannot be parsed",
         _GATES + "hold.py:ask",
         "if isinstance(lock, Garbage):\n        return",
         "if isinstance(lock, Garbage):\n        return None and",

@@ -319,7 +319,7 @@ MUTANTS = (
         "if entry.overdue is None:",
     ),
     Mutant(
-        "For a missing Node the agent uses the instant in the lock, although the agent noticed the absence earlier",
+        "A Node's absence counts from the mark in the lock, although this agent noticed the absence earlier",
         _GHOSTS + "watch_on",
         "min(at, before.get(key, at))",
         "at",
@@ -447,7 +447,7 @@ MUTANTS = (
         "0",
     ),
     Mutant(
-        "The time for which one slot was free is also used for the next free slot",
+        "When the line or the holders change, the agent does not measure anew how long a slot has been free",
         _ORDER + "start_of",
         "if memory.line.key != key:",
         "if not memory.line.key:",

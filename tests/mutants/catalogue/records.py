@@ -66,13 +66,13 @@ MUTANTS = (
         "if False",
     ),
     Mutant(
-        "The agent does not wait before it releases the claim of a deleted Node that had the name of this Node",
+        "If the Node was recreated, the agent releases the claim of the old Node without any wait",
         _RECOVERING + "_from_careen",
         "if entry not in watch.proven:",
         "if False:",
     ),
     Mutant(
-        "The agent assumes that the host does not reboot under a claim, although the agent never recorded this claim",
+        "The agent assumes that the host stays up although the last record that the agent read has another claim",
         _RECOVERING + "_is_surely_not_rebooting",
         "or held.claim != entry.id",
         "",
@@ -279,7 +279,7 @@ MUTANTS = (
         "(*to.then, *to.first, _patch(situation, status, to),",
     ),
     Mutant(
-        "The undo of a drain removes the cordon and the record's claim in one patch",
+        "When a drain is undone, the patch that uncordons the Node also removes the claim id from the record",
         _WRITING + "undo",
         "is_giving_back=True,",
         'is_giving_back=True, claim="",',

@@ -58,7 +58,7 @@ MUTANTS = (
         "return None if isinstance(failed, StillUnclear) else _stop(wanted.purpose, failed)",
     ),
     Mutant(
-        "A write that failed for a missing right is tried again as after a conflict",
+        "A write that the API server rejects, for example for a missing right, is not logged as an error",
         _APPLY + "_stop",
         "is_refusal=isinstance(failed, Rejected)",
         "is_refusal=False",
@@ -179,7 +179,7 @@ MUTANTS = (
         "else set()), key=list(Evidence).index, reverse=True)",
     ),
     Mutant(
-        "A turn uses the host's uptime from before it read the cluster",
+        "The agent does not read the host's uptime again after it has read facts of the cluster",
         _OBSERVE + "Observer.add",
         "uptime=self._senses.host.uptime(),",
         "",

@@ -53,8 +53,11 @@ PREPARE_LATE = ("NodeAffinity", "VolumeZone", "NodeVolumeLimits")
 
 
 def configuration(d: Draw, nodes: list[str], *, whole_plugins: bool = False) -> dict[str, Any]:
-    """Returns one configuration, usually with one profile and one or two changes. With `whole_plugins`, the
-    first profile disables plugins only at single extension points, such as `score`, and never at `multiPoint`."""
+    """Returns one configuration, usually with one profile. The first profile has one or two of the `CHANGES`.
+
+    With `whole_plugins`, the first profile does not disable plugins at `multiPoint` (all extension points together),
+    but may disable plugins at a single extension point, such as `score`. A second profile ignores `whole_plugins`.
+    """
     profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
     for change in d.some([one for one in CHANGES if not (whole_plugins and one in (_bare, _without))], 2):
         change(d, profile, nodes)

@@ -1,4 +1,5 @@
-"""Generates nodes with incomplete labels, taints, odd capacities, images and declared features."""
+"""Generates nodes. Some nodes lack common labels or have unusual capacities. Some nodes have taints, images or declared
+features."""
 
 from __future__ import annotations
 

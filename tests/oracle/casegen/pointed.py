@@ -126,8 +126,8 @@ def _gates(d: Draw, case: Case) -> None:
 
 
 def _nominations(d: Draw, case: Case) -> None:
-    """Nominates most pending pods for a node, including the pods for which the schedulers choose a node. Some nominated
-    nodes do not exist."""
+    """Sets `nominatedNodeName` of most pods that have no node: pods that the schedulers are to place (`case["pods"]`),
+    and other pending pods. Some nominated nodes do not exist."""
     nodes = [node["metadata"]["name"] for node in _of(case, "Node")]
     for pod in _of(case, "Pod"):
         if "nodeName" not in pod["spec"] and d.maybe(0.8):

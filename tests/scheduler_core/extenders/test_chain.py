@@ -1,5 +1,5 @@
-"""Tests a chain of extenders over real HTTP: their order, the nodes that remain, their errors, and which extenders are
-called."""
+"""Tests a chain of extenders over real HTTP: which extenders are called and in which order, which nodes pass all
+extenders, and what happens after an error of an extender."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -92,12 +92,13 @@ def test_a_cached_column_has_no_rows_of_deleted_nodes(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("fewest_nodes", [len(NODES), len(NODES) + 1])
-def test_a_column_that_is_a_view_of_the_requests_does_not_change_with_later_snapshots(
+def test_computing_columns_of_later_snapshots_does_not_change_an_earlier_column(
     monkeypatch: pytest.MonkeyPatch, fewest_nodes: int
 ) -> None:
     monkeypatch.setattr(module, "_FEWEST_NODES", fewest_nodes)
 
     def pods(snapshot: Snapshot) -> Scores:
+        # The lambda returns the snapshot's own array. `by_usage` must not change that array.
         return by_usage(NodeList(snapshot), "pods", lambda _, usage: usage.pods)
 
     one = placed(Snapshot.of(NODES), "a", "n1")

@@ -38,7 +38,9 @@ def told(result: CycleResult) -> tuple[Any, ...]:
     return result.node, result.best, dict(result.statuses), dict(result.scores)
 
 
-# A `NodeRulePlugin` may read the nodes. Of a pod, it may read only what the plugin's `node_key` returns for the pod.
+# A node rule is a plugin of the type `NodeRulePlugin`. The pod's key is the value that the plugin's method `node_key`
+# returns for the pod. The plugin must give two pods with equal keys the same results on the same nodes, even if one of
+# the two snapshots has no placed pods and no other objects.
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), one=pods("one"), other=pods("other"))
 def test_the_results_of_a_node_rule_depend_only_on_the_nodes_and_the_pods_key(

@@ -36,8 +36,9 @@ def test_only_the_plugins_for_resources_and_devices_have_usage_rules() -> None:
     assert set(RULES) == {"NodeResourcesFit", "NodeResourcesBalancedAllocation", "DynamicResources"}
 
 
-# A `UsageRulePlugin` may read the allocatable resources of the nodes and the requests of the pods on each node. Of the
-# incoming pod, the plugin may read only what its `usage_key` returns.
+# A usage rule is a score plugin of the type `UsageRulePlugin`. The usage is the requests of the pods on each node. The
+# key is the value that the plugin's method `usage_key` returns for the incoming pod. On the same nodes with the same
+# usage, the plugin must give two incoming pods with equal keys the same scores.
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), one=pods("one"), other=pods("other"))
 def test_a_usage_rule_depends_only_on_usage_and_its_key(

@@ -96,7 +96,8 @@ def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any,
     assert all(0 <= score <= 100 for score in one_by_one)
 
 
-# A call for all nodes must give each node the verdict and the score that a call for this single node gives.
+# A plugin has methods for one node (`filter`, `score`) and may have methods for all nodes (`filter_all`, `score_all`).
+# For each node, both kinds of methods must give the same verdict and the same score. The clusters are generated.
 @settings(max_examples=80, deadline=None)
 @given(objects=clusters(), pending=pods("new"), version=st.sampled_from(VERSIONS), drawn=st.data())
 def test_a_plugin_decides_alike_for_one_node_and_for_all_on_generated_clusters(

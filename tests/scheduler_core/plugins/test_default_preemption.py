@@ -59,7 +59,7 @@ def test_preemption_waits_for_a_terminating_victim() -> None:
     assert result.preemption == Nomination(node="n1", victims=())
 
 
-def test_preemption_prefers_fewer_budget_violations_to_lower_priorities() -> None:
+def test_preemption_chooses_a_more_important_victim_to_avoid_a_budget_violation() -> None:
     result = cycle(
         wanting(), running("a", "n1", 1), running("b", "n2", 50), a_budget().selecting(app="a").allowing(0).manifest
     )

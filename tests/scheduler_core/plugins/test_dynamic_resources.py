@@ -224,7 +224,7 @@ def test_a_pod_stays_out_of_the_queue_until_its_claims_are_created() -> None:
         pytest.param(
             (POD, claim(zone="c")),
             "deallocation of ResourceClaim completed, preemption: ",
-            id="an unreachable claim that no pod has reserved",
+            id="a claim that no pod has reserved, for devices that no node can reach",
         ),
         pytest.param(
             (POD, claim(zone="c", reserved_for=("default-pod",))),

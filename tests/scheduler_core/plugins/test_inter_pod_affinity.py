@@ -65,7 +65,7 @@ def db(name: str = "db", namespace: str = "default") -> PodBuilder:
         "affinity to a running pod",
         "affinity to a pod that does not exist",
         "the first pod of a group with affinity to itself is accepted",
-        "a pod with affinity to itself ignores a group member on a node without a zone",
+        "affinity of a pod to its own group ignores an existing pod whose node has no zone",
         "the second pod of a group must join the first pod's zone",
         "affinity selects only the pod's own namespace",
         "affinity selects the named namespaces",

@@ -195,9 +195,11 @@ def test_an_extended_resource_is_part_of_the_score_if_it_is_requested_and_offere
 
 
 @pytest.mark.parametrize(("version", "scores"), [("1.35", {"a": 87, "b": 100}), ("1.36", {"a": 68, "b": 75})])
-def test_since_1_36_the_balance_is_compared_with_the_balance_without_the_pod(
+def test_since_1_36_the_balance_score_compares_the_balance_of_a_node_with_and_without_the_pod(
     version: str, scores: dict[str, int]
 ) -> None:
+    """The balance of a node says how equal the used shares of the node's cpu and memory are. Until 1.35 the score is
+    the balance with the pod. Since 1.36 the score is 75 if the pod does not change the balance."""
     assert (
         scored(plugin("NodeResourcesBalancedAllocation", version=version), POD, cluster(*two_nodes())) == scores
     )  # upstream's numbers

@@ -169,7 +169,7 @@ def test_an_ephemeral_volume_is_counted_only_if_the_pod_owns_the_volumes_claim()
     )
 
 
-def test_a_missing_claim_refuses_the_node_as_unresolvable() -> None:
+def test_a_node_is_refused_as_unresolvable_if_the_pods_volume_claim_does_not_exist() -> None:
     assert ask(PLUGIN, N1, pod("nowhere"))["n1"] == unresolvable(
         'looking up PVC default/nowhere: persistentvolumeclaim "nowhere" not found'
     )

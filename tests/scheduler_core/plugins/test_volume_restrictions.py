@@ -120,7 +120,7 @@ def test_a_pod_without_volumes_is_skipped() -> None:
     assert ask(PLUGIN, *NODES, asking()) == SKIPPED
 
 
-def test_a_missing_claim_refuses_the_pod_as_unresolvable() -> None:
+def test_a_pod_is_refused_as_unresolvable_if_its_volume_claim_does_not_exist() -> None:
     assert ask(PLUGIN, *NODES, asking("nowhere")) == unresolvable('persistentvolumeclaim "nowhere" not found')
 
 
@@ -131,7 +131,7 @@ def test_volume_restrictions_until_1_33_have_another_refusal_message() -> None:
     )
 
 
-def test_preemption_frees_a_claim_by_removing_its_user() -> None:
+def test_a_volume_claim_becomes_free_if_preemption_removes_the_pod_that_uses_the_claim() -> None:
     snapshot = load_objects([*NODES, exclusive(), asking("data"), holder("data")])
     state, pod, other = CycleState(), snapshot.pod("default/pod"), snapshot.pod("default/holder")
     PLUGIN.pre_filter(state, pod, NodeList(snapshot))

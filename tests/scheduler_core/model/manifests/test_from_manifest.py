@@ -222,12 +222,14 @@ def test_an_empty_added_affinity_is_read_as_none() -> None:
         ),
     ],
 )
-def test_an_unreadable_pod_is_reported_with_the_field(manifest: dict[str, Any], message: str) -> None:
+def test_the_error_about_an_unreadable_pod_names_the_field_that_cannot_be_read(
+    manifest: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ManifestError) as refused:
         pod_from_manifest(manifest)
     assert str(refused.value).startswith(message)
 
 
-def test_an_unreadable_node_is_reported_with_the_field() -> None:
+def test_the_error_about_an_unreadable_node_names_the_field_that_cannot_be_read() -> None:
     with pytest.raises(ManifestError, match=r"^Node n: status\.allocatable\.memory: 'lots' is not a quantity"):
         node_from_manifest(a_node("n").offering(memory="lots").manifest)
