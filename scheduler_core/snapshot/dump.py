@@ -154,7 +154,8 @@ def _pages(lines: Iterator[bytes], last: dict[str, Any]) -> Iterator[bytes]:
             last |= json.loads(line)
             if last["end"] != count:
                 raise UnreadableDumpError(
-                    "the dump has another number of pages than its last line says; take it again with `careen snapshot`"
+                    "the number of pages in the dump differs from the number in its last line; "
+                    "take the dump again with `careen snapshot`"
                 )
             if next(lines, None) is not None:  # Reading to the end also checks gzip's checksum.
                 raise UnreadableDumpError("the dump has data after its last line; take it again with `careen snapshot`")

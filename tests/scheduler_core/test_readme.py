@@ -37,12 +37,12 @@ def test_the_first_example_of_the_readme_runs(
     assert [pod.key for pod in names["snapshot"].pods_on("n1")] == ["shop/new"]
 
 
-def test_the_second_and_the_third_example_of_the_readme_run(
+def test_the_second_and_third_example_in_the_readme_give_the_expected_results(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     followed, more = (
         re.findall(rf"## {title}\n\n```python\n(.*?)```", README, re.DOTALL)[0]
-        for title in ("A cluster that follows a watch", r"Would more nodes help\?")
+        for title in ("Keep a copy of a cluster up to date with a watch", r"Would more nodes help\?")
     )
     names: dict[str, Any] = {}
     exec(followed + more, names)

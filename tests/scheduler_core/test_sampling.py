@@ -152,8 +152,9 @@ def test_a_forecast_has_node_probabilities_only_for_pods_that_fit_on_more_than_1
 
 
 def test_a_nodes_probability_is_the_share_of_start_nodes_from_which_the_search_chooses_this_node() -> None:
-    """Node n001 is the best of 150 nodes. A search ends after 100 nodes, so it reaches n001 from 100 of the 150 start
-    nodes. From any other start node, it chooses one of the equally good nodes."""
+    """Node n001 has the highest score of the 150 nodes that fit. The other 149 nodes have equal scores. A search ends
+    after 100 nodes that fit, so the search reaches n001 from 100 of the 150 start nodes. From each of the other 50
+    start nodes, the search does not reach n001 and chooses one of the nodes with equal scores."""
     (pod,) = forecast([*a_cluster(150), a_pod("p", "n000", **CHOOSY)], {"parallelism": 1}).pods
     assert pod.landing[0] == "n001"
     assert pod.shares[0] == pytest.approx(100 / 150, abs=0.02)

@@ -87,7 +87,7 @@ def test_a_volume_without_zone_label_refuses_no_node(labels: dict[str, str]) -> 
         ((claim(), storage_class(mode="Immediate")), "PersistentVolume had no name"),
     ],
 )
-def test_an_unusable_claim_refuses_the_pod_as_unresolvable(objects: tuple[dict[str, Any], ...], reason: str) -> None:
+def test_volume_zone_refuses_a_pod_with_an_unusable_claim(objects: tuple[dict[str, Any], ...], reason: str) -> None:
     assert ask(PLUGIN, POD, node("a"), *objects) == unresolvable(reason)
 
 

@@ -54,7 +54,9 @@ def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
         ),
     ],
 )
-def test_the_first_different_criterion_decides_the_preempted_node(better: Victims, worse: Victims) -> None:
+def test_preemption_chooses_the_node_by_the_first_criterion_in_which_the_nodes_differ(
+    better: Victims, worse: Victims
+) -> None:
     assert choose_node({"a": worse, "b": better}) == "b"
     assert choose_node({"a": better, "b": worse}) == "a"
 

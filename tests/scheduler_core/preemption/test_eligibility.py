@@ -68,7 +68,7 @@ WAITS = "not eligible due to a terminating pod on the nominated node."
         ),
     ],
 )
-def test_a_pod_may_preempt_as_in_kube_scheduler(
+def test_preemption_is_forbidden_for_the_same_reasons_as_in_kube_scheduler(
     pod: Pod, verdict: Verdict | None, there: tuple[Pod, ...], obstacle: str
 ) -> None:
     assert why_ineligible(pod, verdict, there) == obstacle

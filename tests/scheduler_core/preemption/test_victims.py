@@ -51,8 +51,9 @@ def size_of(pod: Pod) -> int:
 
 @dataclass
 class Room:
-    """A filter for a node with a capacity. It checks that preemption reports every pod that it removes from the node or
-    adds back."""
+    """A filter that accepts a pod if the sizes of this pod and of all pods on the node add up to at most `room`. If
+    `there` has the names of the pods on the node, `filter_node` also checks that preemption called `pod_removed` for
+    each removed pod and `pod_added` for each pod that was added back."""
 
     room: int
     bad: Verdict = SUCCESS
@@ -112,7 +113,7 @@ def test_several_small_pods_may_be_evicted_to_spare_a_large_important_pod() -> N
     assert names(found) == ("small1", "small2")
 
 
-def test_smaller_pods_are_spared_after_a_larger_pod_did_not_fit() -> None:
+def test_a_small_pod_is_spared_if_a_more_important_pod_is_too_large_to_stay() -> None:
     assert names(select(PREEMPTOR, a_pod("large", 9, size=3), a_pod("small", 1), room=3)) == ("large",)
 
 

@@ -14,7 +14,7 @@ ANY = ClusterEvent(Resource.ANY, Action.ALL)
             ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL),
             True,
-            id="an event with one of several registered actions matches",
+            id="an event matches if its action is one of several registered actions",
         ),
         pytest.param(
             ClusterEvent(Resource.NODE, Action.ADD),
@@ -50,13 +50,13 @@ ANY = ClusterEvent(Resource.ANY, Action.ALL)
             ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL),
             ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE),
             False,
-            id="an event with every update action does not match a registration for label updates only",
+            id="an event that sets all update actions at once does not match a registration for label updates",
         ),
         pytest.param(
             ClusterEvent(Resource.POD, Action.ALL),
             ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE),
             True,
-            id="an event with every update action matches a registration for all actions",
+            id="an event that sets all update actions at once matches a registration for all actions",
         ),
         pytest.param(
             ANY, ClusterEvent(Resource.CSI_DRIVER, Action.ADD), True, id="a wildcard registration matches every event"

@@ -204,7 +204,7 @@ def test_a_pod_skips_its_backoff_if_an_event_comes_for_a_plugin_with_a_pending_v
     assert names(line, Room.ACTIVE) == ["a"]
 
 
-def test_a_caller_may_exclude_pods_from_an_event() -> None:
+def test_an_event_does_not_move_a_pod_that_the_caller_excludes() -> None:
     line = queue()
     for name in ("a", "b"):
         refuse(line, name, "Patient", at=0.0)

@@ -145,7 +145,7 @@ def test_a_pods_forecast_lists_all_nodes_with_the_highest_score() -> None:
     assert only(drain("n1", a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"))).landing == ("n2", "n3")
 
 
-def test_pods_in_a_full_cluster_stay_pending_with_the_reason() -> None:
+def test_the_sentence_about_a_pending_pod_says_why_no_node_accepts_the_pod() -> None:
     pod = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", cpu="3"), a_pod("q", "n2", cpu="3")).pods[0]
     assert pod.outcome is Outcome.PENDING
     assert pod.sentence.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.")
@@ -524,7 +524,7 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
             ],
             a_pod("p", "n1", cpu="3"),
             ("900m more cpu on n3 (zone a)",),
-            id="the remedy is more cpu on n3, because n3 lacks less cpu than n2",
+            id="the remedy is more cpu on n3, because n3 needs 900m more and n2 needs 1000m more",
         ),
         pytest.param(
             [a_node("n2", unschedulable=True)],

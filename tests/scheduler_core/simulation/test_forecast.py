@@ -47,7 +47,7 @@ forecasts = st.builds(
 )
 
 
-# A forecast is written as JSON and read again.
+# A forecast that was written as JSON and read again equals the original forecast.
 @given(forecasts)
 def test_a_forecast_is_the_same_after_json(forecast: Forecast) -> None:
     assert Forecast.from_mapping(json.loads(json.dumps(forecast.to_mapping()))) == forecast

@@ -39,7 +39,7 @@ def said(*scenarios: Scenario) -> list[set[str]]:
     return [landing.nodes for landing in landings(scenarios).values()]
 
 
-def test_with_one_scenario_each_pod_has_only_the_node_of_this_scenario() -> None:
+def test_a_pod_has_one_possible_node_if_the_drain_has_one_scenario() -> None:
     assert said(a_scenario("n1", "n2")) == [{"n1"}, {"n2"}]
 
 

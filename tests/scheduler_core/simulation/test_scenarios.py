@@ -173,7 +173,7 @@ def test_the_pod_of_lowest_priority_is_evicted_and_placed_first() -> None:
     assert landings(forecast) == {"b": ("n2",), "a": ("n3",)}
 
 
-def test_a_replacement_is_placed_while_later_pods_still_run() -> None:
+def test_the_replacement_of_a_replicasets_pod_is_placed_before_the_next_eviction() -> None:
     spread = zone_spread("web")
     cluster = [a_node("n1"), a_node("n2", cpu="3"), a_node("n3", cpu="8", zone="b")]
     forecast = drained(
@@ -291,6 +291,8 @@ def walk(snapshot: Snapshot, chance: random.Random) -> Scenario:
         (scenario,) = scenario.divided(1, chance.randrange(len(scenario.choices)))
 
 
+# Simulates one scenario with random choices. This scenario must place each pod on a node that the forecast lists for
+# this pod. Replicas of one owner are interchangeable, so the forecast may list the node for another replica instead.
 @settings(max_examples=25, deadline=None)
 @given(clusters(), st.integers(0, 2**32))
 def test_every_random_scenario_lands_on_forecast_nodes(snapshot: Snapshot, seed: int) -> None:
@@ -310,7 +312,9 @@ def test_every_random_scenario_lands_on_forecast_nodes(snapshot: Snapshot, seed:
         assert can_be_matched(places, said[owner_name]), (owner_name, places, said[owner_name])
 
 
-# If fewer scenarios are simulated, the forecast may lack nodes. Then `is_cut` marks the pods that may lack nodes.
+# Compares a forecast of at most `most` scenarios with a forecast of all scenarios. If the smaller forecast marks a pod
+# with `is_cut`, the smaller forecast may lack nodes, but lists no node that the complete forecast lacks. If the smaller
+# forecast marks no pod, both forecasts list the same nodes.
 @settings(max_examples=15, deadline=None)
 @given(clusters(), st.integers(1, 6))
 def test_simulating_fewer_scenarios_removes_nodes_and_marks_their_pods(snapshot: Snapshot, most: int) -> None:

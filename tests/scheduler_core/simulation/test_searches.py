@@ -92,8 +92,10 @@ def test_a_forecast_of_a_large_cluster_reports_the_best_score_and_the_runner_up(
 
 
 def test_a_tie_is_reported_even_if_each_scenario_has_one_search() -> None:
-    """Two nodes are equally good for pod b, and pod c fits only on the node that pod b does not get. The forecast
-    places three other pods first. After these pods, each scenario simulates only one search."""
+    """The pods b and c may run only on the nodes n0001 and n0002. Both nodes are equally good for pod b. One node has
+    no room for both pods, so pod c gets the node that is left. The forecast places three other pods first. The results
+    of these pods divide the scenarios until each scenario has only one search, which chooses only one node for pod b.
+    The scenarios together must still report both nodes for each of the two pods."""
     nodes = [a_node("n0000", cpu="64"), *(a_node(f"n{n:04}", cpu="8", two=str(n <= 2)) for n in range(1, 200))]
     before = [a_pod(f"a{n}", "n0000", cpu="200m", app=f"a{n}", nodeSelector={"two": "False"}) for n in range(3)]
     of_two = {"nodeSelector": {"two": "True"}}
@@ -112,7 +114,7 @@ def a_race(smalls: int) -> list[Manifest]:
     return [*nodes, a_pod("load-1", "n0001", cpu="2900m", app="load"), *loads(200)[1:], *small, big]
 
 
-def test_a_moving_pods_forecast_mentions_that_in_few_cases_the_pod_finds_no_room() -> None:
+def test_the_sentence_about_a_moving_pod_says_how_often_the_pod_finds_no_room() -> None:
     (pod,) = [pod for pod in forecast(a_race(1)).pods if pod.name == "big"]
     assert (pod.outcome, pod.landing) == (Outcome.MOVES, ("n0001",))
     assert pod.sentence.endswith("; in 1 % of cases the pod finds no room")
@@ -174,13 +176,14 @@ def test_a_drain_forecast_calls_an_extender_fewer_than_forty_times() -> None:
     ("extenders", "parallelism", "most", "counts"),
     [(0, 16, None, False), (0, 16, 20, True), (1, 16, None, False), (1, 16, 20, False), (0, 3, None, False)],
 )
-def test_a_forecast_counts_the_start_nodes_that_lead_to_each_node_only_if_it_simulates_few_searches(
+def test_a_forecast_counts_start_nodes_only_if_the_limit_is_below_160_searches(
     monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
 ) -> None:
-    """For each node, such a forecast counts the start nodes from which the scheduler's search would choose this node.
-    By default, a forecast of a cluster with 200 nodes simulates up to 160 searches, which are not few. With three
-    workers, the forecast simulates 158 searches, which are not few either. If the configuration has an extender, the
-    forecast counts no start nodes, because an extender refuses nodes after the search has stopped."""
+    """The forecast counts, for each node, the start nodes from which the scheduler's search would choose this node. By
+    default, a forecast of a cluster with 200 nodes has a limit of 160 searches and counts no start nodes. A scheduler
+    with three workers does not change the limit, although the forecast then simulates only 158 searches. If the
+    configuration has an extender, the forecast counts no start nodes for any limit, because an extender refuses nodes
+    after the search has stopped."""
     given: list[bool] = []
 
     def run_drain(*_: Any, counts_any_start: bool, **__: Any) -> SimpleNamespace:
@@ -236,7 +239,10 @@ def test_a_pod_from_outside_the_drain_moves_the_search_start_as_far_as_earlier_p
     assert sum(each.weight for each in after) == pytest.approx(1.0)
 
 
-def test_pods_from_outside_the_drain_make_the_start_node_unknown_if_no_cycle_was_observed() -> None:
+def test_the_search_start_is_unknown_after_too_many_bindings_outside_the_drain() -> None:
+    """The learned search starts at position 5. If the start becomes unknown, the search at position 50 replaces the
+    learned search. `strides` has the numbers of nodes by which observed cycles moved the start. If no cycle was
+    observed, one binding outside the drain is too many. Otherwise, more than 30 bindings are too many."""
     assert {each.search.start for each in after_others(numbered(200, others=1.0), "default/mine", 1.0)} == {5, 50}
     assert {
         each.search.start for each in after_others(numbered(50, others=1e9, strides=(1,)), "default/mine", 1.0)

@@ -147,7 +147,7 @@ LINES = gzip.decompress(WHOLE).splitlines(keepends=True)
         ),
         pytest.param(
             gzip.compress(b"".join([LINES[0], LINES[2], LINES[3]])),
-            "another number of pages",
+            "the number of pages in the dump differs from the number in its last line",
             id="a dump that lacks a page",
         ),
         pytest.param(gzip.compress(LINES[0] + b"{]\n"), "cannot be read", id="a dump with a page of invalid JSON"),

@@ -283,7 +283,9 @@ def test_a_scheduling_cycle_does_not_change_the_snapshot_and_is_deterministic(
     assert all(np.array_equal(array, copied) for array, copied in zip(held, copies, strict=True))
 
 
-# A snapshot in which a node was cordoned has the same results as a snapshot that was loaded with this node cordoned.
+# Compares scheduling results. A snapshot in which a node was cordoned after loading has the same results as a snapshot
+# that was loaded with this node cordoned. The same is true for an uncordon. A cordon does not change the results of the
+# original snapshot.
 @settings(max_examples=40, deadline=None)
 @given(objects=clusters(), pending=pods("new"), drawn=st.data())
 def test_a_cordon_equals_loading_a_cordoned_node(objects: list[Json], pending: Json, drawn: st.DataObject) -> None:

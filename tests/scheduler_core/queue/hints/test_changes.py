@@ -77,7 +77,7 @@ def asking(**requests: int) -> PodSpec:
         ),
     ],
 )
-def test_a_pod_update_causes_the_events_of_its_changes(
+def test_the_changed_fields_of_a_pod_decide_which_events_follow(
     old: dict[str, Any], new: dict[str, Any], actions: list[Action]
 ) -> None:
     before, after = Pod(name="p", **old), Pod(name="p", **new)
@@ -111,5 +111,5 @@ NODE = Node(name="n", labels={"a": "b"}, allocatable={"cpu": 1})
         ),
     ],
 )
-def test_a_node_update_causes_the_events_of_its_changes(old: Node, new: Node, actions: list[Action]) -> None:
+def test_the_changed_fields_of_a_node_decide_which_events_follow(old: Node, new: Node, actions: list[Action]) -> None:
     assert [event.action for event in node_changes(old, new)] == actions

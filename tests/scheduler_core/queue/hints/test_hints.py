@@ -128,7 +128,7 @@ ADDED = {
         (ON_SSD, NODE_ADD, None, a_node(labels={"disk": "ssd", "ok": ""}), ADDED, True),
     ],
 )
-def test_node_affinity_waits_for_a_node_that_begins_to_match(
+def test_a_pod_that_was_refused_because_of_node_affinity_waits_for_a_node_whose_labels_begin_to_match(
     pod: Pod, action: Action, old: Any, new: Any, profile: dict[str, Any], expected: bool
 ) -> None:
     assert helps("NodeAffinity", pod, Resource.NODE, action, old, new, profile=profile) is expected
@@ -149,7 +149,7 @@ SOFT = a_node(taints=(Taint("gpu", "", "PreferNoSchedule"),))
         (NODE_TAINT, a_node(), SOFT, False),
     ],
 )
-def test_taint_toleration_waits_for_a_node_without_the_taint(
+def test_a_pod_that_was_refused_because_of_a_taint_waits_for_a_node_without_this_taint(
     action: Action, old: Any, new: Any, expected: bool
 ) -> None:
     assert helps("TaintToleration", WAITING, Resource.NODE, action, old, new) is expected

@@ -102,7 +102,7 @@ def test_a_budget_of_one_allows_the_second_eviction_after_the_first_replacement(
     assert ledger.refusal(second) is None
 
 
-def test_an_unready_pod_does_not_use_up_its_budget() -> None:
+def test_the_eviction_of_an_unready_pod_does_not_count_against_the_budget_while_enough_pods_are_healthy() -> None:
     ledger = BudgetLedger([a_budget()])
     unready = a_pod("db-0", is_ready=False)
     ledger.spend(unready)

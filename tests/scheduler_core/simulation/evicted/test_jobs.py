@@ -1,4 +1,5 @@
-"""Tests which evicted pods their Job does not replace, by the rules of the Job controller."""
+"""Tests in which cases a Job does not replace an evicted pod. The expected results follow the rules of the Job
+controller."""
 
 from __future__ import annotations
 
@@ -171,13 +172,13 @@ def test_a_job_replaces_an_evicted_pod_only_while_the_job_allows_further_failure
             a_job(backoff_limit_per_index=1, max_failed_indexes=0),
             (0, 1),
             ["shop/p0", "shop/p1"],
-            id="more failed indexes than maxFailedIndexes fail the Job",
+            id="the Job fails if the number of failed indexes exceeds maxFailedIndexes",
         ),
         pytest.param(
             a_job(backoff_limit_per_index=1, max_failed_indexes=2, failed_indexes=1),
             (0, 1),
             ["shop/p1"],
-            id="exactly maxFailedIndexes failed indexes do not fail the Job",
+            id="the Job does not fail if the number of failed indexes equals maxFailedIndexes",
         ),
     ],
 )

@@ -44,9 +44,9 @@ def test_with_a_known_node_order_every_search_start_is_equally_likely(seed: int)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_unknown_node_order_counts_as_a_random_order_with_probability_one_half(seed: int) -> None:
-    """The other half of the probability belongs to the computed node order. So the result for an unknown order is the
-    mean of the results for the computed order and for a random order."""
+def test_with_an_unknown_node_order_the_computed_and_a_random_order_are_equally_likely(seed: int) -> None:
+    """The result for an unknown order is the mean of two results: the result for the computed order, and the result
+    for a random order."""
     world, pod = a_cluster(seed, nodes=230), an_incoming_pod(seed, random.Random(seed))
     results = SCHEDULER.schedule_each(world, pod, [Search(0, shuffle=number) for number in range(1, 1001)])
     taken = Counter(name for result in results for name in result.best if len(result.best) == 1)

@@ -52,7 +52,11 @@ def test_the_next_search_starts_at_the_computed_node_if_no_node_refused_the_pod(
     assert moves_start(cycle(refusing=0)) == 0.0
 
 
-def test_more_refusing_nodes_make_it_less_likely_that_the_next_search_starts_at_the_computed_node() -> None:
+def test_a_deviation_of_the_next_search_start_is_more_likely_if_more_nodes_refuse_the_pod() -> None:
+    """The start of the next search deviates if this start is not the computed start. In the tested cycles, one worker
+    is ahead of another worker, and the search finds 100 nodes that fit. If the search checked only these 100 nodes, the
+    probability of a deviation is 0. If the search also checked 99 nodes that refuse the pod, the probability is above
+    95 %."""
     result = cycle(refusing=0)
     looked_at = NodeSample(100, 200)
     chances = [moves_start(replace(result, sample=looked_at, evaluated=evaluated)) for evaluated in range(100, 200)]
@@ -70,9 +74,9 @@ def test_the_probabilities_of_best_nodes_and_all_other_nodes_add_up_to_one(refus
     assert total == pytest.approx(1.0 - AHEAD * goes_elsewhere(result))
 
 
-def test_the_pod_gets_another_node_of_equal_score_only_if_a_worker_is_ahead() -> None:
-    """A worker is ahead if it checks nodes earlier than in the computed cycle. Then all nodes of equal score are
-    equally likely."""
+def test_the_pod_gets_another_node_of_equal_score_only_if_one_worker_is_ahead_of_another_worker() -> None:
+    """The scheduler's workers check nodes in parallel. A worker is ahead if it checks nodes earlier than in the
+    computed cycle. Then all nodes of equal score are equally likely."""
     result = cycle(refusing=0)
     other = next(name for name in result.best if name != result.node)
     assert result.node == predicted_node(result)

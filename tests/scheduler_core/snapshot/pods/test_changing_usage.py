@@ -35,7 +35,7 @@ def changed(one: ChangingUsage, other: ChangingUsage) -> list[int] | None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_changes_add_up_and_do_not_change_an_earlier_usage(size: int) -> None:
+def test_adding_requests_returns_a_new_object_and_does_not_change_earlier_objects(size: int) -> None:
     chance = random.Random(size)
     whole = np.arange(LINES * size, dtype=np.int64).reshape(LINES, size)
     usage, versions = ChangingUsage.of_sums(whole.copy()), []
@@ -53,9 +53,10 @@ def test_changes_add_up_and_do_not_change_an_earlier_usage(size: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_requests_are_right_if_random_changes_start_from_random_earlier_requests(seed: int) -> None:
-    """Each change starts from one of the earlier usages, so the usages form a tree. Every usage must have the right
-    sums. The result of `changed` for two usages must contain every row in which their sums differ."""
+def test_every_object_in_a_random_tree_of_changes_has_the_expected_requests(seed: int) -> None:
+    """Each change starts from one of the earlier `ChangingUsage` objects, so the objects form a tree. Every object must
+    have the sums that the test computes separately. `changed` compares two objects. Its result must be None or contain
+    every row in which the sums of the two objects differ."""
     chance, size = random.Random(seed), 9
     known = [(nothing(size), np.zeros((LINES, size), dtype=np.int64))]
     for number in range(200):
@@ -71,7 +72,7 @@ def test_the_requests_are_right_if_random_changes_start_from_random_earlier_requ
         assert rows is None or {*np.flatnonzero((sums != its).any(axis=0)).tolist()} <= {*rows}
 
 
-def test_the_rows_that_changed_between_two_versions_of_the_requests_are_listed() -> None:
+def test_a_comparison_with_an_earlier_object_lists_the_rows_to_which_requests_were_added_later() -> None:
     first = nothing(1300)
     second = plus(first, 3)
     third = plus(second, 1299, 5, 1299)
@@ -80,7 +81,9 @@ def test_the_rows_that_changed_between_two_versions_of_the_requests_are_listed()
     assert changed(third, third) == []
 
 
-def test_two_usages_differ_in_the_rows_that_changed_since_their_common_ancestor() -> None:
+def test_a_comparison_of_two_changed_copies_lists_the_changed_rows_of_both_copies() -> None:
+    """Both copies were made from the object `base`. Row 7 was changed before the copies were made, so the comparison
+    does not list row 7."""
     base = plus(nothing(1300), 7)
     one, other = plus(base, 3), plus(plus(base, 1299), 4)
     assert changed(one, other) == [3, 4, 1299]
@@ -98,9 +101,10 @@ def test_the_changed_rows_are_unknown_if_the_log_no_longer_has_all_changes_betwe
     assert changed(plus(usage, 2), first) is None
 
 
-def test_the_changed_rows_are_unknown_after_too_many_branches_of_the_log() -> None:
-    """If a usage is changed for the second time, the second change begins a new log, which is a branch of the earlier
-    log. After too many branches of branches, a new log no longer refers to the earlier log."""
+def test_the_changed_rows_are_unknown_if_the_chain_of_logs_between_two_objects_is_too_long() -> None:
+    """A log lists the changes that lead from one `ChangingUsage` to the next. If the same object is changed twice, the
+    second change begins a new log, which refers to the earlier log. So the logs form a chain. If the chain has become
+    too long, a new log does not refer to the earlier log, and the earlier changes cannot be found."""
     first = usage = plus(nothing(1300), 0)
     reached = []
     for row in range(1, 20):
@@ -124,7 +128,9 @@ def test_the_changed_rows_are_known_even_if_the_number_of_nodes_changed(size: in
 
 
 def test_a_cached_usage_version_does_not_keep_the_log_of_changes_in_memory() -> None:
-    """A `UsageVersion` only names the requests of one `ChangingUsage`."""
+    """A cache keeps a `UsageVersion` as a key that identifies the requests of one `ChangingUsage`. The key has only a
+    weak reference to the log of changes. When no `ChangingUsage` needs the log any more, the log is freed, and
+    `changed_since` returns None for the key."""
     first = plus(nothing(4), 0)
     version, last = first.version, first
     for row in (0, 1, 2, 3, 0, 1):  # the log has as many changes as there are nodes: a new log begins
