@@ -62,8 +62,9 @@ class PodClasses:
 
     def __init__(self) -> None:
         self._number: dict[tuple[str, tuple[tuple[str, str], ...], bool], int] = {}
-        self._last_labels: Mapping[str, str] | None = None
-        self._last_pairs: tuple[tuple[str, str], ...] = ()
+        # By the id of the labels: most pods share their labels with the first pod of their class, and `_members` keeps
+        # those labels.
+        self._by_identity: dict[tuple[int, str, bool], int] = {}
         self._members: list[tuple[str, Mapping[str, str], bool]] = []
         self._by_pair: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         self._by_namespace: defaultdict[str, list[int]] = defaultdict(list)
@@ -83,14 +84,16 @@ class PodClasses:
 
     def number_of(self, pod: Pod) -> int:
         """Returns the number of the pod's class. If the class is new, it gets the next number."""
-        if pod.labels is not self._last_labels:  # a pod's changes come one after another, and share its labels
-            self._last_labels, self._last_pairs = pod.labels, tuple(sorted(pod.labels.items()))
-        key = (pod.namespace, self._last_pairs, pod.terminating)
+        known = self._by_identity.get((id(pod.labels), pod.namespace, pod.terminating))
+        if known is not None:
+            return known
+        key = (pod.namespace, tuple(sorted(pod.labels.items())), pod.terminating)
         known = self._number.get(key)
         return known if known is not None else self._add(key, pod.labels)
 
     def _add(self, key: tuple[str, tuple[tuple[str, str], ...], bool], labels: Mapping[str, str]) -> int:
         number = self._number[key] = len(self._members)
+        self._by_identity[id(labels), key[0], key[2]] = number
         self._members.append((key[0], labels, key[2]))
         self._by_namespace[key[0]].append(number)
         for pair in key[1]:
