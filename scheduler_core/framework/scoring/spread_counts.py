@@ -23,7 +23,7 @@ from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_labels import Topology, sum_by_code
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
-from scheduler_core.snapshot.pods.tallies import DomainTally, QueryTally
+from scheduler_core.snapshot.pods.tallies import QueryTally
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
@@ -121,13 +121,6 @@ def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) 
     return snapshot.tally(QueryTally(_query(namespace, selector)))
 
 
-def _pods_per_domain(snapshot: Snapshot, namespace: str, selector: LabelSelector, topology: Topology) -> Ints:
-    """Returns the sum of `_pods_per_node` in each domain of the topology key."""
-    if selector.is_empty or selector.requirements is None:
-        return np.zeros(topology.missing + 1, dtype=np.int64)
-    return snapshot.tally(DomainTally(_query(namespace, selector), topology.key))
-
-
 # ---- which nodes count ----
 
 
@@ -191,7 +184,7 @@ class HardConstraint(Value, eq=False):
     def too_skewed(self) -> Mask:
         """Returns a bool for each node: whether the pod would exceed maxSkew in the node's domain."""
         by_domain = self.counts > self.constraint.max_skew - self.own + self.fewest
-        return by_domain[self.topology.codes]
+        return by_domain.take(self.topology.codes)
 
     def changed(self, other: Pod, row: int, sign: int) -> HardConstraint:
         """Returns the constraint with the counts after `other` was added to the node in this row (`sign` 1) or removed
@@ -237,12 +230,10 @@ def _count_hard(
 ) -> HardConstraint:
     topology = snapshot.columns.labels.topology(constraint.topology_key)
     participating = _both(complete, _included(snapshot, pod, constraint))
+    pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
+    counts = topology.sum_by_domain(pods if participating is None else pods * participating)
     is_domain: Mask | None = None
-    if participating is None:
-        counts = _pods_per_domain(snapshot, pod.namespace, constraint.selector, topology)
-    else:
-        pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
-        counts = topology.sum_by_domain(pods * participating)
+    if participating is not None:
         is_domain = np.zeros(topology.missing + 1, dtype=bool)
         is_domain[topology.codes[participating]] = True
         is_domain[topology.missing] = False
@@ -367,16 +358,12 @@ def _count_soft(
     scored: NDArray[np.intp],
 ) -> SoftConstraint:
     topology = snapshot.columns.labels.topology(constraint.topology_key)
+    pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
     if constraint.topology_key == HOSTNAME_LABEL:
-        pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
         return SoftConstraint(constraint, topology, _weight(len(scored)), None, pods)
     codes = _codes_with_missing_as_empty(topology)
     taking_part = _both(complete, _included(snapshot, pod, constraint))
-    if taking_part is None and codes is topology.codes:
-        by_domain = _pods_per_domain(snapshot, pod.namespace, constraint.selector, topology)
-    else:
-        pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
-        by_domain = sum_by_code(codes, pods if taking_part is None else pods * taking_part, topology.missing + 1)
+    by_domain = sum_by_code(codes, pods if taking_part is None else pods * taking_part, topology.missing + 1)
     return SoftConstraint(constraint, topology, _weight(_domains_among(scored, codes, topology)), by_domain, None)
 
 
