@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from msgspec import field
 from numpy.typing import NDArray
 
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
 
 class Round(Value, eq=False):
@@ -42,8 +42,7 @@ class Round(Value, eq=False):
             yield self.refusals.verdict(int(code)).by(self.plugin), int(count)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Diagnosis:
+class Diagnosis(Value, eq=False, kw_only=True, dict=True):
     """The verdict of every node. The verdicts are stored as arrays of codes; a Verdict object is built when it is
     read."""
 
@@ -60,7 +59,7 @@ class Diagnosis:
     def with_replaced(self, verdicts: Mapping[int, Verdict]) -> Diagnosis:
         """Returns a diagnosis in which these verdicts replace the verdicts of the filters. `verdicts` maps a node's row
         (its position in the snapshot) to its new verdict."""
-        return replace(self, replaced={**self.replaced, **verdicts}) if verdicts else self
+        return replace_value(self, replaced={**self.replaced, **verdicts}) if verdicts else self
 
     @property
     def searched(self) -> NDArray[np.intp]:

@@ -8,7 +8,6 @@ further plugin runs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
 
@@ -34,7 +33,7 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, erro
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
 Nominated = Mapping[str, tuple[Pod, ...]]
 Rows = NDArray[np.intp]
@@ -50,8 +49,7 @@ class PreFiltered(Value):
     asked_by: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sieved:
+class _Sieved(Value, eq=False):
     """The nodes that passed the filters that have run so far.
 
     `alive` has a bool for each node of the searched list: whether the node passed. `rows` has the rows of the passed
@@ -183,7 +181,7 @@ class Runner:
             done = self._sift(asked, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes)
             rows = np.flatnonzero(done.alive)
             rows.flags.writeable = False
-            known = nodes.snapshot.columns.answers[key] = replace(done, rows=rows)
+            known = nodes.snapshot.columns.answers[key] = replace_value(done, rows=rows)
         return known
 
     def _sift(

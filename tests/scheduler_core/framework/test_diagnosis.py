@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
 
 import pytest
 
@@ -120,5 +119,5 @@ def test_replacing_verdicts_does_not_change_the_original_diagnosis() -> None:
     refused = diagnosis.with_replaced({3: unschedulable("an extender said no").by("Extender")})
     assert (diagnosis.sentence(), diagnosis.passed.tolist()) == before
     assert (refused.passed.tolist(), refused.sentence() != before[0]) == ([], True)
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         diagnosis.rounds = ()  # type: ignore[misc]
