@@ -90,7 +90,7 @@ class DomainCount(Value, eq=False):
         """Returns a bool for each node: whether the count in the node's domain is above zero."""
         is_used = self.counts > 0
         is_used[-1] = False
-        return is_used[self.topology.codes]
+        return is_used.take(self.topology.codes)
 
     @property
     def is_empty(self) -> bool:
@@ -230,7 +230,7 @@ class AffinityPull(Value, eq=False):
     def scores(self, nodes: NodeList) -> Scores:
         total = np.zeros(len(nodes), dtype=np.int64)
         for topology, weights in self.by_key:
-            total += weights[nodes.take(topology.codes)]
+            total += weights.take(nodes.take(topology.codes))
         return total
 
 
