@@ -20,7 +20,7 @@ from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict
 from scheduler_core.model.kept_with_spec import kept_with_spec
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.model.requests import RequestRules, incoming_requests
-from scheduler_core.model.resources import is_scalar
+from scheduler_core.model.resources import CPU, MEMORY, is_scalar
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.usage import Usage
@@ -78,11 +78,10 @@ class NodeResourcesBalancedAllocation(Value):
     def score_usage(self, state: CycleState, nodes: NodeList, usage: Usage) -> Scores:
         shares = state.read(BalancedShares)
         columns = nodes.snapshot.columns
+        wanted = _cpu_and_memory(shares.requested)
+        if wanted is not None and columns.all_have_cpu_and_memory:
+            return self._of_cpu_and_memory(usage.sums[:2], wanted, nodes.take(columns.cpu_and_memory_floats))
         lines = [(columns.resources[name], amount) for name, amount in shares.requested if name in columns.resources]
-        if [line for line, _ in lines] == [0, 1] and all(columns.everywhere[:2]):
-            return self._of_cpu_and_memory(
-                usage.requested[:2], _column_of(tuple(lines)), nodes.take(columns.allocatable_floats[:2])
-            )
         whole = [nodes.take(columns.allocatable[line]) for line, _ in lines]
         taken = [usage.requested[line] for line, _ in lines]
         with_pod = _balances([used + amount for used, (_, amount) in zip(taken, lines, strict=True)], whole, len(nodes))
@@ -95,9 +94,9 @@ class NodeResourcesBalancedAllocation(Value):
         self, used: NDArray[np.int64], wanted: NDArray[np.int64], whole: NDArray[np.float64]
     ) -> Scores:
         """Computes the scores for the usual case, faster than the general code. In the usual case, the score depends
-        only on cpu and memory, and every node has both resources. Each argument has a row for cpu and a row for
-        memory."""
-        fractions = np.minimum(np.array([used + wanted, used]) / whole, 1.0)
+        only on cpu and memory, and every node has both resources. `used` and `whole` have a row for cpu and a row for
+        memory. `wanted` is the result of `_cpu_and_memory`."""
+        fractions = np.minimum((used + wanted) / whole, 1.0)
         # Never below 0, so truncation equals flooring.
         balances = ((1 - np.abs((fractions[:, 0] - fractions[:, 1]) / 2)) * MAX_NODE_SCORE).astype(np.int64)
         with_pod: Scores = balances[0]
@@ -108,9 +107,12 @@ class NodeResourcesBalancedAllocation(Value):
 
 
 @lru_cache(maxsize=1024)
-def _column_of(lines: tuple[tuple[int, int], ...]) -> NDArray[np.int64]:
-    """Returns the pod's requests, one row per resource, in a single column."""
-    return np.array([[amount] for _, amount in lines])
+def _cpu_and_memory(requested: tuple[tuple[str, int], ...]) -> NDArray[np.int64] | None:
+    """Returns two columns with a row for cpu and a row for memory: the pod's requests, and zeros for the node without
+    the pod. Returns None if other resources count, or if cpu and memory have another order."""
+    if [name for name, _ in requested] != [CPU, MEMORY]:
+        return None
+    return np.array([[[amount] for _, amount in requested], [[0], [0]]])
 
 
 @kept_with_spec

@@ -28,9 +28,9 @@ _OF_ALLOCATABLE: Final = (
     "resource_names",
     "allocatable",
     "allowed_pods",
-    "everywhere",
-    "allocatable_floats",
-    "is_exact_in_floats",
+    "all_have_cpu_and_memory",
+    "cpu_and_memory_floats",
+    "has_exact_floats",
     "by_usage",
 )
 _BY_USAGE: Final = 512
@@ -246,21 +246,21 @@ class Columns:
         return _amounts(self.nodes, self.resources)
 
     @cached_property
-    def everywhere(self) -> tuple[bool, ...]:
-        """For each resource, in the order of `resource_names`, whether all nodes have the resource."""
-        return tuple(bool(least > 0) for least in self.allocatable.min(axis=1, initial=MOST_COUNTED))
+    def all_have_cpu_and_memory(self) -> bool:
+        """Whether every node has both cpu and memory."""
+        return bool((self.allocatable[:2] > 0).all())
 
     @cached_property
-    def allocatable_floats(self) -> NDArray[np.float64]:
-        """The allocatable amounts as floating-point numbers, for divisions. The numbers are exact only where
-        `is_exact_in_floats` is true."""
-        return self.allocatable.astype(np.float64)
+    def cpu_and_memory_floats(self) -> NDArray[np.float64]:
+        """The first two rows of `allocatable`, cpu and memory, as floating-point numbers for divisions. An amount of
+        2⁵³ or more may be rounded."""
+        return self.allocatable[:2].astype(np.float64)
 
     @cached_property
-    def is_exact_in_floats(self) -> tuple[bool, ...]:
-        """For each row of `allocatable`, whether 100 times each amount is exact as a floating-point number. If so,
-        percentages that are computed in floating point and truncated equal those of integer division."""
-        return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
+    def has_exact_floats(self) -> bool:
+        """Whether 100 times each amount of cpu and of memory is exact as a floating-point number. If so, percentages
+        that are computed in floating point and truncated equal those of integer division."""
+        return bool((self.allocatable[:2] < 2**53 // 100).all())
 
     @cached_property
     def by_usage(self) -> Remembered[Hashable, tuple[UsageVersion, NDArray[Any]]]:

@@ -61,10 +61,9 @@ def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes
     has. The score is 0 if the node has none of them."""
     columns = nodes.snapshot.columns
     if strategy.rate is _least_allocated and _is_cpu_and_memory(shares) and _have_cpu_and_memory(columns):
-        wanted, weights = _requests_and_weights(shares)
-        return _least_allocated_everywhere(
-            usage.sums[-3:-1] + wanted, nodes.take(columns.allocatable_floats[:2]), weights
-        )
+        wanted, weights, divisor = _requests_and_weights(shares)
+        allocatable = nodes.take(columns.cpu_and_memory_floats)
+        return _least_allocated_everywhere(usage.sums[-3:-1] + wanted, allocatable, weights, divisor)
     taken: dict[str, Ints] = {CPU: usage.nonzero_cpu, MEMORY: usage.nonzero_memory}
     parts: list[tuple[int, Ints, Ints]] = []
     for share in shares:
@@ -80,22 +79,24 @@ def _is_cpu_and_memory(shares: tuple[ResourceShare, ...]) -> bool:
 
 
 def _have_cpu_and_memory(columns: Columns) -> bool:
-    return all(columns.everywhere[:2]) and all(columns.is_exact_in_floats[:2])
+    return columns.all_have_cpu_and_memory and columns.has_exact_floats
 
 
 @lru_cache(maxsize=1024)
-def _requests_and_weights(shares: tuple[ResourceShare, ...]) -> tuple[Ints, Ints]:
-    """Returns the requests (one row per resource, in a single column) and the weights of the resources."""
-    return np.array([[share.requested] for share in shares]), np.array([share.weight for share in shares])
+def _requests_and_weights(shares: tuple[ResourceShare, ...]) -> tuple[Ints, Ints, int]:
+    """Returns the requests (one row per resource, in a single column), the weights of the resources, and the divisor of
+    their average."""
+    weights = np.array([share.weight for share in shares])
+    return np.array([[share.requested] for share in shares]), weights, max(int(weights.sum()), 1)
 
 
-def _least_allocated_everywhere(used: Ints, allocatable: Floats, weights: Ints) -> Scores:
+def _least_allocated_everywhere(used: Ints, allocatable: Floats, weights: Ints, divisor: int) -> Scores:
     """Computes the LeastAllocated scores. The caller must make sure that every node has every resource, because the
     function divides by each amount in `allocatable`. `used` and `allocatable` have a row for each resource. The
     function divides floating-point numbers, which is several times faster than dividing integers. If
-    `Columns.is_exact_in_floats` is true for these resources, the results are the same."""
+    `Columns.has_exact_floats` is true, the results are the same. `divisor` is the sum of the weights."""
     rates = (np.maximum(allocatable - used, 0.0) * float(MAX_NODE_SCORE) / allocatable).astype(np.int64)
-    averages: Scores = weights @ rates // max(int(weights.sum()), 1)
+    averages: Scores = weights @ rates // divisor
     return averages
 
 

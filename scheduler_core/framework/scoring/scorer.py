@@ -6,7 +6,6 @@ The rules, such as which verdicts of PreScore end the cycle, follow pkg/schedule
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Final
 
@@ -29,19 +28,19 @@ from scheduler_core.framework.scoring.by_usage import by_usage
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.usage import Usage
+from scheduler_core.values import Value
 
 Rows = NDArray[np.intp]
 
 _INVALID: Final = -1  # valid sums are not negative
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoreTable:
+class ScoreTable(Value, eq=False):
     """For each plugin the weighted scores of the scored nodes, and for each node the sum over the plugins (`total`)."""
 
     nodes: NodeList
     by_plugin: Mapping[str, Scores]
-    total: Scores = field(repr=False)
+    total: Scores
 
 
 class _WhenRead(Mapping[str, Scores]):
@@ -152,7 +151,7 @@ class Scorer:
         """Returns the sum of the weighted scores, or `_INVALID` for a node with a score outside 0 … 100. The cycle
         fails only if such a node passed the filters, so this method does not raise."""
         found = [rule.score_usage(state, nodes, usage) for rule in rules]
-        total = reduce(np.add, (self._weights[rule.name] * scores for rule, scores in zip(rules, found, strict=True)))
+        total = reduce(np.add, (self._times_weight(rule.name, each) for rule, each in zip(rules, found, strict=True)))
         for scores in filter(_leaves_the_range, found):
             total[(scores < 0) | (scores > MAX_NODE_SCORE)] = _INVALID
         return total
@@ -179,15 +178,15 @@ class Scorer:
         normalizer = self._normalizers.get(plugin.name)
         if normalizer is not None:
             scores = normalizer.normalize(state, pod, nodes, scores)
+        if _leaves_the_range(scores):
+            raise CycleError(
+                plugin.name,
+                f'plugin "{plugin.name}" returns an invalid score, it should in the range of [0, '
+                f"{MAX_NODE_SCORE}] after normalizing",
+            )
         return self._times_weight(plugin.name, scores)
 
     def _times_weight(self, name: str, scores: Scores) -> Scores:
-        if _leaves_the_range(scores):
-            raise CycleError(
-                name,
-                f'plugin "{name}" returns an invalid score, it should in the range of [0, '
-                f"{MAX_NODE_SCORE}] after normalizing",
-            )
         weight = self._weights[name]
         return scores if weight == 1 else scores * weight
 
