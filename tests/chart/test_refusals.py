@@ -115,7 +115,7 @@ SENTENCES = [
         "CAREEN_DRAIN_TIMEOUT and extraArgs.drain-timeout are both given",
     ),
     case(
-        "a setting given as a value and as a variable, although the value is the default",
+        "a setting given as a variable and as a value that equals the default",
         "{configuration: {drainTimeout: 0}, extraEnvVars: [{name: KURED_DRAIN_TIMEOUT, value: 6m}]}",
         "KURED_DRAIN_TIMEOUT and configuration.drainTimeout are both given",
     ),
@@ -147,7 +147,8 @@ SENTENCES = [
     case(
         "a message URL in addition to an existing Secret",
         "{existingSecret: mine, configuration: {notifyUrl: 'discord://a@1'}}",
-        "notifyUrl or slackHookUrl is given as well; put it into your Secret",
+        "configuration.notifyUrl or configuration.slackHookUrl is given as well as existingSecret",
+        "move the URL into your Secret",
     ),
     case(
         "the settings as text of the ConfigMap",
@@ -222,12 +223,12 @@ SENTENCES = [
         "1Gi is less than the 1184Mi that the agent and its forecast",
     ),
     case(
-        "too little memory, with an exponent",
+        "too little memory, written as 6e8",
         "resources: {limits: {memory: '6e8'}}",
         "6e8 is less than the 672Mi that the agent and its forecast",
     ),
     case(
-        "too little memory, as a number with the suffix m",
+        "too little memory, written as 1073741824m",
         "resources: {limits: {memory: 1073741824m}}",
         "1073741824m is less than",
     ),

@@ -55,7 +55,8 @@ def test_the_chart_and_kustomize_differ_only_in_helms_labels(tmp_path: Path, com
     assert without_helms_labels(rendered(tmp_path, values=values)) == without, "helm itself creates the namespace"
 
 
-def test_the_chart_and_kustomize_render_the_same_objects_under_another_name_and_namespace(tmp_path: Path) -> None:
+def test_the_chart_and_kustomize_render_the_same_objects_for_a_custom_name_and_namespace(tmp_path: Path) -> None:
+    """kustomize gets the name prefix `our-`, and helm gets the release name `our`. Both get the namespace `reboots`."""
     wanted = kustomized(tmp_path, "admission", "namespace: reboots\nnamePrefix: our-\n")
     values = {"components": {"admission": True}, "namespace": {"create": True}}
     found = without_helms_labels(rendered(tmp_path, values=values, release="our", namespace="reboots"))

@@ -106,7 +106,7 @@ def test_a_lock_paused_by_a_person_keeps_every_node_waiting_at_any_concurrency(s
     story.judge(concurrency=concurrency)
 
 
-def test_a_disruption_budget_that_allows_no_eviction_keeps_the_node_of_the_pod_in_service(story: Story) -> None:
+def test_a_node_stays_in_service_if_a_disruption_budget_forbids_the_eviction_of_its_pod(story: Story) -> None:
     stuck, free = story.nodes(2)
     story.workloads(
         deployment("precious", 1, **on_node(stuck.name)),

@@ -29,11 +29,13 @@ BLOCKING = [{"name": "backups", "pods": "app=backup", "longest": "1s"}]
 VARIABLES = {"$__rate_interval": "1m", "$__interval": "15s", "$__range": "1h"}
 
 # Panels without a series in this roll-out, by title.
-MAY_BE_EMPTY = {"Nodes that hold the lock too long": "every holder comes back in time"}
+MAY_BE_EMPTY = {
+    "Nodes that hold the lock too long": "every node that holds a claim returns to service before it is overdue"
+}
 
 # Series that this roll-out does not have, by metric.
 NOT_THERE = {
-    "careen_overdue_holder_timestamp_seconds": "every holder comes back in time",
+    "careen_overdue_holder_timestamp_seconds": "every node that holds a claim returns to service before it is overdue",
     "kube_node_info": "kube-state-metrics, which exports this metric, does not run here",
 }
 
@@ -122,7 +124,7 @@ def is_answered(story: Story, prometheus: Prometheus, hosts: list[Host]) -> None
 
 
 def has_data(story: Story, prometheus: Prometheus, panel: Panel, query: str, begun: float) -> None:
-    """Wait until the query returns data. For a panel over time, send a range query, as Grafana does. The fallback `or
+    """Wait until the query returns data. For a time series panel, send a range query, as Grafana does. The fallback `or
     vector(0)` does not count as data.
     """
     asked = query.removesuffix(" or vector(0)")
@@ -154,7 +156,8 @@ def metric_of(series: str) -> str:
 
 
 def selectors(expression: str) -> set[str]:
-    """Return the selector of each series in a query, with its labels."""
+    """Return each selector in a query: a metric's name, followed by the conditions on labels if the query has any. An
+    example is `careen_phase{phase="Failed"}`."""
     return set(re.findall(r"\b(?:careen|kured|kube|process)_\w+(?:\{[^}]*\})?", expression))
 
 

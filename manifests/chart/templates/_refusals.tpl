@@ -89,7 +89,7 @@ extraEnvVars: the chart itself sets {{ .name }}; remove it
 extraEnvVars: {{ get $seen "notify-url-file" }} and notifyUrlSecret are both given; keep one of them (configuration.notifyUrlFile goes with either)
 {{- end }}
 {{- if and .Values.existingSecret (or (hasKey $configured "notify-url") (hasKey $configured "slack-hook-url")) }}
-existingSecret: configuration.notifyUrl or slackHookUrl is given as well; put it into your Secret, under notify-url or slack-hook-url
+existingSecret: configuration.notifyUrl or configuration.slackHookUrl is given as well as existingSecret; move the URL into your Secret, under the key notify-url or slack-hook-url
 {{- end }}
 {{- end }}
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from careen.core.autoscalers import left_alone
-from careen.core.cordons import is_cordon_proven
+from careen.core.cordons import foreign_author, is_cordon_proven
 from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PodView, Unknown
@@ -32,7 +32,7 @@ from careen.plan.next_turn import NextTurn, next_turn
 from careen.report.fleet_report import node_json, phase_of
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.openings import next_opening, opening_clause
-from careen.report.tables import age, listed, paragraph, table
+from careen.report.tables import age, paragraph, table
 from scheduler_core.values import Value
 
 
@@ -252,7 +252,7 @@ def cordon_sentence(story: NodeStory) -> str:
     if is_cordon_proven(node):
         return f"careen cordoned {node.name}, which no longer holds a claim: the node's agent removes the cordon"
     if node.cordoned_by:
-        return f"{listed(node.cordoned_by)} cordoned {node.name}, and careen leaves the node cordoned"
+        return f"{foreign_author(node)} cordoned {node.name}, and careen leaves the node cordoned"
     return (
         f"{node.name} is cordoned, but the API server does not report by which client. The cordon may be left over "
         f"from a claim whose record was removed; `kubectl uncordon {node.name}` removes the cordon"

@@ -131,7 +131,8 @@ def test_an_idle_node_that_needs_a_reboot_enters_waiting_despite_an_unreadable_l
     assert decided(memory=blind.memory, need=builders.YES, lock=NOT_ASKED).phase is Phase.WAITING
 
 
-def test_the_agent_of_a_recreated_node_remembers_only_reboot_requests_to_the_host() -> None:
+def test_an_agent_remembers_its_reboot_request_but_no_evictions_after_its_node_is_recreated() -> None:
+    """The Node has a new UID, but the host is the same. So a reboot that the agent requested may still be under way."""
     asked = RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.ACCEPTED)
     memory = remembering(
         node_uid="uid-old",

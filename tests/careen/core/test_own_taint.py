@@ -55,7 +55,7 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
             tainted(OURS, by=("kube-controller-manager",)),
             {},
             {OURS.key},
-            id="the default key, and the node controller was the last to write the taints",
+            id="the default key, and the node controller made the last change of the taints",
         ),
         pytest.param(
             tainted(soft("careen.dev/soon")),
@@ -70,33 +70,38 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
             tainted(soft(KURED)),
             {"taint_key": KURED},
             set(),
-            id="a key of another domain, and no managed fields",
+            id="the taint's key is in another domain, and the Node has no managed fields",
         ),
         pytest.param(
             tainted(soft(KURED), by=PROVEN),
             {"taint_key": KURED},
             {KURED},
-            id="a key of another domain, and careen was the last to set a taint",
+            id="the taint's key is in another domain, and careen set a taint in the last change of the taints",
         ),
         pytest.param(
             tainted(soft(KURED), by=("kured",)),
             {"taint_key": KURED},
             set(),
-            id="a key of another domain, and kured was the last to write the taints",
+            id="the taint's key is in another domain, and kured made the last change of the taints",
         ),
         pytest.param(
             tainted(soft(KURED), by=("careen-agent",)),
             {"taint_key": KURED},
             set(),
-            id="a key of another domain, and careen was the last to remove a taint",
+            id="the taint's key is in another domain, and careen removed a taint in the last change of the taints",
         ),
         pytest.param(
             tainted(soft(KURED), by=("kured", *PROVEN)),
             {"taint_key": KURED},
             set(),
-            id="a key of another domain, and both kured and careen manage the taints",
+            id="the taint's key is in another domain, and the taints have two managers, kured and careen",
         ),
-        pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a key of another domain that is not configured"),
+        pytest.param(
+            tainted(soft(KURED), by=PROVEN),
+            {},
+            set(),
+            id="the taint's key is in another domain and is not the configured key",
+        ),
     ],
 )
 def test_the_key_and_the_managed_fields_identify_careens_taint_if_the_progress_record_is_missing(

@@ -99,6 +99,7 @@ def test_a_node_view_with_a_new_annotation_contains_the_new_progress_record() ->
 
 
 def test_a_node_view_parses_its_progress_record_only_from_the_annotations() -> None:
-    """The argument `written` is ignored."""
+    """`NodeView` accepts a record as the argument `written`, but ignores this argument. Here the annotations contain no
+    record, so the record of the view is empty."""
     node = NodeView(name="n1", uid="u", resource_version="1", written=a_progress(Phase.DRAINING, boot_left=BOOT))
     assert node.written == node.record == records.Progress()

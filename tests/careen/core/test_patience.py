@@ -129,7 +129,11 @@ def test_the_waiting_time_does_not_begin_again_when_another_fact_becomes_unknown
     [{"pods": (a_pod(),)}, {"lock": held(an_entry("n2", "c2"))}],
     ids=["a decision about a recreated pod", "a decision while the lock lacks the claim"],
 )
-def test_a_decision_that_ignores_the_unknown_fact_does_not_restart_the_waiting_time(between: dict[str, Any]) -> None:
+def test_the_wait_for_a_correct_clock_continues_during_decisions_that_do_not_check_the_clock(
+    between: dict[str, Any],
+) -> None:
+    """The host's clock is wrong in every round of the agent's loop. In every second round, the agent evicts a pod or
+    restores its claim, and does not check the clock."""
     story = draining()
     while story.seconds < 600:
         assert story.turn(58, **SKEW).phase is Phase.DRAINING

@@ -147,7 +147,7 @@ KEPT = '{"version":1,"settings":{}}'
         pytest.param(Phase.WAITING, None, KEPT, {}, id="a node without a claim stores no settings"),
     ],
 )
-def test_the_node_stores_the_settings_of_a_claim_as_long_as_the_claim_exists(
+def test_a_node_stores_its_agents_settings_only_while_the_node_holds_a_claim(
     phase: Phase,
     stands: str | None,
     kept: str,

@@ -609,9 +609,10 @@ class World:
         )
 
     def check_cordon(self, name: str) -> None:
-        """Check two rules when a node is cordoned. No more nodes may be down than the concurrency limit allows. No
-        other node may hold a claim that is marked as failed. In the first 15 seconds, the check ignores such a mark,
-        and a node that went down without careen, because agents may not know of it yet."""
+        """Check two rules when careen cordons a node. First rule: no more nodes may be down than the concurrency limit
+        allows. A node that went down without careen counts only if it went down more than 15 seconds ago. Second rule:
+        no other node may hold a claim that is marked as failed. A mark counts only if it is more than 15 seconds old.
+        The agent may not know of later events yet."""
         long_down = {
             other
             for other, node in self.nodes.items()
@@ -686,8 +687,8 @@ class World:
         return not is_asked and not self.content().entries and not any(self.progress(name).phase for name in self.nodes)
 
     def check_quiet(self) -> None:
-        """Check the cluster when nothing changes any more: no host needs a reboot, careen's cordons, taints, labels and
-        claims are gone, and cordons and taints of other clients are unchanged."""
+        """Check the cluster after the last change. No host may need a reboot. careen's cordons, taints, labels and
+        claims must be gone. Cordons and taints of other clients must be unchanged."""
         for name, node in self.nodes.items():
             assert node is not None
             view = node.view

@@ -28,7 +28,8 @@ TAKES = {
 
 @contextmanager
 def held(file: Path, how: str) -> Iterator[int]:
-    """Let another process hold the package manager's lock until the `with` block ends. Yield the id of this process."""
+    """Start a child process that holds the package manager's lock until the `with` block ends. Yield the id of the
+    child process."""
     file.parent.mkdir(parents=True, exist_ok=True)
     program = f"import fcntl, sys; file = open(sys.argv[1], 'a+'); {TAKES[how]}; print('held', flush=True); input()"
     with subprocess.Popen(

@@ -183,7 +183,7 @@ def test_in_a_plan_a_requested_reboot_does_not_wait_for_the_minimum_interval() -
     assert (second.node, (second.start - first.end).total_seconds()) == ("n2", DURATIONS.handover)
 
 
-def test_if_the_order_is_zone_a_plan_takes_down_one_zone_at_a_time() -> None:
+def test_a_plan_in_zone_order_takes_down_the_nodes_of_one_zone_at_a_time() -> None:
     nodes = [in_zone(f"{zone}{number}", zone) for zone in "ab" for number in range(3)]
     timeline = plan(nodes, replace(POLICY, concurrency=2, order=Order.ZONE))
     assert order(timeline) == ["a0", "a1", "a2", "b0", "b1", "b2"]
@@ -204,9 +204,9 @@ def test_a_plan_counts_the_movable_pods_of_each_node_if_the_order_is_fewest_move
     ) == ["n2", "n3", "n1", "cp"]
 
 
-def test_a_plan_uses_its_first_count_of_pods_for_a_node_without_the_annotation() -> None:
-    """The annotation `careen.dev/moves` has the number of pods that a drain of the node would evict. If a Node lacks
-    this annotation, the plan counts the pods at its start. The plan keeps this number, even if simulated pods move."""
+def test_a_plan_keeps_the_pod_counts_from_its_start_even_if_simulated_pods_move() -> None:
+    """The annotation `careen.dev/moves` of a Node has the number of pods that a drain of the node would evict. For a
+    Node without this annotation, the plan counts these pods once, at the start of the plan."""
     nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
     rules = RolloutRules(nodes, POLICY, moves={"n1": 3, "n2": 2, "n3": 9})
     assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
@@ -242,7 +242,9 @@ def test_a_node_whose_budget_has_room_reboots_before_a_node_whose_budget_is_used
 
 
 @pytest.mark.parametrize("late_policy", list(LatePolicy))
-def test_a_hold_annotation_undoes_a_drain_under_every_late_policy(late_policy: LatePolicy) -> None:
+def test_a_hold_annotation_undoes_a_drain_even_if_late_policy_is_reboot(late_policy: LatePolicy) -> None:
+    """`--late-policy` chooses what happens if a gate refuses after the drain: `undo` undoes the drain, and `reboot`
+    reboots the node anyway. A hold undoes the drain with both values."""
     held = a_node("n1", annotations={keys.HOLD: "auditors"})
     obstacle = RolloutRules([held], replace(POLICY, late_policy=late_policy)).late_refusal("n1", NOW)
     assert obstacle is not None
@@ -578,8 +580,9 @@ def policies(draw: st.DrawFn) -> Policy:
     )
 
 
-# To save time, a plan leaves out the worker Nodes that are ready and not cordoned when it asks the gate `budgets`. The
-# refusals must be the same as with all Nodes.
+# The gate `budgets` counts the nodes that are down. To save time, a plan does not show this gate the worker Nodes that
+# are ready and not cordoned. The test computes the refusals twice: without these healthy Nodes, and with all Nodes.
+# Both times, the same nodes must get the same refusals.
 @given(fleet=fleets(), policy=policies(), drawn=st.data())
 @settings(max_examples=150, deadline=None)
 def test_budgets_refuse_the_same_nodes_if_healthy_nodes_are_left_out_of_the_count(

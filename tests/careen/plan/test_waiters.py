@@ -58,6 +58,9 @@ def policies(draw: st.DrawFn) -> Policy:
     )
 
 
+# `Waiters.short_list` returns only some of the waiting nodes: the nodes in the line, and the first few nodes of each
+# kind. The next nodes that are chosen from this short list must equal the next nodes that are chosen from all waiting
+# nodes.
 @given(nodes=waiting_nodes(), policy=policies(), drawn=st.data())
 @settings(max_examples=200, deadline=None)
 def test_the_short_list_gives_the_same_next_nodes_as_the_list_of_all_nodes(
@@ -81,6 +84,8 @@ def test_the_short_list_gives_the_same_next_nodes_as_the_list_of_all_nodes(
     assert next_from(short) == next_from([node for node in nodes if node.name in waiting])
 
 
+# A plan calls `short_list` many times on one `Waiters` object. In the test's name, these calls are the questions. Each
+# call must return the list that a new `Waiters` object would return.
 @given(nodes=waiting_nodes(), policy=policies(), drawn=st.data())
 @settings(max_examples=60, deadline=None)
 def test_earlier_questions_do_not_change_the_short_list(
@@ -99,9 +104,9 @@ def test_earlier_questions_do_not_change_the_short_list(
             assert asked.short_list(waiting, content, len) == fresh
 
 
-def test_the_short_list_contains_only_as_many_nodes_of_one_kind_as_the_line_has_places() -> None:
-    """The 1000 nodes differ only in their names, so they are of one kind. The line in the lock has `1 + SPARE_NAMES`
-    places."""
+def test_a_plan_considers_only_as_many_equal_nodes_as_the_line_has_places() -> None:
+    """`Waiters.short_list` returns the waiting nodes that a plan considers as next nodes. The 1000 nodes differ only in
+    their names. The line in the lock has `1 + SPARE_NAMES` places, so the list contains `1 + SPARE_NAMES` nodes."""
     nodes = [a_node(f"n{number:04}", labels={keys.REBOOT_LABEL: order.READY}) for number in range(1000)]
     short = Waiters(nodes, POLICY).short_list([node.name for node in nodes], LockContent(), lambda _: 0)
     assert [node.name for node in short] == [f"n{number:04}" for number in range(1 + order.SPARE_NAMES)]

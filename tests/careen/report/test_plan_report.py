@@ -109,23 +109,27 @@ def test_a_plan_without_nodes_has_a_report() -> None:
         pytest.param(
             {"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=True, why=""),)},
             True,
-            id="a pod that waits until its node is back is no problem",
+            id="a plan in which a pod waits until its node is back is clean",
         ),
-        pytest.param({"lost": ("p",)}, True, id="a lost pod is reported, but the plan is clean"),
+        pytest.param({"lost": ("p",)}, True, id="a plan with a lost pod is clean, but reports the pod"),
         pytest.param(
             {"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=False, why=""),)},
             False,
-            id="a pod without room is a problem",
+            id="a plan in which a pod finds no room is not clean",
         ),
         pytest.param(
-            {"closings": (Closing(at=at(1), left=1),)}, False, id="a plan that needs a second window has a problem"
+            {"closings": (Closing(at=at(1), left=1),)}, False, id="a plan that needs a second window is not clean"
         ),
-        pytest.param({"visits": (a_visit("n1", 0, undone="shut"),)}, False, id="an undone drain is a problem"),
-        pytest.param({"unknown": ("p",)}, False, id="an unpredictable pod is a problem"),
+        pytest.param(
+            {"visits": (a_visit("n1", 0, undone="shut"),)},
+            False,
+            id="a plan in which an agent undoes a drain is not clean",
+        ),
+        pytest.param({"unknown": ("p",)}, False, id="a plan with an unpredictable pod is not clean"),
         pytest.param(
             {"left": (Left(node="n1", obstacle=Obstacle(rule="hold", subject="", sentence="")),)},
             False,
-            id="a node that is left out is a problem",
+            id="a plan in which a node does not reboot is not clean",
         ),
     ],
 )

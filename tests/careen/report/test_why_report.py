@@ -93,7 +93,7 @@ def test_the_remedy_for_a_reason_contains_the_name_of_the_node(code: Code) -> No
             "careen cordoned n1, which no longer holds a claim: the node's agent removes the cordon",
         ),
         (("kubectl-cordon",), None, "kubectl-cordon cordoned n1, and careen leaves the node cordoned"),
-        (("argo", "careen-agent"), None, "argo, careen-agent cordoned n1, and careen leaves the node cordoned"),
+        (("argo", "careen-agent"), None, "argo cordoned n1, and careen leaves the node cordoned"),
         (
             (),
             None,

@@ -142,7 +142,9 @@ async def test_careen_accepts_an_apprise_url_if_apprise_cannot_check_it(monkeypa
         assert await refusals([parse("tgram://SECRETWORD")], seconds=LONG_SECONDS) == ()
 
 
-async def test_the_check_by_apprise_starts_only_if_there_is_an_apprise_url(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_careen_does_not_start_apprise_to_check_a_list_without_apprise_urls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(asyncio, "create_subprocess_exec", None)
     assert await refusals([parse("generic://h"), parse("logger://")], seconds=1) == ()
 

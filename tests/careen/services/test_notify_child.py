@@ -62,9 +62,11 @@ def test_every_part_of_the_url_is_removed_from_error_messages_of_libraries(sente
 
 
 @pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # apprise's, and only at import
-def test_a_failure_without_a_warning_does_not_show_the_warning_about_another_target(
+def test_the_error_about_one_target_does_not_contain_the_warning_about_an_earlier_target(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """apprise has logged a warning about an earlier target. The warning contains a secret. For the next target, apprise
+    fails without a warning."""
     said = notify_child._Said()
     said.last[threading.get_ident()] = "Failed to send to https://hooks/another-secret"
     monkeypatch.setattr("apprise.Apprise.notify", lambda *_, **__: False)

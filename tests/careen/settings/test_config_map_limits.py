@@ -241,7 +241,7 @@ def test_a_scheduler_configuration_file_from_a_flag_may_refer_to_files(tmp_path:
 # ---- where secrets are sent ----
 
 
-def test_the_config_map_may_set_the_url_of_a_prometheus_without_credentials() -> None:
+def test_the_config_map_may_set_prometheus_url_if_careen_sends_no_credentials_to_prometheus() -> None:
     assert settle({"prometheus-url": "https://p"}, flags_for("")).settings.prometheus_url == "https://p"
 
 
@@ -264,7 +264,8 @@ def test_the_config_map_may_not_choose_where_a_secret_is_sent(secret: dict[str, 
 
 
 def test_careen_refuses_the_url_and_the_token_file_of_a_prometheus_if_a_config_map_sets_both() -> None:
-    """A ConfigMap must not name a file with a secret. It must not name the server that gets the secret either."""
+    """careen refuses the token file because a ConfigMap must not name a file with a secret. careen refuses the URL
+    because a ConfigMap must not choose the server that gets the secret. Without the token file, the URL is allowed."""
     with pytest.raises(BadSettings) as refused:
         settle({"prometheus-url": "https://thief.example", "prometheus-token-file": "/t"}, flags_for(""))
     assert sorted(problem.split("`")[1] for problem in refused.value.problems) == [

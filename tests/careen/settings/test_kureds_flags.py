@@ -158,14 +158,14 @@ def held(resolved: Resolved, name: str) -> Any:
 
 
 @pytest.mark.parametrize(("name", "text", "value"), FORMS)
-def test_each_flag_of_kured_is_read_as_by_kured(name: str, text: str, value: Any) -> None:
+def test_careen_reads_each_flag_of_kured_as_kured_does(name: str, text: str, value: Any) -> None:
     assert held(settled(as_flags(f"--{name}={text}")), name) == value
     if not SETTINGS[name.replace("-", "_")].kind.is_switch:
         assert held(settled(as_flags(f"--{name}", text)), name) == value
 
 
 @pytest.mark.parametrize(("name", "text", "value"), FORMS)
-def test_each_variable_of_kured_is_read_as_by_kured(name: str, text: str, value: Any) -> None:
+def test_careen_reads_each_variable_of_kured_as_kured_does(name: str, text: str, value: Any) -> None:
     variable = f"KURED_{name.replace('-', '_').upper()}"
     assert held(settled({}, {variable: text}), name) == value
 

@@ -140,9 +140,10 @@ def test_restored_settings_that_conflict_with_a_flag_are_marked_as_incomplete() 
     assert back.resolved.settings.alert_firing_only
 
 
-def test_a_setting_or_a_flag_overrides_the_key_of_the_lock_annotation_in_the_claim() -> None:
-    """The agent records with a claim in which annotation the lock is. If neither the settings stored on the Node nor a
-    flag has the key of this annotation, the recorded key applies. An invalid recorded key is ignored."""
+def test_a_stored_setting_or_a_flag_overrides_the_recorded_key_of_the_lock_annotation() -> None:
+    """With each claim, the agent records the key of the annotation that contains the lock. `restore` uses the recorded
+    key only if neither a flag nor a setting stored on the Node gives the key. If the recorded key is invalid, `restore`
+    uses the default key."""
     assert restored("", lock_annotation="example.com/lock").resolved.settings.lock_annotation == "example.com/lock"
     assert (
         restored(

@@ -402,9 +402,9 @@ def test_variables_of_a_kubernetes_service_such_as_careen_metrics_are_ignored(
     assert resolved.origins["metrics_port"].source is Source.DEFAULT
 
 
-def test_a_metrics_port_in_the_pods_manifest_is_used_even_if_a_service_has_the_same_variable() -> None:
-    """For a Service named `kured-metrics`, Kubernetes sets the environment variable KURED_METRICS_PORT. If the pod's
-    manifest sets the same variable, Kubernetes uses the value in the manifest."""
+def test_kured_metrics_port_is_read_as_a_setting_if_its_value_is_a_port_number() -> None:
+    """For a Service named `kured-metrics`, Kubernetes sets the environment variable KURED_METRICS_PORT to an address
+    such as tcp://10.0.0.1:8080. If the pod's manifest sets KURED_METRICS_PORT to 9090, the container gets 9090."""
     environment = {"KURED_METRICS_SERVICE_HOST": "10.0.0.1", "KURED_METRICS_PORT": "9090"}
     assert settle(environment=environment).settings.metrics_port == 9090
 
@@ -516,7 +516,7 @@ def test_messages_without_a_cluster_name_cause_a_warning() -> None:
     assert note == "--message-template-halted contains the field {cluster}, but --cluster-name is empty"
 
 
-def test_the_setting_notify_on_refuses_unknown_kinds_of_messages() -> None:
+def test_an_unknown_kind_of_message_in_notify_on_is_refused() -> None:
     assert settle({"notify_on": "done, halted"}).settings.notify_on == ("done", "halted")
     assert settle({"notify_on": ""}).settings.notify_on == ()
     (problem,) = problems(flags={"notify_on": "done,end"})

@@ -332,7 +332,7 @@ def test_the_comparison_is_undecided_if_another_pod_was_deleted_after_the_pods_c
 # ---- learning ----
 
 
-def test_careen_shadow_learns_from_bindings_at_which_node_the_scheduler_starts_its_search() -> None:
+def test_careen_shadow_learns_the_start_of_the_next_search_from_bindings() -> None:
     town = Town({f"n{number:03}": "8" for number in range(150)})
     assert town.shadow.estimate is None
     for number in range(6):
@@ -388,11 +388,9 @@ TWO_PROFILES = {
 
 
 @pytest.mark.parametrize(("scheduler", "is_moved"), [("second", True), ("foreign", False)])
-def test_only_bindings_by_the_same_scheduler_change_where_its_next_search_begins(
-    scheduler: str, is_moved: bool
-) -> None:
+def test_only_a_schedulers_own_bindings_move_the_start_of_its_next_search(scheduler: str, is_moved: bool) -> None:
     """A scheduler starts each search of the node list at the position where its last search ended. All profiles of a
-    scheduler share this position. Another scheduler (`foreign`) has a position of its own."""
+    scheduler, such as `second` here, share this position. Another scheduler (`foreign`) has a position of its own."""
     town = learned_town(TWO_PROFILES)
     before = town.shadow.estimate
     town.comes("web", scheduler=scheduler)

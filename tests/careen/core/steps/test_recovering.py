@@ -215,7 +215,7 @@ def test_a_partly_readable_claim_is_removed_without_an_uncordon() -> None:
     assert kinds(idle(lock=in_parts, node={"unschedulable": True})) == [WriteLock]
 
 
-def test_kureds_claim_of_another_node_is_ignored() -> None:
+def test_an_agent_ignores_a_claim_that_kured_wrote_for_another_node() -> None:
     assert kinds(idle(lock=KURED.replace("n1", "n9"))) == []
 
 
@@ -356,7 +356,7 @@ def asked(outcome: RebootOutcome, announcement: int = 1, claim: str = "c1") -> A
         pytest.param(
             {"memory": asked(RebootOutcome.NOT_ASKED, announcement=2)},
             False,
-            id="another process may have recorded the reboot before",
+            id="the reboot was recorded twice, the first time perhaps by another process",
         ),
         pytest.param({"memory": remembering()}, False, id="this process started after the claim"),
         pytest.param(
@@ -367,9 +367,11 @@ def asked(outcome: RebootOutcome, announcement: int = 1, claim: str = "c1") -> A
         pytest.param({"lock": held(an_entry(uid="former", boot=""))}, False, id="the claim has no boot id"),
     ],
 )
-def test_a_former_nodes_claim_stays_if_a_reboot_may_have_been_requested(
+def test_the_claim_of_a_deleted_node_stays_if_the_host_may_have_been_asked_to_reboot(
     changes: dict[str, Any], is_released: bool
 ) -> None:
+    """The Node was deleted and created again with the same name. The lock still contains the claim of the deleted
+    Node."""
     decision = recreated(a_progress(Phase.DRAINING), **changes)
     assert (WriteLock in kinds(decision)) is is_released
 

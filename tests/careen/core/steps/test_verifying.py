@@ -139,7 +139,8 @@ def test_the_agent_restores_nothing_before_the_boot_is_verified(node: dict[str, 
         pytest.param(a_daemon_pod(is_ready=False, phase="Failed"), id="a failed pod of a DaemonSet"),
     ],
 )
-def test_only_running_daemonset_pods_delay_the_verification(pod: Any) -> None:
+def test_the_verification_waits_only_for_daemonset_pods_that_must_run(pod: Any) -> None:
+    """A pod of the agents' own DaemonSet, a terminating pod and a failed pod need not run."""
     assert verifying(pods=(pod,)).phase is Phase.SETTLING
 
 

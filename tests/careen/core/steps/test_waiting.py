@@ -225,7 +225,7 @@ def test_agents_of_a_large_fleet_decide_rarely_before_the_first_claim(agents: in
     assert look < order.PASSED_OVER_SECONDS, "a named node that sleeps this long would be passed over"
 
 
-def test_after_a_refusal_the_wait_before_the_first_claim_of_a_roll_out_begins_again() -> None:
+def test_a_refusal_restarts_the_wait_before_the_first_claim_of_a_roll_out() -> None:
     """If a gate refuses all nodes, all of them become ready at the same time when the refusal ends. Without a new wait,
     all of them would try to take a claim at that time."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""

@@ -43,6 +43,7 @@ def test_windows_do_not_change_before_their_next_reported_change(
     assert {openings.is_open(windows, each) for each in between} <= {now}
 
 
+# A group of maintenance windows counts as open at an instant if at least one window of the group is open.
 @given(windows=WINDOWS, at=INSTANTS)
 @settings(max_examples=60, deadline=None)
 def test_several_windows_are_open_while_one_of_them_is_open(windows: tuple[NamedWindow, ...], at: datetime) -> None:
@@ -81,7 +82,7 @@ def test_a_node_gets_the_windows_that_select_it() -> None:
     assert openings.windows_of(replace(policy, windows=(), window=flags), {"pool": "batch"}) == default
 
 
-def test_a_window_excluded_until_the_end_of_the_calendar_never_opens() -> None:
+def test_a_window_that_excludes_all_dates_until_2999_opens_in_the_year_3000() -> None:
     excluded = (Dates(first=date(1970, 1, 1), last=date(2999, 12, 31)),)
     for opens in (Window(), Cron(expression="*/5 * * * *", seconds=60)):
         window = (NamedWindow(name="x", opens=opens, excluded=excluded),)

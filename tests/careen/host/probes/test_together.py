@@ -40,7 +40,7 @@ def test_without_probes_the_need_for_a_reboot_is_unknown() -> None:
     assert together([]).answer is UNKNOWN
 
 
-def test_a_package_manager_found_by_one_probe_is_reported() -> None:
+def test_the_combined_result_names_a_running_package_manager_that_only_one_probe_found() -> None:
     assert together([Need(answer=YES), Need(answer=NO, package_manager="rpm")]).package_manager == "rpm"
 
 

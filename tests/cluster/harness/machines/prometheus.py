@@ -79,7 +79,8 @@ class Prometheus:
         return self._asked("query", query=expression)
 
     def query_range(self, expression: str, *, start: float, end: float, step_seconds: float) -> list[Any]:
-        """Return the series of a range query, as a Grafana panel over time sends it. Raises `QueryError`."""
+        """Send a range query, as a time series panel of Grafana does, and return the series in the answer. Raises
+        `QueryError`."""
         return self._asked("query_range", query=expression, start=str(start), end=str(end), step=str(step_seconds))
 
     def rules(self) -> dict[str, Any]:

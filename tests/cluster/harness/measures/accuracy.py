@@ -104,11 +104,12 @@ def _count(result: Score, node: str, pods: Sequence[PodForecast], went: list[str
 
 
 def disorder(drain: Drain) -> str:
-    """Return why the order of events differs from the order that a forecast assumes, or an empty text.
+    """Return how the events of the drain contradict the assumptions of a forecast, or an empty text.
 
-    A forecast assumes this order: pods are evicted in the order of the forecast, but pods under a budget may be evicted
-    later. Each replacement of a ReplicaSet's pod is bound before the next eviction. Replacements of Jobs' pods come
-    last. No other pod appears, such as the late replacement of a Job's pod from an earlier drain.
+    A forecast makes four assumptions. Pods are evicted in the order of the forecast, but pods under a budget may be
+    evicted later. Each replacement of a ReplicaSet's pod is bound before the next eviction. Jobs replace their pods
+    last. Every created pod replaces a pod that this drain evicted. For example, a Job's late replacement of a pod from
+    an earlier drain contradicts the last assumption.
     """
     if stranger := _stranger(drain):
         return f"{stranger} was created, but replaces no pod of this drain"

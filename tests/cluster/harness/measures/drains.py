@@ -135,8 +135,8 @@ def _state(pod: Object) -> tuple[bool, bool, bool]:
 
 
 def owner_title(pod: Object) -> str:
-    """Return the title of a pod's controller in the form of a forecast, such as `ReplicaSet varied/app01-5d9`, or an
-    empty text if the pod has no controller.
+    """Return the kind, namespace and name of a pod's controller as a forecast writes them, such as
+    `ReplicaSet varied/app01-5d9`. Return an empty text if the pod has no controller.
     """
     owner = next((owner for owner in pod["metadata"].get("ownerReferences", ()) if owner.get("controller")), None)
     return f"{owner['kind']} {pod['metadata']['namespace']}/{owner['name']}" if owner else ""
