@@ -506,14 +506,14 @@ MESSAGE_URLS = ValueKind(
     split=notification_urls.several,
     is_secret=True,
     redacted=lambda _: "a secret",
-    show=lambda value: f"{value.service} (URL hidden)",
+    show=lambda value: f"{value.service} (set)",
 )
 SLACK_HOOK = ValueKind(
     metavar="URL",
     parse=notification_urls.slack_hook,
     is_secret=True,
     redacted=lambda _: "a secret",
-    show=lambda value: "(URL hidden)" if value else "",
+    show=lambda value: "(set)" if value else "",
 )
 LISTEN_HOST = ValueKind(metavar="TEXT", parse=listen_host)
 PATH = ValueKind(metavar="PATH", parse=str)

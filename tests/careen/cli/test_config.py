@@ -70,7 +70,7 @@ def test_config_shows_no_secret_from_any_source(desk: Desk) -> None:
     )
     for output in (desk.ok("config"), desk.ok("config", "--output", "json")):
         assert "SECRET" not in output
-        assert "slack (URL hidden)" in output
+        assert "slack (set)" in output
         assert "http://prometheus:9090" in output
 
 

@@ -91,7 +91,7 @@ def test_a_changed_secret_is_logged_without_its_value(caplog: pytest.LogCaptureF
     there = live()
     with caplog.at_level("INFO", logger="careen"):
         assert there.offer(config("notify-url: slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR")) == ()
-    assert "notify-url is now slack (URL hidden) (`notify-url` in ConfigMap careen/careen)" in caplog.text
+    assert "notify-url is now slack (set) (`notify-url` in ConfigMap careen/careen)" in caplog.text
     assert "SECRET" not in caplog.text
 
 
