@@ -160,7 +160,7 @@ def plot(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
             parts.append(f'<g transform="translate({column * WIDTH},{row * HEIGHT})">')
             some = [run for run in runs if run.asking == asking]
             parts += [
-                *_panel(figure, f"{figure.name}, if {asking} nodes reboot", some, agents=shown, seeds=seeds, top=top),
+                *_panel(figure, f"{figure.name} ({asking} nodes reboot)", some, agents=shown, seeds=seeds, top=top),
                 "</g>",
             ]
     for place, seed in enumerate(seeds):

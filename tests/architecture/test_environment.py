@@ -49,7 +49,7 @@ SENSITIVE = (
     "tests/careen/settings/test_sources.py",
     "tests/careen/services/test_prometheus.py",
     "tests/careen/cli/support/test_connection.py::test_commands_use_the_kubeconfig_in_the_home_folder_like_kubectl",
-    "tests/careen/agent/test_process.py::test_an_agent_without_a_kubeconfig_outside_a_pod_prints_the_remedy",
+    "tests/careen/agent/test_process.py::test_the_error_for_missing_credentials_suggests_the_flag_kubeconfig",
     "tests/careen/agent/test_process.py::test_an_agent_with_an_invalid_config_map_exits_with_code_2",
     "tests/careen/services/test_notify_child.py",
     "tests/architecture/test_continuous_integration.py",

@@ -82,7 +82,6 @@ def test_the_sizes_command_prints_the_largest_measurements(capsys: pytest.Captur
 COUNTS_THE_REST = " and _ more"
 WRITES_IT = {
     "scheduler_core/sentences.py": "the function that all other modules call",
-    "operator/careen/core/people/telling.py": "writes how many pods an annotation leaves out",
 }
 
 
@@ -91,7 +90,7 @@ def test_only_the_listed_modules_print_how_many_items_of_a_list_are_left_out() -
     assert found == WRITES_IT.keys()
 
 
-def test_only_one_module_contains_the_text_for_facts_that_the_agent_did_not_read() -> None:
+def test_only_one_module_contains_the_message_that_the_agent_has_not_read_a_fact() -> None:
     found = {
         module.where
         for module in all_modules()

@@ -19,7 +19,7 @@ ROADS: dict[str, dict[str, str]] = {
     r"click\.(echo|secho|echo_via_pager|prompt|style)|print|(sys\.)?(stdout|stderr)\.(write|writelines)|os\.write": {
         "careen.cli.support.screen": "prints on a terminal, after cleaning the text",
         "careen.cli.support.completion": "prints names and help of careen's own commands for a shell",
-        "careen.services.notify_child": "prints JSON for careen.services.notify, which makes the texts safe to display",
+        "careen.services.notify_child": "prints JSON; careen.services.notify reads the JSON and makes its texts safe",
     },
     r"(rich\.console\.)?Console|(rich\.)?print": {
         "careen.cli.support.progress": "prints a bar with fixed words and numbers",
@@ -51,7 +51,7 @@ ROADS: dict[str, dict[str, str]] = {
         "careen.cluster.lock_store": "writes the lock, which is JSON in ASCII",
         "careen.cluster.evictions": "an Eviction",
         "careen.cluster.wire.api": "the client itself",
-        "careen.agent.rescue": "writes a patch of core/rescue.py, which makes the annotations safe to display",
+        "careen.agent.rescue": "sends a patch; core/rescue.py has made the annotations of this patch safe to display",
     },
 }
 

@@ -13,7 +13,7 @@ from tests.architecture.source_tree import PACKAGES, ROOT, Module, all_modules, 
 from tests.patience import run
 
 
-def test_the_folder_operator_is_not_a_package() -> None:
+def test_the_folder_named_operator_is_not_a_python_package() -> None:
     assert not (ROOT / "operator" / "__init__.py").exists()
     assert {path.name for path in (ROOT / "operator").iterdir() if not path.name.startswith((".", "__"))} == {
         "careen",
@@ -107,7 +107,9 @@ def banned_calls(module: Module) -> list[str]:
     ]
 
 
-def test_only_listed_modules_read_the_clock_randomness_or_the_environment() -> None:
+def test_only_the_listed_modules_call_banned_functions() -> None:
+    """Some banned functions read the clock, wait, draw a random number, or read an environment variable. The others
+    print, start the debugger, or can run code from their input."""
     found = [
         call
         for module in all_modules()

@@ -59,7 +59,7 @@ def test_the_fit_finds_the_parameters_of_the_generated_cycles(ahead: float, node
     assert nodes - 4 <= found_nodes <= nodes + 4
 
 
-def test_the_model_of_deviations_fits_better_than_a_constant_probability() -> None:
+def test_cycles_drawn_from_the_model_fit_the_model_better_than_a_constant_probability() -> None:
     cycles = drawn(3000, 0.5, 8)
     constant = sum(not each.is_start_right for each in cycles) / len(cycles)
     assert likelihood(cycles, 0.5, 8) > likelihood(cycles, constant, None)

@@ -112,21 +112,21 @@ def panel(title: str) -> ET.Element:
 
 
 def test_the_plot_has_a_point_for_each_run_and_lower_points_mean_fewer_moves() -> None:
-    heights = [float(point.get("cy", "")) for point in panel("repeat moves, if 12 nodes reboot").iter(f"{SVG}circle")]
+    heights = [float(point.get("cy", "")) for point in panel("repeat moves (12 nodes reboot)").iter(f"{SVG}circle")]
     assert len(heights) == len(RUNS)
     of_seed_1 = heights[:2]
     assert of_seed_1[0] > of_seed_1[1]  # 11 against 19: an SVG counts from the top
 
 
 def test_a_missing_result_is_labelled_in_the_plot_and_not_drawn_as_zero() -> None:
-    drawn = panel("lead time in seconds, if 12 nodes reboot")
+    drawn = panel("lead time in seconds (12 nodes reboot)")
     assert len(list(drawn.iter(f"{SVG}circle"))) == 3
     assert [text.text for text in drawn.iter(f"{SVG}text")].count("none") == 1
 
 
 def test_the_axes_of_the_plot_begin_at_zero_and_extend_above_each_point() -> None:
     for title in ("pods moved", "repeat moves", "pending time in seconds"):
-        drawn = panel(f"{title}, if 12 nodes reboot")
+        drawn = panel(f"{title} (12 nodes reboot)")
         ticks = [float(text.text or "") for text in drawn.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
         assert ticks[0] == 0
         assert all(low < high for low, high in pairwise(ticks))

@@ -57,6 +57,7 @@ def test_each_host_needs_one_reboot_and_the_times_differ(seed: int) -> None:
     assert sorted(asks.values()) == [0.5 * place for place in range(NODES)]
 
 
+# The seed determines an order of the 12 hosts. If only 5 hosts need a reboot, they are the first 5 hosts in this order.
 @given(st.integers(0, 10_000), st.integers(1, NODES))
 def test_if_only_some_hosts_need_a_reboot_these_are_the_first_hosts(seed: int, asking: int) -> None:
     everybody, some = sample(seed), sample(seed, asking)

@@ -100,8 +100,9 @@ def _find(pods: int) -> str:
 def _needed(answer: NodesAnswer) -> str:
     if answer.needed is not None:
         pods = "this pod" if answer.pods == 1 else f"all {answer.pods} pods"
-        are = "is" if answer.needed == 1 else "are"
-        return f"To place {pods}, {count_of(answer.needed, 'more node')} like {answer.template} {are} enough."
+        instead = "" if answer.needed == answer.count else f" instead of {answer.count}"
+        added = count_of(answer.needed, "node")
+        return f"To place {pods}, it is enough to add {added} like {answer.template}{instead}."
     tried = f"the simulation tried up to {count_of(answer.tried, 'node')}"
     if not answer.best_count:
         return f"More nodes like the node {answer.template} would take none of these pods ({tried})."

@@ -192,7 +192,7 @@ def _reason(
     which_nodes = (
         f"all {waiting} waiting nodes"
         if len(refusals) == waiting > 1
-        else f"{listed(sorted(refusals))} of {waiting} waiting nodes"
+        else f"{len(refusals)} of {waiting} waiting nodes, namely {listed(sorted(refusals))}"
         if waiting > 1
         else name
     )

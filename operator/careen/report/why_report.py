@@ -180,7 +180,7 @@ def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) ->
         before = [each.name for each in GATES[: GATES.index(gate)] if each.name in refusing]
         after = [each.name for each in GATES[GATES.index(gate) :] if each.name in refusing]
         if before:
-            return _not_asked(gate, f"the agent asks this gate after the gate `{before[0]}`, which refuses")
+            return _not_asked(gate, f"the earlier gate `{before[0]}` refuses, so the agent does not ask this gate")
         if not after:
             return _not_asked(gate, "only the agent of the next node in line asks this gate")
     return GateAnswer(gate=gate.name, answer=Answer.YES)

@@ -153,7 +153,7 @@ async def test_failed_loop_rounds_are_repeated_with_a_growing_back_off() -> None
     assert pauses == pytest.approx([0.25, 0.5, 1, 2, 4, 8, 15, 15, 15, 15])
 
 
-async def test_the_loop_repeats_a_write_with_an_old_resource_version_within_milliseconds() -> None:
+async def test_the_first_pause_after_a_write_with_an_old_resource_version_lasts_only_50_ms() -> None:
     at = await Stage(*[Stop("conflict", is_stale=True)] * 3, Stop("unclear"), 1.0).run()
     assert [later - earlier for earlier, later in pairwise(at)] == pytest.approx([0.05, 0.1, 0.2, 2])
 

@@ -188,7 +188,7 @@ def test_an_agent_with_an_invalid_config_map_exits_with_code_2(node: Node) -> No
     assert "Traceback" not in agent.log
 
 
-def test_an_agent_without_a_kubeconfig_outside_a_pod_prints_the_remedy(tmp_path: Path) -> None:
+def test_the_error_for_missing_credentials_suggests_the_flag_kubeconfig(tmp_path: Path) -> None:
     done = run([sys.executable, "-m", "careen", "agent", "--node-id=n1"])
     assert done.returncode == 2
     assert "give --kubeconfig FILE" in done.stderr

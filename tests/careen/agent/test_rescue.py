@@ -92,7 +92,7 @@ async def test_a_failed_loop_round_is_reported_in_annotation_event_and_metric(sh
     assert is_cordoned(shell), "one failed turn does not justify an undo"
 
 
-async def test_later_failed_loop_rounds_do_not_repeat_the_report(shell: Shell) -> None:
+async def test_consecutive_failed_loop_rounds_are_reported_only_once(shell: Shell) -> None:
     drain(shell, replace(DRAINING, phase="Rebooting"))
     rescue = Rescue(shell.hands)
     await break_for(shell, rescue, 300)
@@ -191,7 +191,9 @@ async def test_the_drain_is_not_undone_if_another_agent_just_announced_the_reboo
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_an_undo_of_the_drain_is_reported_once_even_if_its_response_is_lost(shell: Shell, moment: str) -> None:
+async def test_an_undo_of_the_drain_is_reported_once_even_if_its_first_patch_gets_no_response(
+    shell: Shell, moment: str
+) -> None:
     drain(shell, **{keys.HOLD: "fans"})
     lost = []
 

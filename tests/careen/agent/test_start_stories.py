@@ -311,6 +311,8 @@ def test_a_setting_with_a_key_that_the_admission_policies_refuse_is_reported_at_
     agent = node.start("--forecast=off")
     wait_until(lambda: has_followed(node))
     edit(node, "pre-reboot-node-labels: [listed=yes, other=yes]")
-    agent.says("admission.careen.dev/labels does not list `other`, which --pre-reboot-node-labels needs")
+    agent.says(
+        "--pre-reboot-node-labels needs `other`, but the annotation admission.careen.dev/labels does not list this key"
+    )
     wait_until(lambda: bool(events(node, "KeysNotAllowed")))
     assert [each["involvedObject"]["kind"] for each in events(node, "KeysNotAllowed")] == ["DaemonSet"]

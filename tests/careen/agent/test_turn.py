@@ -94,7 +94,7 @@ async def test_a_decision_that_requests_the_same_fact_again_and_again_raises_an_
         await Mind(shell.observer(), shell.hands).turn(POLICY)
 
 
-async def test_the_agent_keeps_the_memory_from_a_decision_whose_first_action_fails(
+async def test_the_agent_remembers_what_a_decision_stored_even_if_the_first_action_fails(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")

@@ -46,7 +46,7 @@ FOR_PEOPLE_ONLY = {
 OF_LARGE_FLEETS = {
     CallSite(
         "cluster/nodes.py", "count_nodes", "pages", 1
-    ): "only fleets of more than 180 agents send this request: test_thousands_wait.py"
+    ): "agents send this request only in fleets of more than 180 agents; test_thousands_wait.py simulates such fleets"
 }
 """Calls that agents send only in large fleets. The fleets of these stories are smaller. If this request fails, the
 agent counts the agents instead."""
@@ -86,9 +86,12 @@ def crash_points(name: str, fault: Fault) -> list[Asked]:
 
 
 def tried(name: str, fault: Fault, every: int) -> list[Asked]:
-    """Return the requests that tests hit with the fault in this simulated roll-out: about one request in `every`. The
-    samples of all roll-outs together contain each fault. If `every` is at most WHOLE_SHARE, they also contain each call
-    site with each fault that can hit it."""
+    """Return a sample of the requests of this simulated roll-out. The tests let the fault hit each request in the
+    sample. For example, with `every=20`, the sample contains about one in 20 of the requests that the fault can hit.
+
+    The samples of all roll-outs together contain each fault at least once. If `every` is at most `WHOLE_SHARE`, these
+    samples also contain, for each call site, each fault that can hit a request from this call site.
+    """
     points = crash_points(name, fault)
     begin = zlib.crc32(f"{fault} {name}".encode())
     wanted = {each.number for each in points[begin % every :: every]}
@@ -104,9 +107,13 @@ def tried(name: str, fault: Fault, every: int) -> list[Asked]:
 
 
 def _story_of(fault: Fault) -> str:
-    """Return the name of a simulated roll-out that has a request that this fault can hit. The function `tried` adds one
-    such request of this roll-out to every sample, however small the sample is. For successive faults, the search begins
-    at successive roll-outs. So each sample contains each fault and each roll-out."""
+    """Return the name of a simulated roll-out in which this fault can hit a request. The function `tried` always adds
+    one such request to the sample of this roll-out. So each fault is tried at least once, however small the samples
+    are.
+
+    For the first fault in `Fault`, this function tries the first roll-out in `STORIES` first. For the second fault, it
+    tries the second roll-out first, and so on. In this way the faults are spread over all roll-outs.
+    """
     turn = list(Fault).index(fault)
     return next(name for name in [*list(STORIES)[turn % len(STORIES) :], *STORIES] if crash_points(name, fault))
 

@@ -454,14 +454,14 @@ def a_full_cluster() -> list[dict[str, Any]]:
             "n2=1",
             (
                 "With 1 more node like n2, 3 of the 3 pods that find no room would find a place. "
-                "To place all 3 pods, 1 more node like n2 is enough."
+                "To place all 3 pods, it is enough to add 1 node like n2."
             ),
         ),
         (
             "n2=7",
             (
                 "With 7 more nodes like n2, 3 of the 3 pods that find no room would find a place. "
-                "To place all 3 pods, 1 more node like n2 is enough."
+                "To place all 3 pods, it is enough to add 1 node like n2 instead of 7."
             ),
         ),
     ],

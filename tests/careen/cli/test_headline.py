@@ -244,8 +244,8 @@ def test_status_orders_the_reasons_by_the_number_of_waiting_nodes(desk: Desk) ->
     desk.lock(LockContent())
     said = headline(desk)
     assert said.startswith(
-        "No reboot will start: these alerts are active: DiskFull (the gate `alerts` refuses n1, n2, n3 of 4 waiting "
-        "nodes); shop/job runs here (the gate `blocking-pods` refuses n4 of 4 waiting nodes)."
+        "No reboot will start: these alerts are active: DiskFull (the gate `alerts` refuses 3 of 4 waiting nodes, "
+        "namely n1, n2, n3); shop/job runs here (the gate `blocking-pods` refuses 1 of 4 waiting nodes, namely n4)."
     )
     assert "The cause has lasted for 3h" in said, "the last of the four nodes was refused 3 hours ago"
     assert said.index("Resolve the named alert") < said.index("Wait until the named pod is done")
@@ -276,7 +276,8 @@ def test_status_shows_why_one_node_is_refused_while_no_node_holds_a_claim(desk: 
     said = headline(desk)
     assert said.startswith("No reboot has started so far: 1 of 1 pods would not find room: shop/web-1 (")
     assert (
-        "(the gate `forecast` refuses n1 of 3 waiting nodes); the gates have not checked n2, n3 yet. The cause" in said
+        "(the gate `forecast` refuses 1 of 3 waiting nodes, namely n1); the gates have not checked n2, n3 yet. "
+        "The cause" in said
     )
     desk.lock(LockContent(entries=(Entry(node="n4", id="c1", created=ago(hours=1)),), max_owners=2))
     assert headline(desk) == ""

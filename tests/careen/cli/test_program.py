@@ -63,7 +63,7 @@ def test_an_unknown_flag_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     assert "--period" in done.stderr
 
 
-def test_the_help_of_careen_shows_commands_but_the_help_of_kured_shows_flags(tmp_path: Path) -> None:
+def test_the_help_lists_commands_for_the_program_name_careen_and_flags_for_the_name_kured(tmp_path: Path) -> None:
     done = run([str(script(tmp_path, "careen")), "--help"], cwd=tmp_path)
     assert done.returncode == 0
     assert [entry.name for entry in COMMANDS if f"\n  {entry.name} " not in done.stdout] == []

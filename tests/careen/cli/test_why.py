@@ -58,7 +58,7 @@ def test_why_shows_a_costly_gate_as_not_asked_while_a_cheap_gate_refuses(desk: D
     desk.lock()
     assert rows(desk.ok("why", "n1"))["forecast"][0::2] == [
         "not asked",
-        "the agent asks this gate after the gate `maintenance-window`, which refuses",
+        "the earlier gate `maintenance-window` refuses, so the agent does not ask this gate",
     ]
 
 
@@ -67,7 +67,10 @@ def test_why_shows_that_the_agent_asks_no_costly_gate_after_a_costly_gate_refuse
     desk.lock()
     table = rows(desk.ok("why", "n1"))
     assert table["budgets"][0] == "yes"
-    assert table["forecast"][0::2] == ["not asked", "the agent asks this gate after the gate `alerts`, which refuses"]
+    assert table["forecast"][0::2] == [
+        "not asked",
+        "the earlier gate `alerts` refuses, so the agent does not ask this gate",
+    ]
 
 
 def test_why_says_that_only_the_next_node_in_line_makes_a_forecast(desk: Desk) -> None:

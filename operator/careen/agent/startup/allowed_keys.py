@@ -53,7 +53,10 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
         listed = {key.strip() for key in annotations.get(PREFIX + name, "").split(",")}
         if missing := [key for key in dict.fromkeys(each) if key not in listed]:
             quoted = ", ".join(f"`{key}`" for key in missing)
-            problems.append(f"the annotation {PREFIX}{name} does not list {quoted}, which --{flag(setting)} needs")
+            these = "this key" if len(missing) == 1 else "these keys"
+            problems.append(
+                f"--{flag(setting)} needs {quoted}, but the annotation {PREFIX}{name} does not list {these}"
+            )
     if not problems:
         return ""
     return (

@@ -261,8 +261,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.BLOCKING_POD: ReasonText(
-        "A pod forbids the reboot of this node: either a pod on this node, or a pod that --blocking-pods selects with "
-        "the scope `group` or `cluster`.",
+        "A pod on this node, or a pod on another node that --blocking-pods selects, forbids the reboot of this node.",
         "Wait until the named pod is done, or change --blocking-pod-selector or --blocking-pods.",
     ),
     Code.BOUND_POD: ReasonText(

@@ -312,8 +312,8 @@ def _with(content: LockContent, entries: tuple[Entry, ...]) -> LockContent:
 
 
 class _Head(Value, kw_only=True, rename="camel"):
-    """The fields of the lock whose values careen must understand, without the fields inside the lock's entries (see
-    `_Claim`). If a value has another type than the type here, the lock is `Garbage`."""
+    """The fields of the lock whose values careen must understand; `_Claim` has the fields of the lock's entries. If a
+    value has another type than the type here, the lock is `Garbage`."""
 
     locks: tuple[Any, ...] = ()  # Go writes an empty list as null
     node: str = field(default="", name="nodeID")
@@ -383,9 +383,8 @@ def _content(record: dict[str, Any], head: _Head) -> LockContent:
 
 
 def _single(record: dict[str, Any]) -> Entry:
-    """Return the entry of the single owner that kured's JSON names at its top level. The top level also has fields of
-    the lock itself, such as `maxOwners`. The entry is made without these fields: if the entry is unreadable, careen
-    later writes back every field of the entry, and the lock's fields must not be among them."""
+    """Return the entry of the single owner that kured's JSON names at its top level, without the lock's own fields,
+    such as `maxOwners`. careen writes every field of an unreadable entry back, and these must not be among them."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 

@@ -3,10 +3,9 @@ reads the lock again.
 
 In the default order, zones are finished one after another. Within a zone, the node that has needed a reboot for longest
 comes first. Among nodes whose need began in the same hour, the node with the fewest pods comes first. In every zone
-after the first, this rule counts only the pods that must stay in the zone. The other pods can move to nodes of earlier
-zones. Those nodes have already rebooted, so these pods do not have to move again. Control-plane nodes come last and one
-at a time. `--order` selects another order. A node that releases or takes a claim lists the waiting nodes once and
-writes the next names into the lock, so that the agents of other nodes rarely need to read the lock.
+after the first, this rule counts only the pods that must stay in the zone. Control-plane nodes come last and one at a
+time. `--order` selects another order. A node that releases or takes a claim lists the waiting nodes once and writes the
+next names into the lock, so that the agents of other nodes rarely need to read the lock.
 """
 
 from __future__ import annotations
@@ -193,9 +192,8 @@ def _zone_by_zone(
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """Return the sort key of --order=fewest-moves: how many pods each drain moves. A node that is in the line stays in
-    the line: its agent may read the lock rarely, and must have time to see the node's name there. The order within the
-    line may change, because pods come and go."""
+    """Return the sort key of --order=fewest-moves: how many pods each drain moves. A node stays in the line, because
+    its agent may read the lock rarely. The order within the line may change, because pods come and go."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -239,10 +237,9 @@ def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Map
     need began in the earliest hour. Control-plane nodes, nodes that are not ready and nodes that were passed over are
     considered only if there are no other candidates. Return None without candidates.
 
-    The cost is A minus B. A is the number of pods on the node. If the roll-out begins with the drain of this node, all
-    A pods move twice, because no other node has rebooted yet. B is the number of pods that move twice if the node's
-    zone comes later. These are the pods that must stay in the zone, on the node that would then be the first of the
-    zone.
+    The cost is A minus B. A is the number of pods on the node: if it is drained first, all of them move twice, because
+    no other node has rebooted yet. B is the number of pods that move twice if the node's zone comes later: the pods of
+    the zone's first node that must stay in the zone.
     """
     able = [node for node in candidates if not _may_not_come(node, content)] or candidates
     ranks = _ranks(able, alike)
@@ -261,10 +258,9 @@ def among_alike(node: NodeView) -> Alike:
     """Return the sort key of nodes that are equal in everything else: the hour in which the node's need began, the
     number of its pods, the number of its pods that must stay in the zone, the exact instant of the need, the name.
 
-    If two needs began in the same hour of the UTC clock, the number of pods decides. Zones are finished one after
-    another. When the first node of the first zone is drained, no other node has rebooted. So all pods of that node move
-    to nodes that reboot later, and then move again. When the first node of a later zone is drained, only the pods that
-    must stay in the zone move twice.
+    If two needs began in the same hour of the UTC clock, the number of pods decides. When the first node of a roll-out
+    is drained, no other node has rebooted, so all its pods move to nodes that reboot later, and then move again. When
+    the first node of a later zone is drained, only the pods that must stay in the zone move twice.
     """
     since = need_since(node)
     return since[: len("2026-01-05T10")], moves(node), moves_in_zone(node), since, node.name
@@ -272,9 +268,8 @@ def among_alike(node: NodeView) -> Alike:
 
 def in_later_zone(alike: Alike) -> Alike:
     """Return the sort key of a node whose zone comes after another zone. `alike` is the node's key by `among_alike`.
-    When nodes of the later zone are drained, the nodes of the earlier zone have already rebooted, and can take all pods
-    that may leave the later zone. So the key compares first the number of pods that must stay in the zone, and then the
-    number of all pods."""
+    Rebooted nodes of the earlier zone can take all pods that may leave the later zone. So the key compares first the
+    number of pods that must stay in the zone, and then the number of all pods."""
     hour, pods, in_zone, since, name = alike
     return hour, in_zone, pods, since, name
 
@@ -321,9 +316,8 @@ def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Polic
 
 
 class Clearance(Value, kw_only=True):
-    """Whether this node may take a claim now. `places` is how many nodes at the head of the line may take a claim now.
-    For each minute in which no node takes a claim, one more node of the line may take a claim. The nodes before that
-    node in the line may still take a claim too."""
+    """Whether this node may take a claim now. `places` is how many nodes at the head of the line may take a claim: one
+    more for each minute in which no node takes one."""
 
     is_allowed: bool
     asks_waiters: bool  # no node is named: the step has to list the waiting nodes to know the order
@@ -359,9 +353,8 @@ def unwatched(memory: Memory) -> Memory:
 
 
 def gather_seconds(agents: int | None) -> float:
-    """Return how many seconds a new roll-out waits before a node may take the first claim. During this time other nodes
-    can get the label `ready`, so that the first claim goes to the first of all these nodes. `agents` is the number of
-    nodes that run an agent, None if unknown. Return 0 if at most one node runs an agent."""
+    """Return how many seconds a new roll-out waits for other nodes to become ready, before a node may take the first
+    claim. `agents` is the number of nodes that run an agent, None if unknown. Return 0 if at most one node runs one."""
     if agents is not None and agents <= 1:
         return 0.0
     return GATHER_SECONDS + taint_spread.longest_seconds(agents)
@@ -369,8 +362,7 @@ def gather_seconds(agents: int | None) -> float:
 
 def gather_pause_seconds(agents: int | None) -> float:
     """Return how many seconds pass between two reads of the lock by a node that delays the first claim of a roll-out
-    (see `gather_seconds`). The agent reads the lock again because another node may have taken a claim in the
-    meantime."""
+    (see `gather_seconds`). Another node may have taken a claim in the meantime."""
     return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)
 
 
@@ -381,10 +373,9 @@ def hand_over_key(content: LockContent) -> str:
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """Return two numbers of nodes. The first number is how many nodes at the head of the line may take a claim as soon
-    as a slot becomes free. The second number is how many nodes at the head of the line may take a claim now: one more
-    node for each minute without a new claim (`minutes`). With --order=zone, while a node holds a claim, both numbers
-    include only nodes of that node's zone."""
+    """Return how many nodes at the head of the line may take a claim as soon as a slot becomes free, and how many may
+    take a claim now: one more node for each minute without a new claim (`minutes`). With --order=zone, while a node
+    holds a claim, both numbers include only nodes of that node's zone."""
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -426,8 +417,7 @@ def look_again_seconds(
     result of `how_many_wait`, or None: then the number in the lock is used. `now` is None if the time is unknown.
 
     A node at the head of the line reads the lock every few seconds, so that it can take its claim soon after another
-    node has released one. A node farther back in the line reads the lock less often. Otherwise a roll-out would spend
-    more requests on reading the lock than on reboots.
+    node has released one. A node farther back reads the lock less often, to keep the number of requests small.
     """
     if now is not None and content.holders and content.line.names[:1] == (name,):
         return min(_first_pause_seconds(entry, now) for entry in content.entries)
@@ -443,10 +433,9 @@ def look_again_seconds(
 
 
 def _first_pause_seconds(holder: Entry, now: datetime) -> float:
-    """Return in how many seconds the first node in line reads the lock again: at the instant at which the holder is
-    expected to release its claim. That instant is `due` in the claim. Without `due`, it is `ROUND_SECONDS` after the
-    claim began. The result is at least `FIRST_LOOK_SECONDS` and at most `NEXT_LOOK_SECONDS`. If the holder still has
-    its claim after the expected instant, the result grows with the holder's delay."""
+    """Return in how many seconds the first node in line reads the lock again: when the holder is expected to release
+    its claim, which is at `due` in the claim or, without `due`, `ROUND_SECONDS` after the claim began. The result is
+    from `FIRST_LOOK_SECONDS` to `NEXT_LOOK_SECONDS`. After the expected instant, it grows with the holder's delay."""
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least

@@ -288,7 +288,7 @@ def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
         pytest.param(
             'print(\'{"forecasts": [{"version": 9}]}\')',
             "the simulation's answer could not be read",
-            id="the process prints a forecast of another version",
+            id="the process prints a forecast with the unknown format version 9",
         ),
         pytest.param(
             'print(\'{"forecasts": [{"version": 1, "node": "n2", "madeAt": "", "notes": [], "pods": []}]}\')',

@@ -38,13 +38,15 @@ def settings(**changes: Any) -> Settings:
         pytest.param(
             {"prefer_no_schedule_taint": "a.b/c"},
             LISTS,
-            "taints does not list `a.b/c`, which --prefer-no-schedule-taint needs",
+            "--prefer-no-schedule-taint needs `a.b/c`, "
+            "but the annotation admission.careen.dev/taints does not list this key",
             id="the taint is not listed",
         ),
         pytest.param(
             {"pre_reboot_node_labels": (("a", "1"), ("b", "2"), ("c", ""))},
             LISTS | {f"{PREFIX}labels": "b , x"},
-            "labels does not list `a`, `c`, which --pre-reboot-node-labels needs",
+            "--pre-reboot-node-labels needs `a`, `c`, "
+            "but the annotation admission.careen.dev/labels does not list these keys",
             id="two of three labels are not listed",
         ),
         pytest.param(
@@ -56,26 +58,29 @@ def settings(**changes: Any) -> Settings:
         pytest.param(
             {"post_reboot_node_labels": (("careen.dev/reboot", "x"), ("careen.dev/other", "x"))},
             LISTS,
-            "labels does not list `careen.dev/other`, which --post-reboot-node-labels needs",
+            "--post-reboot-node-labels needs `careen.dev/other`, "
+            "but the annotation admission.careen.dev/labels does not list this key",
             id="careen.dev/reboot needs no entry, another careen.dev label needs one",
         ),
         pytest.param({"annotate_nodes": True}, LISTS, "", id="kured's annotations are listed by default"),
         pytest.param(
             {"annotate_nodes": True},
             LISTS | {f"{PREFIX}annotations": "weave.works/kured-reboot-in-progress"},
-            "annotations does not list `weave.works/kured-most-recent-reboot-needed`, which --annotate-nodes needs",
+            "--annotate-nodes needs `weave.works/kured-most-recent-reboot-needed`, "
+            "but the annotation admission.careen.dev/annotations does not list this key",
             id="one of kured's annotations is not listed",
         ),
         pytest.param(
             {"lock_annotation": "a.b/lock"},
             LISTS,
-            "lock-annotation does not list `a.b/lock`, which --lock-annotation needs",
+            "--lock-annotation needs `a.b/lock`, "
+            "but the annotation admission.careen.dev/lock-annotation does not list this key",
             id="the lock annotation is not listed",
         ),
         pytest.param(
             {"pre_reboot_node_labels": (("a", "1"),)},
             {f"{PREFIX}taints": "x"},
-            "labels does not list `a`, which --pre-reboot-node-labels needs",
+            "--pre-reboot-node-labels needs `a`, but the annotation admission.careen.dev/labels does not list this key",
             id="the list of labels is missing",
         ),
         pytest.param({"pre_reboot_node_labels": (("a", "1"),)}, {}, "", id="the policies are not installed"),
@@ -96,7 +101,7 @@ def test_keys_that_the_admission_policies_would_refuse_are_reported(
     if told:
         assert sentence.startswith(
             "the admission policies will refuse some keys in the settings, because DaemonSet careen/careen does not "
-            "allow these keys: the annotation admission.careen.dev/"
+            "allow these keys: --"
         )
         assert sentence.endswith("Add the keys to these annotations, or change the settings")
 
@@ -104,8 +109,12 @@ def test_keys_that_the_admission_policies_would_refuse_are_reported(
 def test_all_refused_keys_are_in_one_message() -> None:
     changed = settings(prefer_no_schedule_taint="t", pre_reboot_node_labels=(("l", "1"),))
     sentence = unlisted(needed(changed), LISTS, PLACE)
-    assert "taints does not list `t`, which --prefer-no-schedule-taint needs" in sentence
-    assert "labels does not list `l`, which --pre-reboot-node-labels needs" in sentence
+    assert (
+        "--prefer-no-schedule-taint needs `t`, but the annotation admission.careen.dev/taints does not list this key"
+    ) in sentence
+    assert (
+        "--pre-reboot-node-labels needs `l`, but the annotation admission.careen.dev/labels does not list this key"
+    ) in sentence
 
 
 def test_the_check_of_allowed_keys_covers_exactly_the_settings_that_contain_keys() -> None:
@@ -161,7 +170,9 @@ async def test_refused_keys_are_reported_once_as_an_event_of_the_daemonset(caplo
     assert (body["reason"], body["type"]) == ("KeysNotAllowed", "Warning")
     assert "generateName" not in body["metadata"], "every agent of the fleet posts the same Event"
     (line,) = [record.getMessage() for record in caplog.records if record.name == "careen.rights"]
-    assert "labels does not list `a`, which --pre-reboot-node-labels needs" in line
+    assert (
+        "--pre-reboot-node-labels needs `a`, but the annotation admission.careen.dev/labels does not list this key"
+    ) in line
 
 
 async def test_the_agent_checks_keys_again_after_a_change_of_the_settings() -> None:

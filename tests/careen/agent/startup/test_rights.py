@@ -237,7 +237,10 @@ async def test_no_safety_check_is_switched_off_if_careens_roles_lack_a_right(wor
         assert rights.without <= {OptionalRight.EVENTS, OptionalRight.FOLLOWING}, (right, part)
 
 
-async def test_the_right_to_patch_the_lock_enables_no_other_feature_if_the_roles_are_kureds(world: World) -> None:
+async def test_kureds_roles_with_a_right_to_patch_the_lock_enable_only_the_lock_patch(world: World) -> None:
+    """kured's roles lack the rights for all optional features. One of these features is a lock write by a patch. With
+    the additional right to patch the DaemonSet of the lock, the agent uses this feature. All other optional features
+    stay off."""
     world.grants |= {("patch", "apps", "daemonsets", "kured")}
     await world.rights.review()
     assert world.rights.without == set(OptionalRight) - {OptionalRight.PATCH}

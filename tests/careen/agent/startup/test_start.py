@@ -244,9 +244,11 @@ async def test_an_agent_with_a_claim_starts_despite_a_url_that_apprise_rejects(
 
 
 @pytest.mark.parametrize("kept", ["", json.dumps({"version": 1, "settings": {}})])
-async def test_an_agent_with_a_claim_starts_without_a_config_map_if_no_settings_were_stored_with_the_claim(
+async def test_a_missing_config_map_is_no_problem_if_no_settings_were_stored_with_the_claim(
     world: World, kept: str
 ) -> None:
+    """An agent stores the settings of the ConfigMap on the Node when it takes a claim. If the Node shows no stored
+    settings, the restarted agent works without a ConfigMap."""
     world.put_node(CLAIM, kept)
     live = await world.start().first_settings()
     assert (live.stands_in, live.policy.settings_problem) == ("", "")
@@ -288,7 +290,9 @@ async def test_an_agent_with_a_claim_starts_without_its_daemonset(
     live = await start.first_settings()
     policy = start.policy_of(live)
     assert "DaemonSet careen/careen does not exist" in policy.settings_problem
-    assert not policy.are_settings_whole, "without the DaemonSet, the lock may be wrong, so the agent undoes a drain"
+    assert not policy.are_settings_whole, (
+        "without its DaemonSet, the agent cannot see the other nodes' claims, so no drain may end with a reboot"
+    )
     woken: list[float] = []
     again = asyncio.ensure_future(start.judge_lock_again(live, lambda: woken.append(world.clock.seconds)))
     await asyncio.sleep(0.1)
@@ -329,7 +333,7 @@ def _live() -> LiveSettings:
     return LiveSettings(Invocation(flags={"node_id": ("n1",)}, environment={}), None, config_map_name="careen/careen")
 
 
-async def test_a_missing_lock_daemonset_is_reported_even_if_the_node_is_unreadable_at_first(world: World) -> None:
+async def test_an_agent_that_could_not_read_its_node_at_first_reports_the_missing_daemonset(world: World) -> None:
     world.put_node(CLAIM, KEPT)
     world.wire.before = failing("nodes", lost, times=20)
     start = world.start(is_place_given=False)

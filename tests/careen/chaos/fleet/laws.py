@@ -34,7 +34,10 @@ def verdict(
     ]
     found += [f"broken: {each}" for each in world.broken]
     if "broken-turns" not in but:
-        found += [f"broken: a turn of {node}" for node in world.agents.broken_turns()]
+        found += [
+            f"broken: a round of the agent's loop on {node} ended with an unexpected exception"
+            for node in world.agents.broken_turns()
+        ]
     found += _groups(world, evidence)
     found += _reboots(world, evidence)
     found += _ends(world)

@@ -31,8 +31,8 @@ SLOW_SECONDS = {Fault.SLOW.name: 12.0, **{each.name: seconds for each, seconds i
 
 @dataclass
 class Tally:
-    """How often each thing happened in one or more storms, such as requests and reboots. The method `add` adds another
-    tally."""
+    """Counts what happened in one or more storms, for example how many requests the agents sent and how many reboots
+    took place. The method `add` adds the counts of another tally."""
 
     storms: int = 0
     virtual_seconds: float = 0.0
