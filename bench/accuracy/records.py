@@ -61,7 +61,9 @@ def read(path: Path) -> DrainRecord:
 
 
 def paths(folder: Path) -> Iterator[Path]:
-    """Yields the paths of all records, sorted by the name of the cluster's folder, then by the name of the record's
-    file. So the records of a cluster come together. If the cluster has at most ten records, they come in the order of
-    its drains."""
-    yield from sorted(folder.glob("*/*.json.gz"), key=lambda path: (path.parent.name, path.name))
+    """Yields the paths of all records. The records of a cluster come together, in the order of its drains."""
+    yield from sorted(folder.glob("*/*.json.gz"), key=lambda path: (path.parent.name, _drain_number(path)))
+
+
+def _drain_number(path: Path) -> int:
+    return int(path.name.removesuffix(".json.gz"))

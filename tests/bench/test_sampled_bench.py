@@ -60,6 +60,12 @@ def test_the_record_of_a_drain_can_be_written_and_read_again(tmp_path: Path) -> 
     assert list(paths(tmp_path)) == [path]
 
 
+def test_the_records_of_a_cluster_come_in_the_order_of_its_drains(tmp_path: Path) -> None:
+    for number in (10, 9, 2):
+        write(tmp_path / "varied-2-000007" / f"{number}.json.gz", a_record("n1"))
+    assert [path.name for path in paths(tmp_path)] == ["2.json.gz", "9.json.gz", "10.json.gz"]
+
+
 @pytest.mark.parametrize(("went_to", "inside"), [("n1", 1), ("n9", 0)])
 def test_the_record_of_a_drain_is_scored_without_a_control_plane(tmp_path: Path, went_to: str, inside: int) -> None:
     write(tmp_path / "varied-2-000007" / "0.json.gz", a_record(went_to))
