@@ -119,9 +119,10 @@ SETTINGS_HEAD = """\
 # An invalid value changes nothing; the agents report it in an Event and a metric.
 # A flag or an environment variable (CAREEN_X, or KURED_X for kured's settings) overrides this file.
 #
-# A setting marked ROOT would give root on every host to each person who may edit this ConfigMap. Set it on the
-# DaemonSet, as a flag or an environment variable. Agents refuse a ConfigMap with such a setting, and ignore its other
-# settings too, until the DaemonSet has the flag that the mark names.
+# The word ROOT marks a setting that would give root on every host to each person who may edit this ConfigMap. Set this
+# setting on the DaemonSet, as a flag or an environment variable. After the word ROOT, the comment of the setting names
+# another flag, for example --config-map-may-run-commands. The ConfigMap may contain the setting only if the DaemonSet
+# has that other flag. Otherwise agents refuse the ConfigMap, and ignore its other settings too.
 """
 
 CONFIG_MAP_HEAD = """\

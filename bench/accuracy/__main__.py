@@ -41,7 +41,7 @@ HEADER = (
     "inside the set",
     "single best",
     "got the single best node",
-    "got the single best node in drains that were in order",
+    "got the single best node (only the drains counted in the column *in order*)",
     "mean set",
     "superseded",
     "pending: forecast, real",

@@ -30,9 +30,11 @@ SIZES = (200, 1000, 5000)
 
 
 class CountedDrain(Value, kw_only=True):
-    """Seconds of processor time in a cluster of `nodes` nodes. `forecast` is the time of the command `careen forecast
-    --from`. `without` is the median time of a simulated drain that does not count the starts of the scheduler's search.
-    `with_count` is the median time of a simulated drain that counts these starts."""
+    """The processor time that the bench measured in a cluster of `nodes` nodes. All times are in seconds. `forecast` is
+    the time of the command `careen forecast --from`. `searches` is the number of searches that this command simulates.
+    `without` and `with_count` are the median times of a simulated drain. The simulations of `with_count` also count,
+    for each pod and each node, from how many starts of kube-scheduler's search the pod would get this node. The
+    simulations of `without` leave out this count."""
 
     nodes: int
     searches: int
@@ -113,14 +115,17 @@ def page(found: Sequence[CountedDrain], runs: int) -> str:
 
 `make bench-accuracy-any-start`, with the clusters of `make bench-plan`. All times are seconds of processor time.
 
-kube-scheduler checks only some nodes for each pod, and its search may start at any node. A forecast simulates the
-number of searches in the column *searches*. *Counts starts*: whether the forecast also counts, for each pod and each
-node, the starts of the search from which the pod gets this node. A forecast does this only if it simulates fewer than
-{MOST_SEARCHES} searches.
+kube-scheduler checks only some nodes for each pod. Its search of the node list may start at any node, and this start
+decides which nodes are checked. A forecast simulates the drain with only some possible searches. The column *searches*
+shows how many. *To count the starts* means: for each pod and each node, to compute from how many starts of the search
+the pod would get this node. A forecast counts the starts only if it simulates fewer than {MOST_SEARCHES} searches. The
+column *counts starts* shows whether the forecast does so. The column `careen forecast --from` shows the time of this
+command.
 
-The bench simulates the drain of one node {runs} times without and {runs} times with this count, alternately. The
-columns *drain without count* and *drain with count* show the median times. In a row with "no" under *counts starts*,
-the difference is the time that the forecast saves because it does not count the starts.
+In each cluster, the bench also simulates the drain of one node {runs} times without this count and {runs} times with
+the count, alternately. It simulates both even if the forecast does not count the starts. The columns *drain without
+count* and *drain with count* show the median times. The column *difference* shows the time that the count adds. In a
+row with "no" under *counts starts*, the forecast saves this time.
 
 | nodes | searches | counts starts | `careen forecast --from` | drain without count | drain with count | difference |
 |---:|---:|---|---:|---:|---:|---:|

@@ -70,7 +70,8 @@ class ObservedCycle:
 
 
 def main() -> None:
-    """Prints the fitted parameters, and a table for each half of the clusters."""
+    """Fits the parameters to one half of the clusters, and prints the parameters. Then prints a table for this half,
+    and a table for the other half, which the fit did not use."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.cycles",
         description=__doc__,
@@ -133,8 +134,10 @@ def report(fitted: Sequence[ObservedCycle], tested: Sequence[ObservedCycle]) -> 
     """Yields the lines of the report. `fitted` has the cycles of one half of the clusters, and `tested` has the cycles
     of the other half. The report shows the two parameters that fit the cycles in `fitted` best. Then it shows how well
     these parameters and those of scheduler_core describe each half. At the end it has a table for each half."""
+    halves = (("clusters that the fit used", fitted), ("clusters that the fit did not use", tested))
     ahead, nodes = fit(fitted)
-    yield "The fitted parameters, which describe the search's starts in the fitted half of the clusters best:"
+    yield "The fit used one half of the clusters. The fitted parameters make the observed starts of the searches in"
+    yield "this half as likely as possible:"
     yield f"in {ahead:.0%} of the cycles, one worker is {nodes} nodes ahead of another worker."
     share_in_use, nodes_in_use = deviations.AHEAD, deviations.NODES_AHEAD
     yield "The parameters in use, which scheduler_core assumes:"
@@ -144,15 +147,15 @@ def report(fitted: Sequence[ObservedCycle], tested: Sequence[ObservedCycle]) -> 
     yield "|---|---|---|---|"
     sampled = [each.is_start_right for each in fitted if each.refused is not None]
     constant = 1.0 - sum(sampled) / max(1, len(sampled))
-    for name, half in (("used to fit the parameters", fitted), ("used to test the parameters", tested)):
+    for name, half in halves:
         values = (
             likelihood(half, ahead, nodes),
             likelihood(half, share_in_use, nodes_in_use),
             likelihood(half, constant, None),
         )
         yield f"| {name} | {' | '.join(f'{value:.3f}' for value in values)} |"
-    for name, half in (("used to fit the parameters", fitted), ("used to test the parameters", tested)):
-        yield from ("", f"## The clusters {name}", "", *table(half))
+    for name, half in halves:
+        yield from ("", f"## The {name}", "", *table(half))
 
 
 def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:

@@ -69,7 +69,10 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--kind", action="append", choices=list(KINDS), help="kind of cluster; repeatable; by default varied"
+        "--kind",
+        action="append",
+        choices=list(KINDS),
+        help="kind of cluster; give this option once for each kind; without this option, the kind is `varied`",
     )
     parser.add_argument("--clusters", type=int, default=10, help="number of clusters of each kind")
     parser.add_argument("--drains", type=int, default=8, help="number of nodes to drain in each cluster")

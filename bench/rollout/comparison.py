@@ -81,7 +81,8 @@ def tables(runs: Sequence[Run], agents: Mapping[str, str], nodes: int) -> str:
 
 
 def scenarios(runs: Sequence[Run]) -> list[int]:
-    """Returns the numbers of nodes that need a reboot, the largest first."""
+    """Returns the different values of `asking` in these runs, the largest first. For example, returns [12, 8] if 12
+    nodes need a reboot in some runs, and 8 nodes in all other runs."""
     return sorted({run.asking for run in runs}, reverse=True)
 
 

@@ -74,8 +74,9 @@ def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
 
 
 def _applications(nodes: int) -> int:
-    """Returns the number of applications, a multiple of the number of kinds. Even a small cluster has 200 applications,
-    so that an application with anti-affinity to itself finds nodes for its pods."""
+    """Returns the number of applications, a multiple of the number of kinds. Even a small cluster has 200 applications.
+    A node has one pod each of 30 applications, so an application then has a pod on only about 15 % of the nodes. The
+    other nodes can take a new pod of an application with anti-affinity to itself."""
     wanted = max(200, nodes * PODS_PER_NODE // REPLICAS)
     return wanted - wanted % len(KINDS)
 

@@ -45,14 +45,15 @@ def _state_words(node: NodeLine) -> str:
 
 
 def live_table(console: Console) -> tuple[Live, Callable[[RolloutProgress], None]]:
-    """Returns a live table of the library rich, and a function that redraws it. The caller uses the table as a context
-    manager."""
+    """Returns a display and a function. The display (`rich.live.Live`) shows a table on the terminal and redraws this
+    table in place. The function puts the progress of the roll-out into this table. The caller uses the display as a
+    context manager."""
     live = Live(console=console, refresh_per_second=4)
     return live, lambda progress: live.update(table_of(progress))
 
 
 def table_of(progress: RolloutProgress) -> Table:
-    """Returns the roll-out as a table of the library rich."""
+    """Returns the roll-out as a table (`rich.table.Table`)."""
     title = (
         f"{progress.rebooted} of {len(progress.nodes)} nodes rebooted after {progress.seconds:.0f} s, "
         f"{progress.moved} pods moved, {progress.moved_twice} of them twice"

@@ -77,10 +77,10 @@ def test_the_table_groups_cycles_by_their_share_of_refused_nodes() -> None:
 def test_the_report_has_a_section_for_each_half_of_the_clusters() -> None:
     lines = list(report(drawn(300, 0.4, 8), drawn(300, 0.4, 8, seed=2)))
     assert [line for line in lines if line.startswith("## ")] == [
-        "## The clusters used to fit the parameters",
-        "## The clusters used to test the parameters",
+        "## The clusters that the fit used",
+        "## The clusters that the fit did not use",
     ]
-    assert [line.split(" | ")[0] for line in lines if line.startswith("| used")] == [
-        "| used to fit the parameters",
-        "| used to test the parameters",
+    assert [line.split(" | ")[0] for line in lines if line.startswith("| clusters")] == [
+        "| clusters that the fit used",
+        "| clusters that the fit did not use",
     ]

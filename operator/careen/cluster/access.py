@@ -197,7 +197,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
 FORECAST_RIGHTS: tuple[Right, ...] = tuple(
     Right(verb="list", resource=resource, group=group, because=why, part=OptionalRight.FORECAST)
     for group, resource, why in (
-        ("batch", "jobs", "the forecast says which evicted pods a Job does not replace"),
+        ("batch", "jobs", "the forecast marks an evicted pod as lost if the pod's Job will not replace the pod"),
         ("policy", "poddisruptionbudgets", "the forecast says which budgets delay an eviction"),
         ("", "namespaces", "the forecast resolves namespace selectors of pod affinity"),
         ("", "services", "the default topology spread constraints of a pod depend on the Services that select it"),

@@ -1,8 +1,9 @@
-"""Checks once, before any write, whether --ds-namespace and --ds-name refer to the agents' own DaemonSet.
+"""Checks, before the agent's first write, whether --ds-namespace and --ds-name refer to the agents' own DaemonSet.
 
-Two agents that use different locks see each other's claims too late. By kured's defaults these flags refer to kured's
-DaemonSet, so an agent of another DaemonSet that does not set the flags would use the wrong lock. If both flags are
-given, the agent trusts them: they may refer to another DaemonSet, whose lock is then shared.
+An agent looks for claims only in the lock of the DaemonSet that these flags name. If two agents used different locks,
+neither lock would contain the claims of both agents, so two nodes could reboot at once. By default, the flags name
+kured's DaemonSet, as in kured. So without the flags, an agent of another DaemonSet would use the wrong lock. If both
+flags are given, the agent trusts the flags, because a person may want the agents of two DaemonSets to share one lock.
 """
 
 from __future__ import annotations
@@ -46,14 +47,20 @@ class Judged(Value):
 
 
 async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPod | None, annotation: str) -> Judged:
-    """Checks whether the agent may use the lock of `named`, the DaemonSet in the settings. Returns a refusal if no
-    person gave both flags and `named` is not known to be the DaemonSet of this agent's pod. Also returns a refusal if
-    `named` does not exist. Returns a remark if a person gave both flags, and `named` is not the DaemonSet of this
-    agent's pod. Raises `ClusterError` if the server gives no answer.
+    """Checks whether the agent may use the lock of `named`, the DaemonSet in the settings. `is_given` is true if
+    --ds-namespace and --ds-name are both given, as flags or as environment variables. `pod` is the agent's own pod, or
+    None if this process does not run in a pod.
 
-    `is_given` is true if a person gave both flags, --ds-namespace and --ds-name. `pod` is None if this process does not
-    run in a pod. Without a pod, the function checks only that `named` exists, and checks nothing if a person gave both
-    flags.
+    If `named` is the DaemonSet that controls `pod`, the result is empty. Otherwise there are three cases:
+
+    * There is a pod, and `is_given` is false. The result has a refusal.
+    * There is a pod, and `is_given` is true. The result has a refusal if `named` does not exist. If `named` exists and
+      another DaemonSet controls the pod, the result has a remark. If `named` exists and no DaemonSet controls the pod,
+      the result is empty.
+    * There is no pod. The result has a refusal if `is_given` is false and `named` does not exist. Otherwise the result
+      is empty.
+
+    Raises `ClusterError` if the server gives no answer.
     """
     if pod is None and is_given:
         return Judged()  # without the DaemonSet every refusal names that cause anyway

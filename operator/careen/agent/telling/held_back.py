@@ -1,7 +1,10 @@
 """Decides when to report a node whose reboot the gates (the checks before a reboot) have refused for too long.
 
-The reports are due at fixed times after the gates began to refuse, so a restarted process sends no report twice. An
-agent posts an Event before it sends a report, so that two processes or agents do not send the same report.
+The first report is due at a fixed time after the gates began to refuse, and a further report is due every week. Before
+an agent sends a report, it posts an Event. The name of the Event depends on the refusal and on the number of the
+report. If the API server already has an Event of this name, the agent does not send the report. So neither a restarted
+process nor another agent sends the report again. An Event lives for one hour, so a report that is more than 45 minutes
+late is not sent.
 """
 
 from __future__ import annotations

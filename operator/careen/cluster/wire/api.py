@@ -207,8 +207,9 @@ class ClusterApi:
         return await retrying(attempt)
 
     def _pause(self, state: RetryCallState) -> float:
-        """Returns the pause before a retry, in seconds. It doubles from a quarter of a second with each retry, has
-        jitter, and is never shorter than the server requests."""
+        """Returns the pause before a retry, in seconds. The pause is the server's `Retry-After` (0 if the server sent
+        none) plus a random time. The random time is between one half of a limit and the whole limit. The limit is a
+        quarter of a second before the first retry, then doubles with each retry, and is never more than 5 s."""
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after_seconds or 0.0 if isinstance(error, Refused) else 0.0
         longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** (state.attempt_number - 1))

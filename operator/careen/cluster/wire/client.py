@@ -151,8 +151,10 @@ def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
 
 
 class Turnstile:
-    """Settles a race between the thread that is about to send a request and the caller that no longer waits for a free
-    thread: only the first of them that calls `pass_once` may continue. Thread-safe."""
+    """Makes sure that a request is never sent after its caller gave up, for example because no thread was free in time.
+    The thread calls `pass_once` before it sends the request. The caller calls `pass_once` when it gives up. If the
+    thread calls first, the thread sends the request. If the caller calls first, the request is never sent. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,6 +1,7 @@
-"""Makes the agent load only the parts of its libraries that it uses. `make bench-tricks` writes to
-bench/agent/tricks.md how much memory each of these tricks saves. `make bench-agent` measures the memory that is still
-used.
+"""Saves memory with several tricks, which `TRICKS` lists. Most tricks stop the import of library code that the agent
+does not use. For example, one trick imports the Kubernetes client without the client's models. `make bench-tricks`
+measures how much memory each trick saves, and writes the results to bench/agent/tricks.md. `make bench-agent` measures
+how much memory the agent uses with all tricks.
 
 The agent, its forecast child and the commands for people apply the tricks before they import `cluster/wire/client.py`
 or kopf. A command loads the whole Kubernetes client if its kubeconfig may need the OAuth flows.
