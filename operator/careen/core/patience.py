@@ -56,8 +56,9 @@ def waits_since(situation: Situation) -> datetime:
 
 
 def of_this_turn(situation: Situation) -> Situation:
-    """Return the situation with which a round of the agent's loop starts: the memory lists no gates whose facts are
-    unknown. During the round, `met` adds such gates to the list."""
+    """Empty the memory's list of gates whose facts are unknown, and return the situation with this memory. The agent
+    does this at the start of each round of its loop. During the round, `met` adds each gate that lacks a fact to the
+    list."""
     nothing_yet = replace(situation.memory.patience, gates=frozenset())
     return situation.with_memory(replace(situation.memory, patience=nothing_yet))
 

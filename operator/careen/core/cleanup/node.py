@@ -109,9 +109,10 @@ def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Ent
 
 
 def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[CleanupMark]:
-    """Yield the soft taints to remove: taints that careen set (according to the Node's record, the taint's key or the
-    managed fields), and taints whose keys a person named. Also yield the taints that stay although their keys are in
-    careen's domain."""
+    """Yield a mark for each taint that the cleanup removes, and for each taint that looks like careen's but stays. The
+    cleanup removes a soft taint if a person named the taint's key or if careen set the taint. One of these facts is
+    enough to prove that careen set the taint: the Node's record, the managed fields, or the key of a taint without a
+    value. Every other taint whose key begins with `careen.dev/` stays."""
     proven = _proven_taint(node, extent)
     for taint in node.taints:
         mark = CleanupMark(kind=Kind.TAINT, name=taint.key, now=f"{taint.value or ''}:{taint.effect}".removeprefix(":"))

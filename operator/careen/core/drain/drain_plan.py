@@ -225,19 +225,24 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether the agent can stop requesting evictions, because more requests would not bring the node closer to a
-    reboot by --force-reboot. True if each pod in `plan.now` and `plan.later` meets one of two conditions. Either the
-    API server has decided (accepted or refused) at least `policy.attempts_before_force` requests for the pod, or the
-    API server seems never to decide a request for the pod (`_is_unheard`)."""
+    """Whether the agent can stop repeating the eviction requests that --force-reboot requires. A forced reboot requires
+    at least `policy.attempts_before_force` decided eviction requests for each pod (see `judgements`). Return True if
+    each pod in `plan.now` and `plan.later` has reached this number, or seems never to reach this number (see
+    `_is_unheard`)."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """Return how many requests for the pod's eviction the API server accepted or refused. If the pod was created after
-    the cordon, there is a second number: the rounds of the agent's loop in which the API server accepted or refused the
-    eviction of any pod of the same owner. Return the greater of the two numbers."""
+    """Return how many eviction requests for this pod the API server decided. The API server decided a request if it
+    accepted the request, or refused the request because of a disruption budget or in admission (see `JUDGED`). Other
+    responses, such as a timeout, do not count.
+
+    A controller may replace an evicted pod at once, and then no single pod gets many requests. So for a pod that was
+    created after the cordon, a second number counts: the rounds of the agent's loop in which the API server decided a
+    request for at least one such pod of the same owner. Return the greater of the two numbers.
+    """
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)

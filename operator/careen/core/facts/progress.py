@@ -39,9 +39,10 @@ def boot_id_of(boot: str) -> str:
 
 
 def is_same_boot(one: str, other: str) -> bool:
-    """Whether both texts name the same boot of the host. If only one of the texts has a counter of soft reboots, the
-    counter is ignored: a person may have changed the setting during the claim, and that change does not prove a reboot.
-    """
+    """Whether both texts name the same boot of the host. The boot ids must be equal. If both texts have a counter of
+    soft reboots, the counters must be equal too. If only one of the texts has a counter, the counter is ignored: a
+    person may have changed --reboot-proof while the node held its claim, and a change of this setting does not prove a
+    reboot."""
     if boot_id_of(one) != boot_id_of(other):
         return False
     return one == other or not (SOFT_REBOOTS in one and SOFT_REBOOTS in other)

@@ -31,8 +31,10 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return the first refusal of these checks: the cluster's limit, the limits of the node's groups, the zone of the
-    nodes that careen took down, the quorum of the control plane."""
+    """Return a refusal if careen cannot tell which nodes are down. Otherwise return the refusal for the first of these
+    cases: (1) too many nodes of the cluster would be down, (2) too many nodes of one of the node's groups would be
+    down, (3) with --order=zone, a node of another or an unknown zone holds a claim or was taken down by careen, (4) the
+    control plane would lose its quorum. Return None if no case applies."""
     content, fleet = situation.lock, situation.seen.fleet
     if not isinstance(content, LockContent):
         return None  # the gate `hold` refuses such a lock

@@ -383,8 +383,8 @@ def _content(record: dict[str, Any], head: _Head) -> LockContent:
 
 
 def _single(record: dict[str, Any]) -> Entry:
-    """Return the entry of the single owner that kured's JSON names at its top level, without the lock's own fields,
-    such as `maxOwners`. careen writes every field of an unreadable entry back, and these must not be among them."""
+    """Return the entry of the single owner at the top level of kured's JSON. Leave out the lock's own fields, such as
+    `maxOwners`: careen writes an unreadable entry back with all fields, and the lock's fields belong to no entry."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 

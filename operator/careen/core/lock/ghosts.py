@@ -50,10 +50,11 @@ def watch_on(situation: Situation, content: LockContent, holders: Holders) -> Gh
 
 
 def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
-    """Return a mapping from claims to uptimes of this host in seconds. The mapping has each claim that the lock marks
-    because the claim's Node is missing or was recreated. The uptime belongs to the instant in the mark. If the claim is
-    younger than the mark, the uptime belongs to the instant at which the node took the claim. Return an empty mapping
-    while the agent does not know how far the host's clock differs from the API server's clock."""
+    """For each claim that the lock marks because the claim's Node is missing or was recreated, return the instant of
+    the mark as the uptime of this host in seconds. For example, if the host has been up for 1000 seconds and the claim
+    was marked 60 seconds ago, the value is 940. If the node took the claim after the instant of the mark, the value is
+    the instant at which the node took the claim. The keys are those of `watch_key`. Return an empty mapping while the
+    agent does not know how far the host's clock differs from the API server's clock."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return {}
     found: dict[str, float] = {}

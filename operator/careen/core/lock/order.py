@@ -30,14 +30,11 @@ NEXT_LOOK_SECONDS = 3.0  # the next start follows a release within five seconds
 FIRST_LOOK_SECONDS = 0.5  # the shortest pause of the first in line
 FIRST_LOOK_SHARE = 1 / 12  # of the holder's time so far: the pauses lengthen a roll-out by at most this share
 EARLY_LOOK_SHARE = 1 / 4  # of its time beyond the shortest round, if that is less: most short rounds end then
-ROUND_SECONDS = (
-    8.0  # drain, reboot and return take at least this long; if a node is faster, a roll-out waits 3 s longer
-)
+# drain, reboot and return take at least this long; if a node is faster, a roll-out waits 3 s longer
+ROUND_SECONDS = 8.0
 SPARE_LOOK_SECONDS = 5.0  # for the node after those that the next release can start: it moves up if one of them leaves
-NAMED_LOOK_SECONDS = (
-    10.0,
-    25.0,
-)  # farther down the line: nodes that cannot start leave it, so it may move faster than the reboots
+# farther down the line: nodes that cannot start leave it, so it may move faster than the reboots
+NAMED_LOOK_SECONDS = (10.0, 25.0)
 NAMED_ROUND_SECONDS = 5.0  # for each place to go; shorter than a round, for the same reason
 PASSED_OVER_SECONDS = 60.0  # a named node that has not started by then loses its place
 OTHERS_LOOK_SECONDS = 30.0
@@ -163,9 +160,9 @@ def _by_need(
 def _by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> _Key:
-    """Return the sort key of --order=zone. First come the nodes of the zone in which nodes reboot now, even before
-    nodes that are already in the line. Otherwise a node of that zone that becomes ready late would wait until all other
-    zones are done."""
+    """Return the sort key of --order=zone. Worker nodes of the zone in which nodes reboot now come before worker nodes
+    of other zones, even if nodes of other zones are already in the line. Otherwise a node of this zone whose gates pass
+    late would wait until all other zones are done."""
     working_zone, by_zone_and_need = _zone_by_zone(waiters, content, None if content.entries else zone, candidates)
     return lambda node: (
         _may_not_come(node, content),
@@ -192,8 +189,9 @@ def _zone_by_zone(
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """Return the sort key of --order=fewest-moves: how many pods each drain moves. A node stays in the line, because
-    its agent may read the lock rarely. The order within the line may change, because pods come and go."""
+    """Return the sort key of --order=fewest-moves. Nodes in the line come before other nodes, because an agent that
+    rarely reads the lock needs time to see its node's name in the line. Apart from that, the node whose drain moves the
+    fewest pods comes first."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -237,9 +235,9 @@ def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Map
     need began in the earliest hour. Control-plane nodes, nodes that are not ready and nodes that were passed over are
     considered only if there are no other candidates. Return None without candidates.
 
-    The cost is A minus B. A is the number of pods on the node: if it is drained first, all of them move twice, because
-    no other node has rebooted yet. B is the number of pods that move twice if the node's zone comes later: the pods of
-    the zone's first node that must stay in the zone.
+    The cost is A minus B. A is the number of the node's pods: if the roll-out begins with this node, no other node has
+    rebooted, so all these pods move twice. B is the number of pods that move twice if another zone comes first: the
+    zone-bound pods of the node that is drained first in this zone. All other pods then move to rebooted nodes.
     """
     able = [node for node in candidates if not _may_not_come(node, content)] or candidates
     ranks = _ranks(able, alike)
@@ -258,9 +256,9 @@ def among_alike(node: NodeView) -> Alike:
     """Return the sort key of nodes that are equal in everything else: the hour in which the node's need began, the
     number of its pods, the number of its pods that must stay in the zone, the exact instant of the need, the name.
 
-    If two needs began in the same hour of the UTC clock, the number of pods decides. When the first node of a roll-out
-    is drained, no other node has rebooted, so all its pods move to nodes that reboot later, and then move again. When
-    the first node of a later zone is drained, only the pods that must stay in the zone move twice.
+    If two needs began in the same hour of the UTC clock, the node with fewer pods comes first. When a roll-out drains
+    its first node, no other node has rebooted, so all pods of the first node move to nodes that reboot later, and then
+    move again. This key is for the zone whose nodes come first; `in_later_zone` returns the key for all other zones.
     """
     since = need_since(node)
     return since[: len("2026-01-05T10")], moves(node), moves_in_zone(node), since, node.name
@@ -353,8 +351,9 @@ def unwatched(memory: Memory) -> Memory:
 
 
 def gather_seconds(agents: int | None) -> float:
-    """Return how many seconds a new roll-out waits for other nodes to become ready, before a node may take the first
-    claim. `agents` is the number of nodes that run an agent, None if unknown. Return 0 if at most one node runs one."""
+    """Return how many seconds a new roll-out waits before a node may take the first claim. Meanwhile other nodes can
+    pass their gates, so that the order includes those nodes. `agents` is the number of nodes that run an agent, None if
+    unknown. Return 0 if at most one node runs an agent."""
     if agents is not None and agents <= 1:
         return 0.0
     return GATHER_SECONDS + taint_spread.longest_seconds(agents)
@@ -373,9 +372,9 @@ def hand_over_key(content: LockContent) -> str:
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """Return how many nodes at the head of the line may take a claim as soon as a slot becomes free, and how many may
-    take a claim now: one more node for each minute without a new claim (`minutes`). With --order=zone, while a node
-    holds a claim, both numbers include only nodes of that node's zone."""
+    """Return how many nodes at the head of the line may take a claim in the first minute (`free`), and how many may
+    take a claim now (one more for each of the `minutes` without a new claim). 2 free slots give (2, 5) after 3 minutes.
+    With --order=zone, while a node holds a claim, both numbers include only nodes of that node's zone."""
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -433,9 +432,10 @@ def look_again_seconds(
 
 
 def _first_pause_seconds(holder: Entry, now: datetime) -> float:
-    """Return in how many seconds the first node in line reads the lock again: when the holder is expected to release
-    its claim, which is at `due` in the claim or, without `due`, `ROUND_SECONDS` after the claim began. The result is
-    from `FIRST_LOOK_SECONDS` to `NEXT_LOOK_SECONDS`. After the expected instant, it grows with the holder's delay."""
+    """Return how many seconds the first node in line pauses before it reads the lock again. Before the holder's
+    expected release, the pause is the time until that release. Later, the pause grows with the holder's delay. The
+    release is expected at `due` in the claim or, without `due`, `ROUND_SECONDS` after the claim began. The pause is at
+    least `FIRST_LOOK_SECONDS` and at most `NEXT_LOOK_SECONDS`."""
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least

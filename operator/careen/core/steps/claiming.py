@@ -75,7 +75,9 @@ def decide(situation: Situation) -> Decision:
             situation, refused[0].code, refused[0].sentence, refused, label="required"
         )
     content = situation.lock
-    assert isinstance(content, LockContent), "the gate `hold` must refuse a lock that cannot be read"
+    assert isinstance(content, LockContent), (
+        "the gate `hold` also checks the lock, and must refuse the reboot if the lock is unreadable"
+    )
     if situation.reading.object_id != situation.progress.lock:
         return _back(situation, Code.SURPLUS, "the claim belongs to another lock object")
     if situation.own_entry is None:
@@ -231,13 +233,13 @@ def _claims(node: NodeView) -> bool:
 
 
 def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
-    """Return the decision about the other nodes in `claiming`. These nodes are in the phase Claiming, but this lock
-    does not have their claims.
+    """Return the decision for the agent's own node while the other nodes in `claiming` take claims. Those other nodes
+    are in the phase Claiming, but this lock does not have their claims.
 
-    If the record of one of these nodes names another lock object, this node goes back to the phase Waiting, because
-    that other node may be about to cordon. Otherwise this node waits. The wait ends when each of these nodes has added
-    its claim to this lock or has gone back to the phase Waiting. Return None if none of these Nodes has changed for
-    longer than `_CLAIMER_PATIENCE_SECONDS`.
+    If the record of one of the other nodes names another lock object, the agent's own node goes back to the phase
+    Waiting, because that other node may be about to cordon. Otherwise the agent's own node waits. The wait ends when
+    each node in `claiming` has added its claim to this lock or has gone back to the phase Waiting. Return None if no
+    Node in `claiming` has changed for longer than `_CLAIMER_PATIENCE_SECONDS`.
     """
     other_nodes = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock

@@ -65,7 +65,9 @@ def decide(situation: Situation) -> Decision:
         situation = counted
     if refused and (not isinstance(content, LockContent) or any(each.code is not Code.HALTED for each in refused)):
         return _refused(situation, refused)
-    assert isinstance(content, LockContent), "the gate `hold` must refuse a lock that cannot be read"
+    assert isinstance(content, LockContent), (
+        "the gate `hold` also checks the lock, and must refuse the reboot if the lock is unreadable"
+    )
     return _halted(situation, refused[0]) if refused else line.ready(situation, content)
 
 
