@@ -36,7 +36,7 @@ from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
 NOTHING_DRAWN = Draw()
-_NEXT_ROUND = "(the next round first)"  # no API name has this form
+_NEXT_ROUND = "(the next round of evictions, before the pods in the pool)"  # no API name has this form
 # The seconds since the previous cycle, in which other pods may be bound: a drain evicts about ten pods a second, a
 # StatefulSet waits until the evicted pod has ended, and a Job waits ten seconds or more.
 _SECONDS_BEFORE: Mapping[Recreation, float] = defaultdict(

@@ -102,11 +102,13 @@ class RolloutRules:
         return self._next(waiting, at, movable)
 
     def _first_at_rest(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """Returns the node that comes next, while --cluster-minimum-interval forbids every node to begin a reboot. With
-        this node, the plan can show that a node waits for the end of the interval.
+        """Returns the node that would come next if --cluster-minimum-interval did not forbid every node to begin a
+        reboot. The roll-out asks the gates about this node, and a gate such as `cluster-interval` refuses. The plan
+        reports this refusal as the reason why the node waits. If this method always returned no node, the plan would
+        report no reason.
 
-        Returns no node while some node holds a claim. The interval has not begun at that time: it begins when the node
-        with the claim has rebooted.
+        Returns no node while some node holds a claim, because the interval begins only when that node releases its
+        claim.
         """
         if self._content.holders:
             return ()

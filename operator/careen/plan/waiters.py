@@ -21,10 +21,17 @@ _MOST_GONE: Final = 200  # fewer are passed over faster than the lists are made 
 
 
 class Waiters:
-    """The waiting nodes by name and by kind. Two nodes are of one kind if they differ only in their name, in how long
-    they have needed a reboot, and in how many pods their drains move. Each kind is sorted twice: for the zone whose
-    nodes reboot now, and for the zones that come later. With --order=fewest-moves, each kind is sorted once, by how
-    long the nodes have needed a reboot."""
+    """The waiting nodes by name and by kind. Two nodes are of one kind if they have the same zone and the same budget
+    groups, if both or neither are ready, and if both or neither belong to the control plane.
+
+    Each kind has two sorted lists, because `core/lock/order.py` compares nodes in two ways. Both lists begin with the
+    nodes whose need began in the earliest hour. Among nodes whose need began in the same hour, the first list begins
+    with the nodes whose drains move the fewest pods. The first list is for the zone whose nodes reboot now. The second
+    list begins with the nodes that have the fewest pods that must stay in the zone. The second list is for later zones.
+
+    With --order=fewest-moves, each kind has one list, sorted by how long the nodes have needed a reboot, because
+    `short_list` itself compares the current numbers of pods at each call.
+    """
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
         self._policy = policy

@@ -57,9 +57,10 @@ class WindowGroups:
         return min((each.until for each in shut if each.until is not None), default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """Returns the last second before the instant at which no node has an open window. The search starts at `at`, or
-        at the next opening if no window is open at `at`. Returns None if no window ever opens, or if some window is
-        open at every instant of the eight days after the start of the search."""
+        """Returns the last second before the windows of all nodes are closed. For example, if the last open window
+        closes at 03:00:00, returns 02:59:59. The search starts at `at`, or at the next opening if no window is open at
+        `at`. Returns None if no window ever opens, or if at least one window is open at every instant of the eight days
+        after the start of the search."""
         opened = at if openings.is_open(self._all, at) else openings.change_after(self._all, at)
         shut = None if opened is None else openings.change_after(self._all, opened)
         return None if shut is None else shut - timedelta(seconds=1)

@@ -241,8 +241,8 @@ def risks(plan: Plan) -> list[Risk]:
             Risk(
                 what=f"with {plan.ranges.not_clean} of {plan.ranges.seeds} seeds, the plan has a problem, such as a "
                 "node that does not reboot in the first window or a pod that finds no room",
-                remedy="Leave more room on the nodes, or lengthen the window: this plan has no such problem, but the "
-                "real roll-out may have one.",
+                remedy="Leave more room on the nodes, or lengthen the window. This plan shows a simulation without "
+                "problems. In the real roll-out, a node may not reboot in the first window, or a pod may find no room.",
             )
         )
     if timeline.lost:

@@ -50,11 +50,14 @@ REJECTIONS = (401, 403)
 
 
 async def answer_of(server: str, url: str, timeout_seconds: float, question: Callable[[], T]) -> T | Unknown:
-    """Calls `question` once in a thread and returns its result. If `question` raises an error or takes too long,
-    returns unknown with the reason.
+    """Calls `question` once in a thread and returns its result. Returns unknown with the reason if `question` raises an
+    error, or if `question` takes longer than twice `timeout_seconds`. The reason contains `server`, and `url` without
+    its login.
 
-    The client applies `timeout_seconds` to each read from the network, so the whole query may take twice as long. The
-    reason contains `server`, and `url` without its login.
+    `question` passes `timeout_seconds` to its HTTP client. The HTTP client applies this limit separately to the
+    connection and to each read from the network. So a query may take longer than `timeout_seconds` although no part of
+    the query exceeds the limit. For this reason, the whole query gets twice the time, such as 20 s if `timeout_seconds`
+    is 10.
     """
     shown = f"{server} at {without_login(url)}"
     try:

@@ -71,9 +71,14 @@ def one_line(error: ConfigurationError) -> str:
 
 
 def may_name_files(where: str, *, is_config_map_trusted: bool) -> bool:
-    """Whether the text may contain names of files for an extender's tlsConfig. The agent opens such files as root. A
-    text in the ConfigMap may contain them only with --config-map-may-name-files, even if a flag selects the ConfigMap's
-    key."""
+    """Whether the scheduler's configuration may contain names of files, in the tlsConfig of an extender. The agent
+    opens such files as root.
+
+    If `where` is the path of a file, the result is true. If `where` is `configmap:` and a key of the ConfigMap, the
+    result is true only with --config-map-may-name-files. This rule also applies if the key comes from a flag of the
+    DaemonSet, such as --scheduler-config=configmap:scheduler.yaml: everyone who may edit the ConfigMap can change the
+    text under the key.
+    """
     return is_config_map_trusted or not is_key(where)
 
 

@@ -58,9 +58,15 @@ class ScheduledPod:
 
 
 def note_order(landed: ScheduledPod, others: Iterable[ScheduledPod]) -> None:
-    """Records the pods of `others` about which the scheduler may have decided after its decision about `landed`. A pod
-    is recorded if it was bound at most `CLOSE_SECONDS` before `landed`, was not created before `landed`, and has no
-    higher priority than `landed`. The two bindings may then have come in another order than the two decisions."""
+    """Records the pods of `others` about which the scheduler may have decided after its decision about `landed`,
+    although their bindings were seen before the binding of `landed`. This can happen because other clients may see two
+    bindings in another order than the order of the two decisions.
+
+    A pod is recorded if three conditions are met. The binding of the pod was seen at most `CLOSE_SECONDS` before the
+    binding of `landed`. The pod was created later than `landed`, or the order of the two creations is unknown, because
+    both pods were in the list of pods with which the watch began. The priority of the pod is not higher than the
+    priority of `landed`.
+    """
     for other in others:
         is_close = landed.seen_at - other.seen_at <= CLOSE_SECONDS
         if not (is_close and landed.node and other.node) or landed.turn > other.turn:

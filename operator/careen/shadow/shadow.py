@@ -217,8 +217,9 @@ class Shadow:
         return len(self._landed)
 
     def compare(self, *, at_last: bool = False) -> bool:
-        """Compares the pod about which the scheduler decided first, but only if the decision was seen more than one
-        second ago. With `at_last`, does not wait for that second. Returns whether a pod was compared."""
+        """Compares one pod: among the pods that are not compared yet, the pod about which the scheduler decided first.
+        Does nothing if this decision was seen less than `CLOSE_SECONDS` (one second) ago, unless `at_last` is true.
+        Returns whether a pod was compared."""
         if not self._landed:
             return False
         landed = self._decided_first()

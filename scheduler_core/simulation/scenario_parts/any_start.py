@@ -62,9 +62,15 @@ def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str
 
 
 def _likelihood(counted: _Weights, expected: _Weights, number: int, worth: float) -> float:
-    """Returns how well the nodes of the simulated searches are predicted, as a log-likelihood. The node of each search
-    is predicted from all other searches and from the probabilities `expected`, which have the weight of `worth`
-    searches."""
+    """Rates the predictions that `weighed` makes if `prior` has the weight `worth`. Returns a log-likelihood: a greater
+    value means better predictions.
+
+    `counted` says how many of the `number` simulated searches chose each node. `expected` is the probability of each
+    node according to `prior`. For each search, the function computes the probability of the node that the search chose,
+    from the choices of all other searches and from `expected`. In this computation, `expected` counts as much as
+    `worth` searches. For example, if `worth` is 8 and `number` is 9, the 8 other searches and `expected` count equally.
+    The result is the sum of the logarithms of these probabilities.
+    """
     seen = counted > 0
     others = np.maximum(counted[seen] - 1.0, 0.0)
     return float((counted[seen] * np.log((others + worth * expected[seen]) / (number - 1 + worth))).sum())

@@ -23,9 +23,12 @@ _DEEPEST: Final = 8  # branches of branches; the search for changed rows visits 
 
 
 class _Log:
-    """The changes of the requests: the row of each changed node, and the amounts that were added to the node's column
-    of `Usage.sums`. `before` is None or a pair: the log from which this log branched, and how many of its changes
-    precede the branch."""
+    """A log of changes of the requests. Each change concerns one node: `rows` has the row of this node in the snapshot,
+    and `amounts` has the amounts that were added to the sums of this node in `Usage.sums`.
+
+    `before` is None if this log continues no other log. Otherwise `before` is a pair `(older, length)`: this log
+    continues after the first `length` changes of the log `older`.
+    """
 
     __slots__ = ("__weakref__", "amounts", "before", "depth", "rows")
 
@@ -51,8 +54,9 @@ class UsageVersion(Value):
 
 
 class _Sums:
-    """An array of sums that several `ChangingUsage` objects share: for each node, the resource requests of its pods.
-    The array `values` includes the first `length` changes of the `_Log` that these objects share."""
+    """The resource requests of the pods on each node, added up. Several `ChangingUsage` objects with the same `_Log`
+    share one `_Sums`. The array `values` has the form of `Usage.sums`. The first `length` changes of the log are
+    already added to `values`."""
 
     __slots__ = ("length", "values")
 

@@ -146,17 +146,22 @@ def _release(situation: Situation, content: LockContent, entry: Entry, sentence:
 
 
 def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the host certainly does not reboot under this entry of the lock. The entry belongs to an earlier Node of
-    the same name, and the Node was recreated on the same boot.
+    """Whether the host certainly does not reboot under this entry of the lock. The result can be true only if the entry
+    belongs to a deleted Node of the same name, the host still runs the boot whose id is in the entry, and this process
+    read the claim in the record of the deleted Node.
 
-    An agent announces the reboot (records on the Node that a reboot follows) before it asks the host. So the result is
-    true in two cases. Either the record of the former Node had no announcement when this process last read it. Or this
-    process made the first announcement itself, and did not ask the host or could not start the reboot. If a write of
-    this process is still under way, the API server will reject it, because the write contains the former Node's
-    resourceVersion.
+    An agent process announces a reboot (records on the Node that a reboot follows) before the process asks the host to
+    reboot. The result is true in two cases. In the first case, this process announced no reboot under the claim, and
+    the record contained no announcement when this process last read the record. In the second case, this process
+    announced a reboot, the record contained no earlier announcement, and either this process did not ask the host or
+    the reboot command failed. If the record contained an earlier announcement, the result is false, because another
+    process may have asked the host.
 
-    A process that was started later has no memory of the former Node. Such a process waits, as for any Node that is
-    gone, because the host may be going down.
+    If a write of this process is still under way, the API server will reject the write, because the write contains the
+    resourceVersion of the deleted Node.
+
+    A process that was started later has never read the record of the deleted Node. Such a process waits, as for any
+    Node that is gone, because the host may be going down.
     """
     held, asked = situation.memory.held, situation.memory.reboot
     if (

@@ -132,10 +132,14 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
 
 
 def _standstill(situation: Situation, marked: LockContent, new: list[Entry]) -> tuple[Notify, ...]:
-    """Return the message to people that the roll-out stands still. Return nothing if `marked`, the content that the
-    agent is about to write into the lock, has fewer overdue claims than the limit of claims. Return nothing if `new` is
-    empty, that is, if the write marks no further claim as overdue. So only the agent that adds the last mark sends the
-    message."""
+    """Return the message to people that the roll-out stands still, if two conditions are met: a write into the lock
+    marks a claim as overdue or changes such a mark, and afterwards at least as many claims are marked as the lock may
+    hold. Otherwise return nothing. For example, with --concurrency=2 the agent that marks the second claim sends the
+    message.
+
+    `marked` is the content that the agent is about to write into the lock. `new` are the claims whose mark is new or
+    changed in that content.
+    """
     late = overdue.holders_overdue(marked)
     if not new or len(late) < lock.limit(marked, situation.policy.concurrency):
         return ()
