@@ -263,9 +263,12 @@ class Snapshot:
     def with_others(
         self, *, pending: tuple[Pod, ...], ghosts: tuple[Pod, ...], problems: tuple[ManifestError, ...]
     ) -> Snapshot:
-        """Returns the snapshot with these values in place of its own: the pending pods, the pods whose node is missing
-        from the snapshot (`ghosts`), and the objects that cannot be read (`problems`). Snapshots that derive from the
-        result do not share a log of changes with this snapshot."""
+        """Returns a snapshot that differs from this snapshot only in the given values: the pending pods, the pods whose
+        node is missing from the snapshot (`ghosts`), and the objects that cannot be read (`problems`).
+
+        Both snapshots read one internal log, which lists pods that were added to nodes or removed from nodes. Only this
+        snapshot may append to the log. For example, `without_pod` on the returned snapshot starts a new log.
+        """
         return self._changed(pending=pending, ghosts=ghosts, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:

@@ -206,6 +206,6 @@ def test_commands_and_numpy_keep_their_docstrings_in_the_image(tmp_path: Path, m
     assert compiled(tmp_path, module=module).__doc__ == "The module's docstring."
 
 
-def test_a_module_that_the_option_skip_matches_is_not_compiled_for_the_image(tmp_path: Path) -> None:
+def test_a_module_whose_path_matches_the_skip_pattern_gets_no_bytecode(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="this is the source"):
         compiled(tmp_path, "--skip", "/site-packages/")

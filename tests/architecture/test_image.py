@@ -127,9 +127,9 @@ def test_the_forecast_works_without_the_modules_that_the_image_removes(slim: Pat
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other versions of Python have other files")
 @pytest.mark.parametrize("pattern", sorted(set(removals()) - OF_THE_TOOLS))
-def test_every_path_that_the_dockerfile_removes_is_installed(pattern: str) -> None:
-    """The Dockerfile removes these paths from site-packages with `rm -rf`, which ignores a missing path. If a library
-    renamed a path, the image would contain the renamed path, and no build would fail.
+def test_every_removal_pattern_in_the_dockerfile_matches_an_installed_path(pattern: str) -> None:
+    """The Dockerfile removes the matching paths from site-packages with `rm -rf`, which ignores a missing path. If a
+    library renamed a path, the image would contain the renamed path, and no build would fail.
     """
     assert list(INSTALLED.glob(pattern)) != []
 

@@ -36,13 +36,16 @@ def test_every_file_that_a_recipe_lists_exists(recipe: str) -> None:
     assert {path for path in plain if not (ROOT / path).exists()} == set()
 
 
-def test_the_recipe_for_adding_a_gate_lists_the_files_that_name_the_gate_minimum_interval() -> None:
+def test_the_recipe_for_adding_a_gate_lists_each_source_file_that_mentions_an_example_gate() -> None:
+    """The example is the gate `minimum_interval`."""
     known = naming(r"\bminimum_interval\.\w|GATE = Gate\(\s*name=\"minimum-interval\"")
     assert known <= files_of("add a gate", "minimum_interval")
     assert known == {"operator/careen/core/gates/__init__.py", "operator/careen/core/gates/minimum_interval.py"}
 
 
-def test_the_recipe_for_adding_a_setting_lists_the_files_that_name_the_setting_count_cordoned() -> None:
+def test_the_recipe_for_adding_a_setting_lists_each_source_file_that_mentions_an_example_setting() -> None:
+    """The example is the setting `count_cordoned`. The recipe lists the folder `operator/careen/core/` instead of its
+    files, except for the files in its subfolder `facts/`."""
     recipe = files_of("add a setting that decisions obey")
     known = {
         path
@@ -88,11 +91,13 @@ def test_the_recipe_for_adding_a_phase_lists_every_file_with_a_table_of_all_phas
     assert len(tables) >= 3
 
 
-def test_the_recipe_for_adding_a_command_lists_the_files_that_name_the_command_retry() -> None:
+def test_the_recipe_for_adding_a_command_lists_each_source_file_that_mentions_an_example_command() -> None:
+    """The example is the command `careen retry`, whose module is `careen.cli.retry`."""
     assert naming(r"careen\.cli\.retry\b") <= files_of("add a command", "retry")
 
 
-def test_the_recipe_for_adding_a_plugin_lists_the_files_that_name_the_plugin_node_name() -> None:
+def test_the_recipe_for_adding_a_plugin_lists_each_source_file_that_mentions_an_example_plugin() -> None:
+    """The example is the plugin `NodeName`, whose module is `node_name`."""
     known = naming(r"\bplugins(?:\.| import .*)node_name\b|\"NodeName\"")
     assert known <= files_of("add a scheduler plugin", "node_name")
     assert len(known) >= 3

@@ -15,7 +15,7 @@ from tests.architecture.source_tree import Module, all_modules
 CORE = "operator/careen/core/"
 MOST_PARAMETERS = {"": 12, CORE: 8}
 
-# Lists of similar things with one line each.
+# Each of these classes is a list of similar things with one line each, so it may have more fields than MOST_FIELDS.
 LISTS = {
     "operator/careen/settings/tree.py:Settings": "one field for each setting",
     "operator/careen/core/facts/policy.py:Policy": "one field for each setting that decisions obey",
@@ -40,7 +40,7 @@ def test_no_class_has_more_fields_than_the_recorded_maximum(folder: str) -> None
     assert found, "the check found no class in this folder"
 
 
-def test_each_exempt_class_has_more_fields_than_the_recorded_maximum() -> None:
+def test_each_exempt_class_has_more_fields_than_other_classes_may_have() -> None:
     assert LISTS.keys() <= {each.where for each in sizes.classes() if each.number > 18}
 
 

@@ -51,7 +51,8 @@ def test_the_pending_pods_are_divided_equally_among_the_four_kinds_and_share_no_
         assert len({pod["metadata"]["labels"]["app"] for pod in pods}) == 40
 
 
-def test_the_plot_has_a_line_and_a_point_for_each_figure() -> None:
+def test_the_plot_draws_one_line_for_each_series_and_one_dot_for_each_measurement() -> None:
+    """The plot has two series with two measurements each. A longer time is drawn higher."""
     picture = ET.fromstring(plot("title", {"one": [(100, 0.5), (10000, 80)], "other": [(100, 0.1), (10000, 2)]}))
     tags = collections.Counter(element.tag.rpartition("}")[2] for element in picture.iter())
     assert tags["polyline"] == 2

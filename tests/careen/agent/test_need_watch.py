@@ -71,7 +71,9 @@ async def test_a_command_with_a_short_period_runs_again_after_its_period() -> No
     assert host.needs_read == 2
 
 
-async def test_the_agent_notices_once_that_the_need_for_a_reboot_changed() -> None:
+async def test_each_change_of_the_need_for_a_reboot_is_reported_exactly_once() -> None:
+    """For example, the need changes from no to yes. The next call of `has_changed` returns True, and the call after it
+    returns False."""
     need, host, _ = watch(is_command=False)
     assert not await need.has_changed(), "the need was unknown before"
     await need.read()

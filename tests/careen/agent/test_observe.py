@@ -148,8 +148,9 @@ async def test_an_idle_agent_does_not_read_the_node_again_after_it_wrote_the_nod
 async def test_the_agent_of_a_draining_node_reads_its_node_at_the_latest_in_the_second_turn_after_a_write(
     shell: Shell, seconds_later: tuple[float, ...], reads: int
 ) -> None:
-    """Right after a write, the agent knows the Node. If it skipped more reads, a new hold (an annotation by which a
-    person keeps the node from rebooting) would stop the drain too late."""
+    """The response to a write contains the Node. So the first turn after a write reads the Node only if at least one
+    second has passed since the write. The second turn always reads the Node. Otherwise the agent could see a new hold
+    (an annotation by which a person keeps the node from rebooting) too late, and would continue the drain."""
     put_in_phase(shell, Phase.DRAINING)
     observer = shell.observer()
     shell.clock.seconds = 50.0
@@ -459,7 +460,9 @@ async def test_the_agent_lists_no_pods_if_the_node_records_their_owners(shell: S
     assert isinstance(seen.pods, NotAsked), "the Node's annotation names the owners, so the pods are not read"
 
 
-async def test_the_agent_of_a_waiting_node_reads_only_owners_that_choose_the_nodes_of_their_pods(shell: Shell) -> None:
+async def test_the_agent_of_a_waiting_node_reads_only_the_owners_of_pods_that_no_scheduler_placed(shell: Shell) -> None:
+    """The pod `bound` was created with `spec.nodeName`, so its owner may bind each replacement to the same node. A
+    scheduler placed the pod `placed`. In the phase Claiming, the agent reads the owners of both pods."""
     for name, field in (("placed", "f:containers"), ("bound", "f:nodeName")):
         owner = {
             "apiVersion": "apps/v1",

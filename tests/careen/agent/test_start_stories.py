@@ -227,9 +227,10 @@ def test_a_drain_is_undone_if_neither_recorded_nor_current_settings_are_usable(n
     assert not (node.folder / "rebooted").exists()
 
 
-def test_a_rebooted_node_returns_to_service_without_its_daemonset(node: Node) -> None:
-    """The agent has no flag that names its DaemonSet, and kured's default DaemonSet does not exist. The agent uncordons
-    its node at once, and releases the claim as soon as it can read a lock."""
+def test_a_rebooted_node_is_uncordoned_although_the_daemonset_for_the_lock_is_missing(node: Node) -> None:
+    """The agent runs without --ds-name, so it looks for the lock on the DaemonSet careen/kured, which does not exist at
+    first. The agent uncordons its node before this DaemonSet exists. The node becomes idle after a person has created
+    the DaemonSet."""
     reboot_under(node, GOOD)
     node.place = ("--ds-namespace=careen",)
     agent = node.start("--forecast=off")

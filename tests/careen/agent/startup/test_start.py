@@ -333,7 +333,9 @@ def _live() -> LiveSettings:
     return LiveSettings(Invocation(flags={"node_id": ("n1",)}, environment={}), None, config_map_name="careen/careen")
 
 
-async def test_an_agent_that_could_not_read_its_node_at_first_reports_the_missing_daemonset(world: World) -> None:
+async def test_an_agent_with_a_claim_reports_the_missing_daemonset_once_it_can_read_its_node(world: World) -> None:
+    """The first 20 requests for the Node fail. The agent needs its Node to see that the node has a claim: only an agent
+    with a claim starts without its DaemonSet."""
     world.put_node(CLAIM, KEPT)
     world.wire.before = failing("nodes", lost, times=20)
     start = world.start(is_place_given=False)

@@ -38,7 +38,18 @@ _LATENCY_SECONDS = (0.005, 0.03)
 
 
 class Fault(StrEnum):
-    """A fault that hits one request of an agent to the API server, or the agent process that sends this request."""
+    """A fault that hits one request of an agent to the API server, or the agent process that sends this request.
+
+    The texts say what the agent sees and what the API server does. "Everything was done" means that the server carried
+    out the request. "Nothing was done" means that the server did not. "Everything is done half a minute later" means
+    that the server carries out the request at that time. "403 for a moment" means that the server refuses one request,
+    as can happen while a person applies the RBAC objects again. "No items" is the body `{"items":null}`. "A proxy's
+    login in JSON" is a JSON body that tells the client to log in. An answer that "ends in the middle" has only the
+    first half of its body.
+
+    Keep each text as it is: the function `tried` in `test_every_call.py` computes from the text which requests the
+    fault hits.
+    """
 
     DIE_BEFORE = "the process dies, the request was not sent"
     DIE_AFTER = "the process dies, the request was carried out"
