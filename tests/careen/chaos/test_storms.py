@@ -71,7 +71,8 @@ def test_each_kind_of_storm_uses_the_real_forecast_in_one_of_ten_storms() -> Non
 
 
 def test_a_run_of_hundreds_of_storms_lists_the_events_that_never_happened() -> None:
-    assert {"TWICE", "DEAF", "roll_out", "the real forecast", "two releases side by side"} <= set(report.never(Tally()))
+    dropped = "an agent of an older release drops newer fields of the lock"
+    assert {"TWICE", "DEAF", "roll_out", "the real forecast", dropped} <= set(report.never(Tally()))
     assert not [name for name in ACTS if name in report.never(play_of(ACTS))]
 
 

@@ -181,9 +181,11 @@ def steady(value: Any) -> Any:
     ]
 
 
-def test_the_test_clusters_fill_the_optional_fields(answers: dict[str, list[tuple[Any, Any]]]) -> None:
-    """If the optional fields were empty in every test cluster, the other tests of this file could not find an error in
-    them."""
+def test_each_of_five_optional_json_fields_has_a_value_in_some_output(
+    answers: dict[str, list[tuple[Any, Any]]],
+) -> None:
+    """An optional field can be null in the JSON output of a command. If a field were null in every output, the other
+    tests of this file could not find an error in the field's values."""
     told = {path for name in NAMES for value, _ in answers[name] for path, each in walked(value) if each is not None}
     for path in (".nodes[].refusals[].remedy", ".pauseReason", ".holders[].overdue.phase", ".moves[].open", ".why"):
         assert path in told, path

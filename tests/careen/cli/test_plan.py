@@ -298,7 +298,9 @@ def test_plan_assumes_that_a_paused_roll_out_is_resumed(shop: Desk) -> None:
 
 
 @pytest.mark.parametrize("order", ["zone", "fewest-moves"])
-def test_plan_uses_the_order_of_the_agents_and_marks_a_different_order(shop: Desk, order: str) -> None:
+def test_plan_uses_the_order_of_the_agents_by_default(shop: Desk, order: str) -> None:
+    """If a person asks for a plan in another order, the plan also names the order of the agents. The table that
+    `--compare` prints marks the order of the agents."""
     shop.lock(flags=[f"--order={order}"])
     assert f"1 at a time, in the order {order}.\n" in shop.ok("plan", *START)
     assert f"order oldest (the agents use another order: --order={order})." in shop.ok(

@@ -44,7 +44,7 @@ def never(tally: Tally) -> Iterator[str]:
     if not tally.real_forecasts:
         yield "the real forecast"
     if not tally.lost_by_older:
-        yield "two releases side by side"
+        yield "an agent of an older release drops newer fields of the lock"
 
 
 def failure(first: Outcome, short: Outcome) -> str:

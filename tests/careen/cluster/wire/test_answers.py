@@ -164,9 +164,9 @@ JSON = st.recursive(
 )
 
 
-# Each function either accepts the body of a response or raises `UnreadableAnswer`. No body causes another error. The
-# test's name calls an answer unclear if the function raises `UnreadableAnswer`: the answer does not show whether the
-# request took effect.
+# In the name of this test, an answer is the body of a response of the API server. Each of the four functions below
+# either accepts the body or raises `UnreadableAnswer`. No body causes another error. An answer is called unclear if a
+# function raises `UnreadableAnswer`, because the answer does not show whether the server carried out the request.
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode("utf-8", "surrogatepass")))
 def test_any_answer_is_either_accepted_or_unclear(body: bytes) -> None:
     for believe in (

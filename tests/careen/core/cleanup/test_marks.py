@@ -21,9 +21,9 @@ def test_a_cleanup_removes_every_key_of_careens_domains() -> None:
 
 
 @pytest.mark.parametrize("package", ["careen"])
-def test_only_the_file_keys_py_defines_keys_of_annotations_labels_and_taints(package: str) -> None:
-    """`careen cleanup` removes the keys that the module `keys` defines, and would miss a key that another module
-    defines."""
+def test_all_keys_of_annotations_labels_and_taints_are_defined_in_the_same_module(package: str) -> None:
+    """No module except `careen.core.facts.keys` contains a key of careen's or kured's domain, such as
+    `careen.dev/progress`. `careen cleanup` removes the keys of that module, and would miss a key of another module."""
     found = [
         f"{module.where}: {text}"
         for module in modules(package)

@@ -329,8 +329,9 @@ def test_every_unreadable_progress_record_has_the_same_effect_on_other_nodes(
     assert told[0] == told[1]
 
 
-# The agent returns a decision no matter what the annotations of its own Node contain. In this test, the progress record
-# is valid, and every other annotation may contain any text.
+# For any text in the annotations of the agent's own Node, the agent returns a decision and raises no error. In this
+# test, the progress record is valid, and every other annotation may contain any text. Each annotation that the decision
+# writes is shorter than 60,000 characters.
 @settings(deadline=None)
 @given(
     st.sampled_from(list(Phase)), st.dictionaries(st.sampled_from(ANNOTATIONS[1:]), texts), st.sampled_from(POLICIES)
@@ -346,8 +347,7 @@ def test_the_agent_decides_whatever_the_other_annotations_of_its_node_contain(
     )
 
 
-# The agent returns a decision no matter what the progress record of its own Node contains. In this test, the record may
-# be any text.
+# For any text in the progress record of the agent's own Node, the agent returns a decision and raises no error.
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), texts)
 def test_the_agent_decides_whatever_the_progress_record_of_its_node_contains(phase: Phase, text: str) -> None:
@@ -358,8 +358,7 @@ def test_the_agent_decides_whatever_the_progress_record_of_its_node_contains(pha
     )
 
 
-# The agent returns a decision no matter what the lock entries of other nodes contain. In this test, these entries may
-# be any JSON values.
+# For any JSON values in the lock entries of other nodes, the agent returns a decision and raises no error.
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), st.lists(values, max_size=3))
 def test_the_agent_decides_whatever_the_lock_entries_of_other_nodes_contain(phase: Phase, rows: list[Any]) -> None:

@@ -90,7 +90,12 @@ def test_a_pod_blocks_the_reboots_of_the_nodes_in_its_scope(
 
 
 @pytest.mark.parametrize(("rule", "of_cluster", "longest"), [(BACKUP, True, 0), (DB, False, 7200)])
-def test_a_refusal_states_its_scope_and_its_time_limit(rule: BlockingPods, of_cluster: bool, longest: float) -> None:
+def test_a_refusal_copies_the_scope_and_the_time_limit_of_the_setting(
+    rule: BlockingPods, of_cluster: bool, longest: float
+) -> None:
+    """The setting is an entry of --blocking-pods. If the entry has the scope `cluster`, the refusal says that the gate
+    refuses every node. If a reboot is refused for longer than the entry's time limit, an alert fires. The limit 0 means
+    that no alert fires."""
     found = refused(rule, blockers=(pod("n2", rule.name),))
     assert found is not None
     assert (found.code, found.is_of_cluster, found.longest_seconds) == (Code.BLOCKING_POD, of_cluster, longest)

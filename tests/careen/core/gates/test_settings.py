@@ -22,14 +22,14 @@ from tests.careen.core.builders import a_policy, a_situation
         ("no ConfigMap", False, When.BEFORE_REBOOT, True),
     ],
 )
-def test_while_the_newest_settings_are_unusable_only_a_drained_node_may_reboot(
+def test_while_the_newest_settings_are_unusable_no_node_may_begin_its_drain(
     problem: str,
     is_whole: bool,
     when: When,
     is_refused: bool,
 ) -> None:
-    """The agent then runs on older settings. If the older settings are incomplete, a drained node may not reboot
-    either."""
+    """The agent then runs on older settings. A node that is already drained may reboot if the older settings are
+    complete. If the older settings are incomplete, the drained node may not reboot."""
     refused = settings.ask(a_situation(policy=a_policy(settings_problem=problem, are_settings_whole=is_whole)), when)
     assert (refused is not None) is is_refused
     if refused is not None:

@@ -245,11 +245,12 @@ def test_an_invalid_pod_count_puts_the_node_last(nonsense: str) -> None:
         pytest.param(501, order.GATHER_SECONDS + 60.0, id="501 agents, which spread their taints over a minute"),
     ],
 )
-def test_the_first_claim_of_a_roll_out_waits_for_other_nodes_to_become_ready(
+def test_the_number_of_agents_decides_how_long_the_first_claim_of_a_roll_out_waits(
     agents: int | None, seconds: float
 ) -> None:
-    """An agent labels its node ready after it has counted the node's pods. The counts decide which node reboots
-    first."""
+    """During the wait, the agents of other nodes can count the pods of their nodes and set the label
+    `careen.dev/reboot=ready` on their Nodes. Only a node with this label can be chosen for the first claim, and the
+    choice depends on the counts."""
     assert order.gather_seconds(agents) == seconds
 
 
@@ -407,7 +408,7 @@ def test_if_the_order_is_zone_the_lock_records_how_many_nodes_may_claim_together
     assert (line.names, line.abreast) == (names, abreast)
 
 
-def test_if_the_order_is_zone_control_plane_nodes_come_last() -> None:
+def test_control_plane_nodes_come_last_if_the_order_is_zone() -> None:
     waiters = [a_waiter("cp-a", "01:00", "a", labels=CONTROL_PLANE), a_waiter("b1", "09:00", "b")]
     line = order.name_next(held(an_entry("a1", zone="a", limit=3)), waiters, BY_ZONE, at="12:00").line
     assert (line.names, line.abreast) == (("b1", "cp-a"), 0)

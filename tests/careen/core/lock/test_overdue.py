@@ -365,7 +365,7 @@ def test_all_agents_together_check_for_overdue_nodes_once_a_second_if_no_node_wa
         pytest.param(
             {"crowd": Crowd(count=3, until=UPTIME + 1), "holder_check__at": UPTIME + 30},
             False,
-            id="few nodes wait, and this node has just checked",
+            id="few nodes wait, but the next check is planned in 30 seconds",
         ),
     ],
 )
