@@ -181,7 +181,7 @@ def _ending(plan: Plan) -> str:
         return f"the roll-out ends {end}, after {took}"
     closes = instant(plan, plan.closes)
     if timeline.closings:
-        return f"the roll-out ends {end}, after {took}, in a later window, which closes {closes}"
+        return f"the roll-out ends {end}, after {took}, inside a later window that closes {closes}"
     return f"the roll-out ends {end}, after {took}, inside the window that closes {closes}"
 
 

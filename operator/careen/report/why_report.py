@@ -254,8 +254,8 @@ def cordon_sentence(story: NodeStory) -> str:
     if node.cordoned_by:
         return f"{foreign_author(node)} cordoned {node.name}, and careen leaves the node cordoned"
     return (
-        f"{node.name} is cordoned, but the API server does not report by which client. The cordon may be left over "
-        f"from a claim whose record was removed; `kubectl uncordon {node.name}` removes the cordon"
+        f"{node.name} is cordoned, but the API server does not report which client cordoned {node.name}. The cordon "
+        f"may be left over from a claim whose record was removed; `kubectl uncordon {node.name}` removes the cordon"
     )
 
 

@@ -157,8 +157,8 @@ def test_plan_exits_with_3_if_the_roll_out_takes_longer_than_the_maintenance_win
     assert result.exit_code == 3
     assert "The window ends at Wed 2026-03-04 22:08 UTC with 2 nodes still to reboot." in result.output
     assert (
-        "3 of 3 nodes reboot; the roll-out ends Thu 2026-03-05 22:04:30 UTC, after 1d, in a later window, which closes "
-        "Thu 2026-03-05 22:08 UTC." in result.output
+        "3 of 3 nodes reboot; the roll-out ends Thu 2026-03-05 22:04:30 UTC, after 1d, inside a later window that "
+        "closes Thu 2026-03-05 22:08 UTC." in result.output
     )
 
 

@@ -226,7 +226,9 @@ def test_a_node_that_an_autoscaler_may_remove_later_waits_like_any_other_node() 
     assert decided(node={"taints": (CANDIDATE,)}).phase is Phase.WAITING
 
 
-def test_if_an_autoscaler_removes_a_waiting_node_the_node_becomes_idle_and_leaves_the_line() -> None:
+def test_if_an_autoscaler_begins_to_remove_a_waiting_node_the_node_stops_waiting() -> None:
+    """Karpenter has put its taint on the Node, but the Node still exists. The agent sets the phase Idle, removes
+    careen's label and taint from the Node, and removes the node from the line."""
     progress = a_progress(Phase.WAITING, taint_key=OURS.key)
     made = decided(progress, node={"taints": (OURS, DISRUPTED), "label": order.READY}, lock=LINE)
     assert (made.phase, made.reason.code) == (Phase.IDLE, Code.BEING_REMOVED)

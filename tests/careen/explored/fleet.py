@@ -210,7 +210,7 @@ class SmallFleet:
         if len(awake) > 1 and state.delays and not agent.is_overtaken:
             overtaken = agent._replace(is_overtaken=True)
             yield Step(
-                f"{self.names[index]}: is overtaken",
+                f"{self.names[index]}: waits until the other agents that are due have acted",
                 state._replace(agents=put(state.agents, index, overtaken), delays=state.delays - 1),
             )
         goes = state._replace(agents=put(state.agents, index, agent._replace(is_overtaken=False)))

@@ -84,8 +84,9 @@ def test_the_short_list_gives_the_same_next_nodes_as_the_list_of_all_nodes(
     assert next_from(short) == next_from([node for node in nodes if node.name in waiting])
 
 
-# A plan calls `short_list` many times on one `Waiters` object. In the test's name, these calls are the questions. Each
-# call must return the list that a new `Waiters` object would return.
+# `Waiters.short_list` returns the waiting nodes from which a plan chooses the next nodes. A plan calls `short_list`
+# many times on one `Waiters` object. In the test's name, a question is such a call, and the short list is the result of
+# a call. Each call must return the same nodes as a call on a new `Waiters` object.
 @given(nodes=waiting_nodes(), policy=policies(), drawn=st.data())
 @settings(max_examples=60, deadline=None)
 def test_earlier_questions_do_not_change_the_short_list(

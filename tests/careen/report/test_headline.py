@@ -22,7 +22,8 @@ def waiting(name: str, *rows: tuple[str, str, str, str]) -> NodeView:
     return a_node(name, annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps(refusals)})
 
 
-def test_the_headline_says_since_when_every_waiting_node_has_been_refused() -> None:
+def test_the_headline_gives_the_first_time_at_which_all_waiting_nodes_were_refused() -> None:
+    """Gates have refused n2 since 08:00 and n1 since 09:00, so all waiting nodes have been refused since 09:00."""
     nodes = [
         waiting("n1", ("alerts", "alert", "these alerts are active: A", "2026-03-04T09:00:00Z")),
         waiting(

@@ -109,7 +109,7 @@ def test_a_plan_without_nodes_has_a_report() -> None:
         pytest.param(
             {"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=True, why=""),)},
             True,
-            id="a plan in which a pod waits until its node is back is clean",
+            id="a plan is clean if a pod waits only until its node is back",
         ),
         pytest.param({"lost": ("p",)}, True, id="a plan with a lost pod is clean, but reports the pod"),
         pytest.param(

@@ -98,8 +98,8 @@ def test_the_remedy_for_a_reason_contains_the_name_of_the_node(code: Code) -> No
             (),
             None,
             (
-                "the API server does not report by which client. The cordon may be left over from a claim whose "
-                "record was removed; `kubectl uncordon n1` removes the cordon"
+                "n1 is cordoned, but the API server does not report which client cordoned n1. The cordon may be left "
+                "over from a claim whose record was removed; `kubectl uncordon n1` removes the cordon"
             ),
         ),
     ],

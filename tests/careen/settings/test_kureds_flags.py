@@ -213,8 +213,8 @@ def test_a_concurrency_of_zero_is_reported_with_the_remedy(text: str) -> None:
         ("--reboot-method=magic", "expected one of command, signal"),
         ("--pre-reboot-node-labels=key-", "expected a label as key=value"),
         (r"--alert-filter-regexp=\p{Greek}", r"without \p{Greek}"),
-        ("--concurrency=two", "expected a whole number from 1"),
-        ("--concurrency=-1", "expected a whole number from 1"),
+        ("--concurrency=two", "expected a whole number from 1 to 2147483647"),
+        ("--concurrency=-1", "expected a whole number from 1 to 2147483647"),
     ],
 )
 def test_the_refusal_of_an_invalid_flag_shows_its_name(argument: str, words: str) -> None:

@@ -140,10 +140,11 @@ def test_restored_settings_that_conflict_with_a_flag_are_marked_as_incomplete() 
     assert back.resolved.settings.alert_firing_only
 
 
-def test_a_stored_setting_or_a_flag_overrides_the_recorded_key_of_the_lock_annotation() -> None:
-    """With each claim, the agent records the key of the annotation that contains the lock. `restore` uses the recorded
-    key only if neither a flag nor a setting stored on the Node gives the key. If the recorded key is invalid, `restore`
-    uses the default key."""
+def test_if_no_setting_names_the_lock_annotation_the_name_recorded_with_the_claim_is_used() -> None:
+    """`lock-annotation` is the setting that names the annotation with the lock. With each claim, the agent also records
+    this name on the Node. `restore` uses the name from the flag --lock-annotation. Without the flag, `restore` uses the
+    name from the copy of the settings on the Node. If that copy has no name, `restore` uses the name that was recorded
+    with the claim. If the recorded name is invalid, `restore` uses the default."""
     assert restored("", lock_annotation="example.com/lock").resolved.settings.lock_annotation == "example.com/lock"
     assert (
         restored(

@@ -206,7 +206,7 @@ BAD = [
     ),
     pytest.param(
         {"config_map": {"concurrency": 0}},
-        "`concurrency` in ConfigMap careen/careen is '0': expected a whole number",
+        "`concurrency` in ConfigMap careen/careen is '0': expected a whole number of at least 1",
         id="an invalid value in the ConfigMap",
     ),
     pytest.param(

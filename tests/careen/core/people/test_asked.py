@@ -123,7 +123,10 @@ def test_a_reboot_requested_by_a_person_stays_necessary_until_the_host_boots() -
     assert heard(an_observation(node, need=NO), node, Progress(phase=Phase.VERIFYING)).need == NO
 
 
-def test_a_counter_of_soft_reboots_in_the_boot_id_does_not_fulfil_a_reboot_request() -> None:
+def test_a_reboot_request_stays_valid_if_only_a_counter_is_appended_to_the_boot_id() -> None:
+    """The request contains the boot id `boot-1`, as the kubelet reports it. With --reboot-proof=soft-reboots, the agent
+    appends the number of soft reboots to the boot id. `boot-1+soft-reboots=0` is the same boot, so the request stays
+    valid. `boot-2+soft-reboots=0` is a new boot, so the request is met."""
     wish = PersonRequest(wish=Wish.REBOOT, boot="boot-1")
     assert standing(wish, now=NOW, boot="boot-1+soft-reboots=0") is Standing.STANDS
     assert standing(wish, now=NOW, boot="boot-2+soft-reboots=0") is Standing.MET

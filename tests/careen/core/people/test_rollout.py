@@ -37,7 +37,10 @@ def test_a_roll_out_includes_reboots_that_an_older_release_of_careen_reported() 
     assert figures([N1, old]) == Figures(nodes=2, seconds=600, pods=5, failures=0)
 
 
-def test_two_reboots_belong_to_one_roll_out_if_a_third_reboot_was_needed_during_both() -> None:
+def test_two_reboots_belong_to_one_roll_out_if_both_overlap_a_third_reboot() -> None:
+    """A reboot counts from the time at which the node first needed the reboot. The reboot of n4 ended one second before
+    n1 needed a reboot, so these two reboots do not overlap. n9 needed its reboot at 09:00 and finished at 15:00, so the
+    reboot of n9 overlaps both."""
     held = rebooted("n9", "2026-03-04T15:00:00Z", seconds=60, needSince="2026-03-04T09:00:00Z")
     assert figures([N1, BEFORE, held]) == Figures(nodes=3, seconds=14701, pods=103, failures=0)
 

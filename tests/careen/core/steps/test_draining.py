@@ -371,9 +371,10 @@ def test_the_agent_does_not_restart_a_reboot_delay_that_has_begun() -> None:
     assert all(keys.PROGRESS not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_a_refusal_from_before_the_drain_does_not_shorten_the_time_for_which_a_fact_may_be_unknown() -> None:
-    """An agent starts during the drain. The Node's annotations still contain refusals from the phase Waiting. The start
-    time of such a refusal must not be used as the time since which a fact is unknown."""
+def test_the_agent_does_not_undo_a_drain_because_of_a_refusal_from_before_the_drain() -> None:
+    """The drain began 30 seconds ago. The agent has just started and cannot list the pods. An annotation of the Node
+    still contains a refusal from the phase Waiting: the pods were unknown three hours ago. The agent must not conclude
+    that the pods have been unknown for three hours, because it would then undo the drain."""
     stored = '[{"gate":"drain","code":"pods-unknown","sentence":"503","since":"2026-03-04T09:00:00Z"}]'
     decision = draining(node={"annotations": {keys.REFUSALS: stored}}, pods=Unknown("503"))
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.PODS_UNKNOWN)

@@ -209,15 +209,16 @@ def test_after_the_settle_timeout_the_policy_halts_or_continues_the_roll_out(
 @pytest.mark.parametrize(
     ("uptime", "owner", "phase"),
     [
-        pytest.param(20.0, an_owner(ready=2), Phase.SETTLING, id="unhealthy workloads on a new boot"),
-        pytest.param(20.0, an_owner(), Phase.SETTLING, id="healthy workloads on a new boot"),
-        pytest.param(31.0, an_owner(), Phase.IDLE, id="healthy workloads on a stable boot"),
-        pytest.param(31.0, an_owner(ready=2), Phase.FAILED, id="unhealthy workloads on a stable boot"),
+        pytest.param(20.0, an_owner(ready=2), Phase.SETTLING, id="unhealthy workloads 20 seconds after the boot"),
+        pytest.param(20.0, an_owner(), Phase.SETTLING, id="healthy workloads 20 seconds after the boot"),
+        pytest.param(31.0, an_owner(), Phase.IDLE, id="healthy workloads 31 seconds after the boot"),
+        pytest.param(31.0, an_owner(ready=2), Phase.FAILED, id="unhealthy workloads 31 seconds after the boot"),
     ],
 )
 def test_a_settle_timeout_does_not_halt_the_roll_out_before_the_boot_is_stable(
     uptime: float, owner: OwnerHealth, phase: Phase
 ) -> None:
+    """A boot is stable when the host has run for 30 seconds. The settle timeout ends earlier, after 5 seconds."""
     just_seen = Mark(boot=BOOT, uptime=0.3)
     record = replace(RECORD, verify_started=just_seen, settle_started=just_seen)
     policy = a_policy(settle_policy=SettlePolicy.HALT, settle_timeout_seconds=5.0)

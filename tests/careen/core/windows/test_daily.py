@@ -127,6 +127,9 @@ def test_the_next_change_of_a_window_is_its_opening_or_closing(window: Window, a
     assert found == (datetime.fromisoformat(expected).replace(tzinfo=UTC) if expected else None)
 
 
+# `daily.change_after` reports the instant at which the maintenance window next opens or closes. Before that instant, an
+# open window must stay open, and a closed window must stay closed. At that instant, the window must open or close. If
+# `daily.change_after` reports no instant, the window must stay as it is for the next seven days.
 @given(
     start=st.integers(0, 1439),
     length=st.integers(2, 1438),

@@ -77,7 +77,7 @@ def test_the_suse_probe_checks_the_same_file_as_zypper(tmp_path: Path) -> None:
     """openSUSE/zypp-boot-plugin writes `/run/reboot-needed`. zypper's needs-rebooting.cc reads the same file through
     the link `/var/run`.
     """
-    assert ask("suse", tmp_path).answer is UNKNOWN, "without /run, the host is not mounted"
+    assert ask("suse", tmp_path).answer is UNKNOWN, "if /run is missing, the host's files may not be mounted"
     (tmp_path / "run").mkdir()
     assert ask("suse", tmp_path).answer is NO
     with_files(tmp_path, "/run/reboot-needed")

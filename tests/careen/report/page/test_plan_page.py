@@ -281,7 +281,7 @@ def test_the_plan_page_begins_with_the_end_time_of_the_plan() -> None:
     late = a_plan(
         visits=(a_visit("n1", 0), a_visit("n2", DAY)), closings=(Closing(at=T0 + timedelta(hours=2), left=1),)
     )
-    assert "in a later window, which closes" in Page(plan_html(replace(late, closes=T0))).words
+    assert "inside a later window that closes Wed 2026-03-04 22:00" in Page(plan_html(replace(late, closes=T0))).words
 
 
 # ---- in a browser ----
