@@ -100,7 +100,8 @@ def go_heap_root(totals: list[int]) -> int:
     return heap[0][0]
 
 
-def test_first_of_heap_equals_the_root_of_gos_heap() -> None:
+def test_the_choice_among_random_scores_is_the_root_of_a_heap_built_as_in_go() -> None:
+    """`first_of_heap` computes the root without building a heap. `go_heap_root` builds the heap step by step."""
     d = random.Random(3)
     for _ in range(3000):
         totals = [d.randrange(4) for _ in range(d.randrange(1, 40))]

@@ -162,7 +162,7 @@ def test_a_nodes_probability_is_the_share_of_start_nodes_from_which_the_search_c
     assert 0.949 <= sum(pod.shares) < 0.96
 
 
-# Seven nodes in a row of ten fit: which does a search for three find from each start, and where does the next begin.
+# Says for each of ten nodes whether the node fits. Seven nodes fit.
 FITS = np.array([True, True, False, True, False, True, True, False, True, True])
 
 
@@ -175,7 +175,9 @@ FITS = np.array([True, True, False, True, False, True, True, False, True, True])
         pytest.param(9, [9, 0, 1], 4, id="a search that starts at the last node continues at the first node"),
     ],
 )
-def test_a_single_worker_finds_the_next_fitting_nodes(start: int, found: list[int], processed: int) -> None:
+def test_a_single_worker_finds_the_first_three_fitting_nodes_from_the_search_start_on(
+    start: int, found: list[int], processed: int
+) -> None:
     seen = run_search(np.arange(10), FITS, 3, Search(start), parallelism=1)
     assert (seen.rows.tolist(), seen.processed) == (found, processed)
 

@@ -96,8 +96,9 @@ def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any,
     assert all(0 <= score <= 100 for score in one_by_one)
 
 
-# A plugin has methods for one node (`filter`, `score`) and may have methods for all nodes (`filter_all`, `score_all`).
-# For each node, both kinds of methods must give the same verdict and the same score. The clusters are generated.
+# Generates a cluster. Asks each plugin about each node in a separate call (`filter`, `score`). If the plugin also has
+# methods for all nodes (`filter_all`, `score_all`), asks the plugin about all nodes in one call. This one call must
+# return the same verdict and the same score for each node as the separate calls.
 @settings(max_examples=80, deadline=None)
 @given(objects=clusters(), pending=pods("new"), version=st.sampled_from(VERSIONS), drawn=st.data())
 def test_a_plugin_decides_alike_for_one_node_and_for_all_on_generated_clusters(

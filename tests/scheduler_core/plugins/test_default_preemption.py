@@ -106,7 +106,7 @@ def test_the_preemption_message_counts_the_reasons_of_the_nodes() -> None:
     )
 
 
-def test_a_pod_with_preemption_policy_never_does_not_preempt() -> None:
+def test_a_pod_does_not_preempt_if_its_preemption_policy_is_never() -> None:
     result = cycle(wanting().with_field("spec.preemptionPolicy", "Never"), running("a", "n1"), running("b", "n2"))
     assert result.sentence.endswith(
         "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."

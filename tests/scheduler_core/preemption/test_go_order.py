@@ -25,7 +25,8 @@ def generator(seed: int) -> Callable[[int], int]:
 
 
 def places(keys: list[int]) -> list[int]:
-    """Sorts the keys, and returns the original position of each key in the sorted order."""
+    """Sorts the keys with `go_sorted`. Returns the positions that the keys had before sorting: first the position of
+    the smallest key, last the position of the largest key. For example, the keys 30, 10 and 20 give [1, 2, 0]."""
     return [
         place
         for _, place in go_sorted(list(zip(keys, range(len(keys)), strict=True)), lambda one, other: one[0] < other[0])

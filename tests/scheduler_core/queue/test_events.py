@@ -44,7 +44,7 @@ ANY = ClusterEvent(Resource.ANY, Action.ALL)
             ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE),
             ClusterEvent(Resource.POD, Action.DELETE),
             False,
-            id="a registration for assigned pods does not match an event of all pods",
+            id="a registration for assigned pods does not match an event of the resource Pod",
         ),
         pytest.param(
             ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL),

@@ -128,7 +128,9 @@ def test_a_pod_stays_if_its_owners_template_sets_the_name_of_the_node(
         )
 
 
-def test_a_pod_that_the_drain_does_not_select_is_not_reported_as_bound_to_its_node() -> None:
+def test_a_pod_that_the_drain_does_not_select_stays_for_this_reason_only() -> None:
+    """The template of the pod's owner sets the name of the node. This would be a second reason why the pod stays. The
+    forecast must leave out this second reason: `sentence` is only "not selected", and `is_bound` is False."""
     objects = [a_node("n1"), an_owner("ReplicaSet", "n1"), a_pod("p", "n1")]
     (made,) = simulate_drain(load_objects(objects), ["n1"], made_at="", stays=lambda _: "not selected")
     assert (only(made).sentence, only(made).is_bound) == ("not selected", False)

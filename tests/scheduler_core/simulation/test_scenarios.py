@@ -312,9 +312,10 @@ def test_every_random_scenario_lands_on_forecast_nodes(snapshot: Snapshot, seed:
         assert can_be_matched(places, said[owner_name]), (owner_name, places, said[owner_name])
 
 
-# Compares a forecast of at most `most` scenarios with a forecast of all scenarios. If the smaller forecast marks a pod
-# with `is_cut`, the smaller forecast may lack nodes, but lists no node that the complete forecast lacks. If the smaller
-# forecast marks no pod, both forecasts list the same nodes.
+# Makes two forecasts of the same drain. The complete forecast simulates all scenarios. The short forecast simulates at
+# most `most` scenarios, so it may list fewer nodes on which an owner's pods may land. It must not list a node that the
+# complete forecast does not list for this owner. If any node is missing, the short forecast must mark a pod with
+# `is_cut`. If the short forecast marks no pod, both forecasts must list the same nodes.
 @settings(max_examples=15, deadline=None)
 @given(clusters(), st.integers(1, 6))
 def test_simulating_fewer_scenarios_removes_nodes_and_marks_their_pods(snapshot: Snapshot, most: int) -> None:

@@ -92,10 +92,11 @@ def test_a_forecast_of_a_large_cluster_reports_the_best_score_and_the_runner_up(
 
 
 def test_a_tie_is_reported_even_if_each_scenario_has_one_search() -> None:
-    """The pods b and c may run only on the nodes n0001 and n0002. Both nodes are equally good for pod b. One node has
-    no room for both pods, so pod c gets the node that is left. The forecast places three other pods first. The results
-    of these pods divide the scenarios until each scenario has only one search, which chooses only one node for pod b.
-    The scenarios together must still report both nodes for each of the two pods."""
+    """The pods b and c may run only on the nodes n0001 and n0002. Both nodes are equally good for pod b. Neither node
+    has room for both pods, so pod c gets the node that pod b does not get. The forecast first places the pods a0, a1
+    and a2. Different searches choose different nodes for these three pods, and the forecast continues each result as a
+    separate scenario. When pod b is placed, each scenario has only one search left and chooses only one node for pod b.
+    The forecast must still list both nodes for pod b, and both nodes for pod c."""
     nodes = [a_node("n0000", cpu="64"), *(a_node(f"n{n:04}", cpu="8", two=str(n <= 2)) for n in range(1, 200))]
     before = [a_pod(f"a{n}", "n0000", cpu="200m", app=f"a{n}", nodeSelector={"two": "False"}) for n in range(3)]
     of_two = {"nodeSelector": {"two": "True"}}
@@ -176,14 +177,15 @@ def test_a_drain_forecast_calls_an_extender_fewer_than_forty_times() -> None:
     ("extenders", "parallelism", "most", "counts"),
     [(0, 16, None, False), (0, 16, 20, True), (1, 16, None, False), (1, 16, 20, False), (0, 3, None, False)],
 )
-def test_a_forecast_counts_start_nodes_only_if_the_limit_is_below_160_searches(
+def test_a_forecast_considers_all_start_nodes_only_if_it_may_simulate_fewer_than_160_searches(
     monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
 ) -> None:
-    """The forecast counts, for each node, the start nodes from which the scheduler's search would choose this node. By
-    default, a forecast of a cluster with 200 nodes has a limit of 160 searches and counts no start nodes. A scheduler
-    with three workers does not change the limit, although the forecast then simulates only 158 searches. If the
-    configuration has an extender, the forecast counts no start nodes for any limit, because an extender refuses nodes
-    after the search has stopped."""
+    """A forecast simulates searches from only some start nodes. If `counts_any_start` is True, the forecast also
+    computes which nodes a pod may get if the search starts at any node. In a cluster with 200 nodes, the default limit
+    is 160 searches, and `counts_any_start` is False. With a limit of 20 searches, `counts_any_start` is True. If the
+    scheduler has three workers, the forecast simulates only 158 searches, but the limit is still 160. If the
+    configuration has an extender, `counts_any_start` is False for any limit, because an extender refuses nodes after
+    the search has stopped."""
     given: list[bool] = []
 
     def run_drain(*_: Any, counts_any_start: bool, **__: Any) -> SimpleNamespace:
@@ -240,9 +242,11 @@ def test_a_pod_from_outside_the_drain_moves_the_search_start_as_far_as_earlier_p
 
 
 def test_the_search_start_is_unknown_after_too_many_bindings_outside_the_drain() -> None:
-    """The learned search starts at position 5. If the start becomes unknown, the search at position 50 replaces the
-    learned search. `strides` has the numbers of nodes by which observed cycles moved the start. If no cycle was
-    observed, one binding outside the drain is too many. Otherwise, more than 30 bindings are too many."""
+    """Each learned search starts at position 5. Each binding outside the drain moves this start by one of the distances
+    in `strides`. If `strides` is empty, the start is unknown after one binding. Otherwise, the start is unknown after
+    more than 30 bindings. A search with an unknown start is replaced by its `lost` search, which starts at position 50.
+    In the first check, the scheduler makes no binding in some simulations, so some searches still start at position
+    5."""
     assert {each.search.start for each in after_others(numbered(200, others=1.0), "default/mine", 1.0)} == {5, 50}
     assert {
         each.search.start for each in after_others(numbered(50, others=1e9, strides=(1,)), "default/mine", 1.0)

@@ -283,9 +283,10 @@ def test_a_scheduling_cycle_does_not_change_the_snapshot_and_is_deterministic(
     assert all(np.array_equal(array, copied) for array, copied in zip(held, copies, strict=True))
 
 
-# Compares scheduling results. A snapshot in which a node was cordoned after loading has the same results as a snapshot
-# that was loaded with this node cordoned. The same is true for an uncordon. A cordon does not change the results of the
-# original snapshot.
+# Schedules the pod `pending` on two snapshots. In one snapshot, a node was cordoned after the snapshot was loaded. The
+# other snapshot was loaded from objects in which this node was already cordoned. Both snapshots must give the same
+# result. An uncordon after loading must also give the same result as loading the uncordoned node. The cordon must not
+# change the result of the snapshot from which the cordoned snapshot was made.
 @settings(max_examples=40, deadline=None)
 @given(objects=clusters(), pending=pods("new"), drawn=st.data())
 def test_a_cordon_equals_loading_a_cordoned_node(objects: list[Json], pending: Json, drawn: st.DataObject) -> None:

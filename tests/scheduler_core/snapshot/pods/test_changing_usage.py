@@ -72,7 +72,7 @@ def test_every_object_in_a_random_tree_of_changes_has_the_expected_requests(seed
         assert rows is None or {*np.flatnonzero((sums != its).any(axis=0)).tolist()} <= {*rows}
 
 
-def test_a_comparison_with_an_earlier_object_lists_the_rows_to_which_requests_were_added_later() -> None:
+def test_a_usage_reports_the_rows_that_changed_since_an_earlier_usage() -> None:
     first = nothing(1300)
     second = plus(first, 3)
     third = plus(second, 1299, 5, 1299)
