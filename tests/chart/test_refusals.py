@@ -153,7 +153,8 @@ SENTENCES = [
     case(
         "the settings as text of the ConfigMap",
         "configMapData: {config.yaml: x}",
-        "this key contains the settings; give them under configuration",
+        "the chart itself writes this key from the values under configuration",
+        "give your settings under configuration",
     ),
     case(
         "alertFilterMatchOnly without an expression",
@@ -178,7 +179,7 @@ SENTENCES = [
     case(
         "a metrics address that probes cannot reach",
         "configuration: {metricsHost: 127.0.0.1}",
-        "the kubelet asks the pod's own address",
+        "the kubelet sends its probes to the pod's IP address",
     ),
     case("a metrics port of zero", "configuration: {metricsPort: 0}", "0 is any free port"),
     case(
@@ -195,7 +196,7 @@ SENTENCES = [
     case(
         "a path of the sentinel although the component `signal` is on",
         "{components: {signal: true}, configuration: {rebootSentinel: /x}}",
-        "the component sets --reboot-sentinel itself",
+        "the component signal itself sets --reboot-sentinel",
         "if the host has another sentinel, change the two units in manifests/signal/host",
     ),
     case(

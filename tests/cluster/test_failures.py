@@ -111,7 +111,7 @@ def test_waiting_nodes_report_the_rebooting_node_and_when_its_reboot_began(story
         lambda: all(sentence in story.reason(host) for host in others),
         170,
     )
-    early = "the reboot deadline passed before all waiting nodes reported the rebooting node"
+    early = "the reboot deadline passed before the reason of every waiting node mentioned the rebooting node"
     assert story.phase(stuck) == "Rebooting", early
     assert stuck.name in story.command("status").stdout
     assert story.holders() == (stuck.name,)

@@ -278,9 +278,13 @@ def a_web_pod(*, ready: bool = True) -> dict[str, Any]:
 def test_the_checker_allows_an_outdated_count_of_ready_pods_after_a_late_response(
     answer_seconds: float, found: list[str]
 ) -> None:
-    """The Deployment web has 2 pods. One pod is ready while another node drains, both pods are ready when n1 is
-    cordoned, and one pod is ready when n1 releases its claim. If an API response was 12 s late, the agent of n1 may
-    have counted 1 ready pod before the cordon, so the checker reports nothing."""
+    """The rule `settled`: when n1 releases its claim, at least as many pods must be ready as the agent of n1 counted
+    before the cordon. Of the 2 web pods, 1 pod is ready from 20 s to 25 s, 2 pods are ready at the cordon (30 s), and 1
+    pod is ready at the release (60 s).
+
+    Without a late response, the agent counted 2 ready pods, so the checker reports the release. If a response was 12 s
+    late, the agent may have counted 1 ready pod, so the checker reports nothing.
+    """
     pods = (
         a_write(1, "pods", "web-1", {}, a_web_pod()),
         a_write(1, "pods", "web-2", {}, a_web_pod()),

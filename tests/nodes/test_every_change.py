@@ -42,7 +42,7 @@ def test_three_nodes_reboot_with_kureds_manifests_in_which_only_the_image_was_ch
     story.judge()
 
 
-def test_a_drain_continues_after_its_agent_is_killed_and_the_node_reboots_once(story: Story) -> None:
+def test_a_node_reboots_once_although_its_agent_is_killed_during_the_drain(story: Story) -> None:
     machine = story.machines[0]
     slow = deployment("slow", 2, containers=[before_stop(8)], **on_node(machine.name))
     story.workloads(slow)

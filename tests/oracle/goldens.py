@@ -83,7 +83,8 @@ def traits_of(one: dict[str, Any], answers: dict[str, Any]) -> Iterator[str]:
         if after:
             yield "sentence " + re.sub(r"\d+ ", "", after.group(1))[:40]
         if answer.get("preemptions"):
-            yield f"preemption between {min(2, len(answer['preemptions']))}"
+            outcomes = "one possible outcome" if len(answer["preemptions"]) == 1 else "several possible outcomes"
+            yield f"preemption with {outcomes}"
         if "error" in answer:
             yield "error " + re.sub(r'"[^"]*"|\S*/\S*|\d+', "…", answer["error"])[:60]
     yield from _configured(one)

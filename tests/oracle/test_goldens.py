@@ -186,8 +186,8 @@ def test_every_form_of_the_unschedulable_message_occurs_in_the_golden_cases(sent
 
 
 def test_the_golden_cases_have_preemptions_with_one_best_node_and_with_several() -> None:
-    assert traits()["preemption between 1"] >= 40
-    assert traits()["preemption between 2"] >= 3
+    assert traits()["preemption with one possible outcome"] >= 40
+    assert traits()["preemption with several possible outcomes"] >= 3
 
 
 def test_clusters_of_more_than_a_hundred_nodes_occur_in_the_golden_cases() -> None:

@@ -107,7 +107,7 @@ extraArgs.{{ $about.flag }}: has no value; write true or false for a switch
 {{- end }}
 {{- range $key := keys (default dict .Values.configMapData) }}
 {{- if eq $key "config.yaml" }}
-configMapData.config.yaml: this key contains the settings; give them under configuration
+configMapData.config.yaml: the chart itself writes this key from the values under configuration; remove the key and give your settings under configuration
 {{- end }}
 {{- end }}
 {{- end }}
@@ -136,7 +136,7 @@ configuration.prometheusUsername: needs prometheusPasswordFile, a file of a Secr
 {{- end }}
 {{- $host := get $it "metrics-host" | join "" }}
 {{- if and (regexMatch "^(127\\.|localhost$|\\[?::1\\]?$)" $host) (not .Values.hostNetwork) }}
-configuration.metricsHost: the kubelet asks the pod's own address whether the agent works, and {{ $host }} is not it; leave it out
+configuration.metricsHost: the kubelet sends its probes to the pod's IP address, but with {{ $host }} the agent listens only inside the pod; leave metricsHost out
 {{- end }}
 {{- if eq (get $it "metrics-port" | join "") "0" }}
 configuration.metricsPort: 0 is any free port, and the kubelet would not find it; give a port
@@ -154,7 +154,7 @@ components.signal: a rebootSentinelCommand needs the host's namespaces, which th
 {{- end }}
 {{- range list "reboot-sentinel" "host-root" "host-lock-dir" }}
 {{- if hasKey $it . }}
-components.signal: the component sets --{{ . }} itself; remove that value (if the host has another sentinel, change the two units in manifests/signal/host so that they follow that sentinel; see manifests/README.md)
+components.signal: the component signal itself sets --{{ . }}; remove that value (if the host has another sentinel, change the two units in manifests/signal/host so that they follow that sentinel; see manifests/README.md)
 {{- end }}
 {{- end }}
 {{- if and (hasKey $it "reboot-method") (ne (get $it "reboot-method" | join "") "signal") }}

@@ -189,9 +189,12 @@ class Cluster:
         admin.delete("/api/v1/namespaces/default/events", AT_ONCE)
 
     def _delete_remaining(self) -> list[str]:
-        """Delete the remaining pods and nodes. Return the names of the pods, nodes and DaemonSets that still existed. A
-        controller with an old cache may create another pod after its workload was deleted. The node of this pod no
-        longer exists, so the API server would keep the pod for a minute if nobody deleted it again."""
+        """Delete the remaining pods and nodes. Return the names of the pods, nodes and DaemonSets that still existed.
+
+        `sweep` repeats this call until nothing remains. After `sweep` has deleted a workload, a controller with an old
+        cache may create another pod of this workload. The next call deletes this pod too. Without the next call, the
+        API server would keep this pod for a minute, because the pod's node no longer exists.
+        """
         admin = self.admin
         pods = [pod["metadata"] for pod in admin.list("/api/v1/pods")]
         nodes = [node["metadata"] for node in admin.list("/api/v1/nodes")]

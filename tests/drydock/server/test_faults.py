@@ -158,7 +158,7 @@ def test_an_injected_error_before_the_write_changes_nothing(
     assert "labels" not in (server.get("nodes", "n1") or {})["metadata"]
 
 
-def test_a_delayed_answer_is_correct(server: RunningServer) -> None:
+def test_a_delayed_response_contains_the_requested_node(server: RunningServer) -> None:
     server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.SLOW, seconds=0.05)
     assert request(server, "GET", "/api/v1/nodes/n1")[1]["metadata"]["name"] == "n1"

@@ -104,7 +104,7 @@ MUTANTS = (
         "if policy.force_reboot:",
     ),
     Mutant(
-        "The drain fails at its timeout although --force-reboot still allows eviction attempts",
+        "At the drain timeout, the agent does not request the evictions again although --force-reboot is set",
         _DRAINING + "_timed_out",
         "policy.force_reboot and not drain_plan.is_hopeless(plan, policy, situation.memory)",
         "False",
@@ -366,7 +366,7 @@ MUTANTS = (
     ),
     # ---- verifying ----
     Mutant(
-        "A reboot is not counted for the loop limit",
+        "A confirmed reboot does not count towards --reboot-loop-limit",
         _VERIFYING + "begin",
         "situation.progress.reboots_for_need + 1",
         "situation.progress.reboots_for_need",

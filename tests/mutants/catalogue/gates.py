@@ -213,7 +213,7 @@ MUTANTS = (
         "return None",
     ),
     Mutant(
-        "In the dry run, --force-reboot alone overrides a PodDisruptionBudget",
+        "In the dry run, --force-reboot overrides a PodDisruptionBudget without --force-reboot-past-budgets",
         _GATES + "dry_run.py:_refuses",
         "(answer.answer is Evictable.BUDGET and not policy.force_past_budgets)",
         "False",
@@ -249,7 +249,7 @@ MUTANTS = (
         "node.unschedulable and",
     ),
     Mutant(
-        "The failure of a node also stops the node itself",
+        "The gate `halt` refuses a node's drain because of that node's own failure",
         _GATES + "halt.py:halted_because",
         "if entry.node != besides",
         "",

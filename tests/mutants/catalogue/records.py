@@ -72,7 +72,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "The agent assumes that the host stays up although the last record that the agent read has another claim",
+        "The agent concludes from the record of one claim that the host stays up under another claim",
         _RECOVERING + "_is_surely_not_rebooting",
         "or held.claim != entry.id",
         "",
@@ -144,7 +144,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "An idle node without a record continues before its agent can read the lock",
+        "If a rebooting node has lost its record, the agent changes the Node before the agent has looked up the claim",
         _RECOVERING + "_not_before_it_is_read",
         "situation.phase is not Phase.IDLE or not says_announced(situation.node)",
         "True",

@@ -40,7 +40,7 @@ MUTANTS = (
         "return None if isinstance(failed, StillUnclear) else _stop(patch.purpose, failed)",
     ),
     Mutant(
-        "After an uncordon the next turn uses a copy of the Node that controllers are about to change",
+        "After an uncordon, the next turn does not read the Node again and misses the node controller's change",
         _APPLY + "Applier._patch_node",
         "None if patch.unschedulable is False else node",
         "node",

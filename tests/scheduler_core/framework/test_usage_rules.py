@@ -36,9 +36,9 @@ def test_only_the_plugins_for_resources_and_devices_have_usage_rules() -> None:
     assert set(RULES) == {"NodeResourcesFit", "NodeResourcesBalancedAllocation", "DynamicResources"}
 
 
-# A usage rule is a score plugin of the type `UsageRulePlugin`. The usage is the requests of the pods on each node. The
-# key is the value that the plugin's method `usage_key` returns for the incoming pod. On the same nodes with the same
-# usage, the plugin must give two incoming pods with equal keys the same scores.
+# A usage rule is a score plugin of the type `UsageRulePlugin`. Its scores may depend on two things only: on the usage
+# (the requests of the pods on each node) and on the incoming pod's key (the result of the plugin's method `usage_key`).
+# Example: two incoming pods have equal keys. Then the plugin gives both pods the same scores on the same nodes.
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), one=pods("one"), other=pods("other"))
 def test_a_usage_rule_depends_only_on_usage_and_its_key(

@@ -162,7 +162,9 @@ def test_a_single_binding_that_was_not_predicted_weakens_the_estimate_only_sligh
 
 
 @pytest.mark.parametrize("seed", [21, 22, 23])
-def test_a_binding_of_an_unknown_pod_moves_the_search_start_as_far_as_earlier_bindings_did(seed: int) -> None:
+def test_the_estimated_search_start_stays_near_the_true_start_after_a_binding_of_an_unknown_pod(seed: int) -> None:
+    """The estimate has not observed the cycle of the unknown pod. The estimate assumes that this cycle probably moved
+    the search start by as many nodes as one of the observed cycles did."""
     scheduler = hidden(seed)
     estimate = learned(scheduler, 20)
     list(scheduler.bindings(1))
