@@ -22,8 +22,6 @@ def first_of_heap(totals: Scores) -> int:
 
 def first_of_places(places: NDArray[np.intp]) -> int:
     """Returns the position of the node that the scheduler chooses among the nodes at these positions, which all have
-    the highest total score; see `first_of_heap`."""
-    numbers = places + 1
-    _, digits = np.frexp(numbers)
-    ways = numbers << (digits[-1] - digits)
-    return int(numbers[ways.argmin()]) - 1  # of a node and its left branch, the node has the lower number
+    the highest total score; see `first_of_heap`. The positions are in ascending order."""
+    paths, _ = np.frexp(places + 1)  # a path is the binary fraction of its digits, so the first path is the smallest
+    return int(places[paths.argmin()])  # of a node and its left branch, which have the same fraction, the node is first
