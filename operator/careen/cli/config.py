@@ -79,7 +79,9 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
         launch = await launch_of_agents(api, basics)
     resolved = settings_of(launch, basics, await config_map_data(api, basics) if api else {})
     config_map = (
-        f"the ConfigMap is {title_of(basics)}" if api else "there is no ConfigMap, because the command read no cluster"
+        f"the ConfigMap is {title_of(basics)}"
+        if api
+        else "this command did not read a cluster, so it knows no ConfigMap"
     )
     unread = [f"the value of {name} may come from a Secret, which this command does not read" for name in launch.unread]
     sources = f"the flags and the environment are those of {launch.where}; {config_map}"

@@ -176,15 +176,17 @@ async def test_sentinel_files_are_checked_each_time_even_if_a_command_runs_once_
 
     need = NeedWatch(source("files"), clock, commands=source("commands"), period_seconds=lambda: 3600.0)
     assert await need.read() == NO
-    said["files"] = Need(answer=NeedAnswer.YES, detail="the file asks")
+    said["files"] = Need(answer=NeedAnswer.YES, detail="the file asks for a reboot")
     assert await need.has_changed()
     assert asked == {"files": 2, "commands": 1}
-    said["commands"] = Need(answer=NeedAnswer.YES, detail="the command asks")
+    said["commands"] = Need(answer=NeedAnswer.YES, detail="the command asks for a reboot")
     clock.seconds = 3600
-    assert await need.read() == Need(answer=NeedAnswer.YES, detail="the command asks; the file asks")
+    assert await need.read() == Need(
+        answer=NeedAnswer.YES, detail="the command asks for a reboot; the file asks for a reboot"
+    )
     said["files"] = NO
     clock.seconds = 3659
-    assert await need.read() == Need(answer=NeedAnswer.YES, detail="the command asks"), (
+    assert await need.read() == Need(answer=NeedAnswer.YES, detail="the command asks for a reboot"), (
         "the command's result is valid for a minute"
     )
     assert asked["commands"] == 2
@@ -199,7 +201,7 @@ async def test_the_package_manager_is_checked_each_time_even_if_the_command_resu
         return Need(answer=NeedAnswer.NO, package_manager=busy[0])
 
     async def command() -> Need:
-        return Need(answer=NeedAnswer.YES, detail="the command asks")
+        return Need(answer=NeedAnswer.YES, detail="the command asks for a reboot")
 
     need = NeedWatch(files, clock, commands=command, period_seconds=lambda: 3600.0)
     assert (await need.read()).package_manager == "dpkg"

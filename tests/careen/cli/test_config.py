@@ -126,7 +126,7 @@ def test_config_with_the_here_flag_sends_no_request() -> None:
     assert result.exit_code == 0, result.output
     assert row(result.output, "concurrency") == ["2", "KURED_CONCURRENCY"]
     assert row(result.output, "node-id") == ["n1", "CAREEN_NODE_ID"]
-    assert "there is no ConfigMap, because the command read no cluster" in result.output
+    assert "this command did not read a cluster, so it knows no ConfigMap" in result.output
 
 
 def test_config_reports_a_flag_that_overrides_an_environment_variable() -> None:
