@@ -94,7 +94,8 @@ def main() -> None:
 def measured(
     engine: Engine, scheduler: Mapping[str, Any], seeds: Sequence[int], drains: int
 ) -> Iterator[tuple[str, Score]]:
-    """Drains clusters on one control plane, one cluster after another. Returns a score for each cluster."""
+    """Creates a cluster for each seed, and drains `drains` nodes of this cluster. The clusters follow one another on
+    the same control plane. Yields the title of each cluster and the score of its forecasts."""
     with a_control_plane(
         "accuracy", lambda folder, guardian: ControlPlane(folder, guardian=guardian, scheduler=scheduler)
     ) as plane:

@@ -36,8 +36,9 @@ def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
     """Yields the bindings during the drain, and then the bindings after the uncordon. Only the scheduler's log contains
     the later bindings.
 
-    The records have events only for pods in the namespace of the drained workloads. For pods of other namespaces,
-    `Binding.pod` is usually None. The field is set only if a listed pod without a node had the same name.
+    The records have events only for pods in the namespace of the drained workloads. For a binding in another namespace,
+    `Binding.pod` is usually None. It is set only if `listed` has a pod with the namespace and name of the bound pod,
+    and this listed pod has no node.
     """
     watched = _Watched(listed.with_node_cordoned(record.node))
     bound = {event.title for event in record.events if event.kind == "bound"}
@@ -103,11 +104,12 @@ class _Watched:
             yield self.bound(event.title, event.node)
 
     def decided_before(self, event: PodEvent, later: Sequence[PodEvent]) -> Sequence[PodEvent]:
-        """Returns the bindings that the watch showed just after the binding `event`, but that the scheduler had
-        probably decided before it.
+        """Returns the bindings that the watch showed soon after the binding `event`, although the scheduler had
+        probably decided them before `event`.
 
-        `careen shadow` uses the same rule. It assumes an earlier decision if the pod was created before the pod of
-        `event`, has at least the same priority, and was bound at most `CLOSE_SECONDS` later.
+        `careen shadow` uses the same rule. A later binding is in the result if its pod was created before the pod of
+        `event`, its pod has at least the priority of the pod of `event`, and the watch showed the binding at most
+        `CLOSE_SECONDS` after `event`.
         """
         pod = self.coming.get(event.title)
         if event.kind != "bound" or pod is None:

@@ -62,7 +62,8 @@ class LearnedPair:
 
 
 def main() -> None:
-    """Drains clusters for which records are missing. Prints a table for each kind of cluster."""
+    """Scores the recorded drains, and prints a table for each kind of cluster. Without --replay, first drains nodes and
+    records these drains. Does not repeat a drain whose record already exists."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.learned",
         description=__doc__,

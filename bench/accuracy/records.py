@@ -14,9 +14,9 @@ from tests.cluster.harness.measures.drains import Happened, PodEvent
 
 
 class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One drain of the node `node`. `start` is the position, in the list of nodes, at which the scheduler's next search
-    would have begun just before the drain. `log` is the part of the scheduler's log that was written from then on,
-    until the cluster was quiet again after the uncordon of `node`."""
+    """One drain of the node `node`. `start` is the position in the list of nodes at which the scheduler would have
+    begun a search right before the drain. `log` is the text that the scheduler logged from the moment right before the
+    drain until the cluster was quiet again after the uncordon of `node`."""
 
     kind: str
     seed: int

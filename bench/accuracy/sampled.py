@@ -5,8 +5,9 @@ The clusters have 200 and 300 nodes. The bench chooses their seeds when it runs,
 default configuration. Its log says how many nodes each cycle evaluated, which gives the start of the next search. The
 same drains are also forecast with that start, to show how much it helps to know the start.
 
-Each drain is recorded when it is over, with its score in a file beside it. An interrupted bench continues if it is
-started with the same --record. With --replay, the bench scores the records again with the current scheduler_core and
+At the end of each drain, the bench writes a record file. After all drains, the bench scores the forecasts of each
+drain, and writes the scores into a second file in the folder of the record file. An interrupted bench continues if it
+is started with the same --record. With --replay, the bench scores the records again with the current scheduler_core and
 without a control plane.
 """
 
@@ -55,7 +56,8 @@ class Pair:
 
 
 def main() -> None:
-    """Drains clusters for which records are missing. Prints a table for each kind of cluster."""
+    """Scores the recorded drains, and prints a table for each kind of cluster. Without --replay, first drains nodes and
+    records these drains. Does not repeat a drain whose record already exists."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.sampled",
         description=__doc__,
@@ -122,7 +124,8 @@ def judged(folder: Path, kinds: Sequence[str], *, anew: bool) -> list[Pair]:
 
 
 def judge(path: Path) -> None:
-    """Computes two forecasts of the recorded drain with the current scheduler_core. Scores them, and writes both scores
+    """Computes two forecasts of the recorded drain with the current scheduler_core: one forecast without the start of
+    the scheduler's next search, and one forecast with the recorded start. Scores both forecasts, and writes both scores
     into one file next to the record."""
     record = read(path)
     happened = record.happened

@@ -173,8 +173,9 @@ def start(server: RunningServer, folder: Path, times: int = 5) -> None:
 
 
 def processor_seconds(pid: int) -> float:
-    """Returns the user and system time of all threads, from /proc/PID/stat. The process name in parentheses may contain
-    spaces, so only the fields after it are counted."""
+    """Returns the processor time of the process in seconds: the user time plus the system time of all its threads. Both
+    times are fields of /proc/PID/stat. This function counts the fields after the process name, which stands in
+    parentheses. It cannot count from the beginning of the line, because the name may contain spaces."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

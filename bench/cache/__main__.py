@@ -94,7 +94,8 @@ def _loaded(folder: Path, nodes: int, seed: int) -> tuple[ClusterCache, float]:
 
 
 def _follow(cache: ClusterCache, given: argparse.Namespace) -> Iterator[list[str]]:
-    """Yields a row of the table before the first event, and a row after each part of the events."""
+    """Applies `given.events` events to the cache, in `PARTS` parts of equal size. Yields a row of the table before the
+    first event, and a row after each part."""
     asked = _asked(cache)
     yield _row(cache, 0, None, asked)
     lives = _lives(cache.snapshot(), given.nodes, random.Random(given.seed))

@@ -50,8 +50,9 @@ HEADER = ["ORDER", "SECONDS", "CPU", "REBOOTS", "MOVES", "DOUBLE", "PENDING S"]
 
 class Measured(Value, kw_only=True):
     """The figures for one size of cluster. `read` is the time to read the dump, and `forecast` is the time of `careen
-    forecast` for one node, both in seconds of processor time. `rows` has a row for each order. `resident` is the
-    largest memory so far, in MiB."""
+    forecast` for one node, both in seconds of processor time. `rows` has a table row for each simulated order of the
+    nodes (`Order`), such as `oldest`. `resident` is the largest memory, in MiB, that the bench's process had used until
+    then."""
 
     nodes: int
     pods: int

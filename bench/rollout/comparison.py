@@ -216,8 +216,8 @@ def _panel(
 
 
 def _round_up(value: float) -> float:
-    """Returns the value rounded up to a multiple of 4, 40, 400 and so on, so that a quarter of an axis is a round
-    number."""
+    """Returns the value rounded up to a multiple of a step, so that a quarter of the axis is a round number. The step
+    is 4 for values up to 40, 40 for values up to 400, and so on. For example, 13 becomes 16, and 105 becomes 120."""
     step = 4
     while step * 10 < value:
         step *= 10

@@ -1,10 +1,10 @@
-"""Measures how often pods move in the same roll-outs by careen with and without its early taint, and by kured: `make
+"""Measures how often pods move in roll-outs by careen and by kured, each with and without the soft taint: `make
 bench-moved`.
 
-Each roll-out has its own control plane. careen's roll-outs run two at a time: one seed with the taint, and the same
-seed without it. kured's roll-outs run five at a time, because kured waits for a minute after each boot. The results are
-kept in bench/rollout/moved.json, a row for each roll-out; `--draw` writes the tables and the plot of docs/less-moved.md
-again from this file.
+All agents reboot the same generated clusters, one cluster for each seed. Each roll-out has its own control plane.
+careen's roll-outs run two at a time: one seed with the taint, and the same seed without it. kured's roll-outs run five
+at a time, because kured waits for a minute after each boot. The results are kept in bench/rollout/moved.json, a row for
+each roll-out; `--draw` writes the tables and the plot of docs/less-moved.md again from this file.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Reads the state of a roll-out for tables and lines. The state comes from Nodes, lock, journal and hosts, and not from
-the agents."""
+"""Reads the state of a roll-out from the simulated API server (its Nodes, its Pods and its journal) and from the log of
+the simulated hosts, without asking the agents. `view.py` shows this state as a table or as text."""
 
 from __future__ import annotations
 

@@ -58,8 +58,8 @@ def files(site: Path, line: str) -> Iterator[Path]:
 
 
 def weight(path: Path) -> int:
-    """Returns the bytes of the file and of the bytecode made from it. Returns 0 for a bytecode file, because its bytes
-    are counted with its source file."""
+    """Returns the size in bytes: the size of the file plus, for a Python source file, the size of its compiled
+    bytecode. Returns 0 for a bytecode file, because its size is counted with its source file."""
     if path.suffix == ".pyc":
         return 0
     size = path.stat().st_size

@@ -56,7 +56,8 @@ def layers(layout: Path) -> list[tuple[str, Path, int]]:
 
 
 def say(what: str, some: list[tuple[str, Path, int]]) -> None:
-    """Prints a line with the total sizes and the number of these layers."""
+    """Prints one line about the layers in `some`: the title `what`, the total size of the layers on a node, their total
+    compressed size, and their number."""
     unpacked = sum(size for _, _, size in some) / 1e6
     packed = sum(blob.stat().st_size for _, blob, _ in some) / 1e6
     print(f"{what + ':':<16}{unpacked:6.1f} MB, compressed {packed:5.1f} MB, {len(some)} layers")

@@ -93,8 +93,8 @@ class Obstacle(Value, kw_only=True):
 
 
 class Hindrance(Value, kw_only=True):
-    """A reason why some nodes had to wait, and the names of these nodes. `seconds` is how long the reboot lock held
-    fewer claims than it may hold, because of this reason."""
+    """A reason why some nodes had to wait, and the names of these nodes. `seconds` is the total time in which the
+    reboot lock could have held one more claim, but this reason kept a waiting node from taking a claim."""
 
     rule: str
     subject: str

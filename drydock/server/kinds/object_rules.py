@@ -90,7 +90,9 @@ def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Obj
 
 
 def _without_empties(resource: ResourceType, obj: Object) -> Object:
-    """Removes empty fields that clients could see and that the real server leaves out because of Go's omitempty."""
+    """Removes some fields if they are empty, as the real server does because of Go's `omitempty`: `labels`,
+    `annotations`, `finalizers` and `ownerReferences`, and in the spec of a Node also `taints` and `unschedulable`.
+    Clients would notice the difference: for example, the real server never sends a Node with `unschedulable: false`."""
     metadata = {
         k: v
         for k, v in obj["metadata"].items()

@@ -123,8 +123,9 @@ class Applier:
     only."""
 
     def __init__(self, hands: Hands, memory: Memory, *, node_uid: str, remember: Callable[[Memory], None]) -> None:
-        """`remember` is a function that stores the agent's memory. The Applier calls it right after each action whose
-        outcome must not be forgotten, even if the round of the agent's loop is cancelled."""
+        """`remember` is a function that stores the agent's memory. The Applier calls `remember` after each eviction
+        request, and both before and after it asks the host to reboot. So the memory contains these actions even if the
+        current round of the agent's loop is cancelled later."""
         self._hands = hands
         self._memory = memory
         self._node_uid = node_uid

@@ -105,8 +105,9 @@ class Messenger:
         return {target.service for target in targets} | ({"file"} if settings.notify_url_file else set())
 
     def _is_told(self, message: Notify) -> bool:
-        """Whether the agent has already sent a message of this occasion for the same claim in the cluster's lock.
-        Remembers the given message as sent, and forgets the messages about other claims."""
+        """Whether `tell` has already handled a message with the same occasion (such as `drain`) and the same claim. The
+        result is always False for a message without a claim. If the result is False for a message with a claim,
+        remembers this message, and forgets the messages about other claims."""
         event = (message.occasion, message.claim)
         if not message.claim or event in self._told:
             return bool(message.claim)

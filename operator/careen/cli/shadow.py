@@ -127,8 +127,9 @@ def shadow(
     that time, and show how often the two agree. The command lists and watches; it changes nothing.
 
     Without --once, --for or --bindings the command runs until it is interrupted, and then prints the table. Exit code
-    0: kube-scheduler and scheduler_core agree. 3: they agree so rarely that the scheduler probably has another
-    configuration than careen was given. 4: no bound pod could be compared."""
+    3: at least 30 pods were compared, and the two agree on less than 80 % of them, so the scheduler probably has
+    another configuration than careen was given. 4: no bound pod could be compared. 0: any other result.
+    """
     options = Options(
         seconds=seconds or (_ONCE_SECONDS if once and bindings is None else None),
         bindings=bindings,

@@ -1,9 +1,13 @@
-"""Finds other reboot coordinators in the cluster: a coordinator with running pods, or the lock of a kured that was
-removed while a node held the lock.
+"""Finds other reboot coordinators in the cluster: a DaemonSet with pods that run kured, or a DaemonSet whose lock is
+held or paused, for example because kured's pods were removed while a node held the lock.
 
 Any tenant who may create a DaemonSet can give it kured's image name or annotation. So careen ignores such a DaemonSet
-until it has pods. Only administrators can create `kube-system/kured`. So careen reports this DaemonSet before its pods
-have started, and also without pods if its lock contains a claim, because a node may be down under that claim.
+until it has pods. Only administrators can create `kube-system/kured`. So for this DaemonSet careen does not wait for
+pods:
+
+* If its image is kured, careen reports it as soon as it is to run on at least one node.
+* If its lock contains a claim, careen reports it even if it is to run on no node, because a node may be down under that
+  claim.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ async def list_nodes(api: ClusterApi, *, reboot_label: Sequence[str] = ()) -> tu
 
 async def list_signed_nodes(api: ClusterApi) -> tuple[SignedNode, ...]:
     """Lists every Node with all of its annotations, and with the field managers of its labels and annotations. The list
-    is consistent."""
+    is consistent: it shows all Nodes at the same moment, and never comes from an old cache."""
     return tuple(objects.signed_node(node) for node in await api.items(NODES, objects.ManagedNode))
 
 

@@ -1,5 +1,5 @@
-"""Reads three things: the pods of one node, the pods of --blocking-pods that also forbid the reboot of other nodes, and
-the health of the controllers that own pods."""
+"""Reads pods and the controllers that own pods. For --blocking-pods, reads the pods that forbid the reboot of a whole
+group of nodes or of every node, and leaves out pods that forbid only the reboot of the node on which they run."""
 
 from __future__ import annotations
 

@@ -24,9 +24,10 @@ _NAMES = {flag(name): name for name, setting in SETTINGS.items() if not setting.
 
 
 class LastGood(Value, kw_only=True):
-    """Settings that the agent uses instead of the ConfigMap's, with the reason.
+    """The settings that the agent uses because it cannot use the ConfigMap, and the reason (`why`).
 
-    `is_whole` is False if some or all of the ConfigMap's settings are unknown.
+    `is_whole` is False if the ConfigMap may have contained a setting that is missing here. Missing secrets for messages
+    to people do not count.
     """
 
     resolved: Resolved

@@ -54,8 +54,9 @@ class Tally(Protocol[Value]):
         ...
 
     def over(self, value: Value, rows: int) -> Value:
-        """Adapts the count `value` to another number of nodes, after nodes were added or removed. `rows` is the new
-        number of nodes. The added or removed nodes must have no pods."""
+        """Adapts the result of a count (`value`) to another number of nodes, after nodes were added or removed. `rows`
+        is the new number of nodes. The added or removed nodes must have no pods. For example, with `rows` 3, a result
+        with one number for each node changes from `[2, 1]` to `[2, 1, 0]`."""
         ...
 
     def __hash__(self) -> int: ...

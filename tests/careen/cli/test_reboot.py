@@ -33,8 +33,9 @@ def asked(desk: Desk, name: str) -> Any:
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a function that replaces the command's sleep. Its arguments are functions that change the cluster: the
-    command's first sleep calls the first function, the second sleep calls the second function, and so on."""
+    """Return a function that makes `careen reboot` run code of the test instead of sleeping. After the call
+    `meanwhile(first, second)`, the command's first sleep only calls `first`, and its second sleep only calls
+    `second`."""
 
     def happens(*events: Callable[[], None]) -> None:
         left = list(events)

@@ -77,8 +77,9 @@ class AllowedKeys:
         self._wanted: dict[tuple[str, str], list[str]] = {}
 
     async def check(self, settings: Settings) -> None:
-        """Checks the keys in the settings. Retries until the API server answers or newer settings arrive. Reports
-        nothing if the agent may not read the DaemonSet."""
+        """Reports the keys in the settings that the DaemonSet's annotations do not allow. If the API server does not
+        answer, tries again until the API server answers or until newer settings need other keys. Reports nothing if the
+        DaemonSet does not exist or the agent may not read it."""
         wanted = needed(settings)
         if wanted == self._wanted:
             return

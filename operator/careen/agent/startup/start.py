@@ -1,8 +1,12 @@
 """Starts an agent: finds its lock, then its settings.
 
-If the lock or the settings cannot be read, an agent whose node has no claim in the lock ends or waits. But a node with
-a claim is cordoned, and the other nodes wait for the release of this claim. So the agent of such a node works with the
-settings that were stored with the claim until it has released the claim, and takes no new claim.
+If the agent cannot use the lock or the settings, the Node's record decides what the agent does:
+
+* The record has no claim: the agent waits until the API server provides the lock and the settings. The agent ends if
+  its lock may differ from the other agents' lock, or if the settings are invalid.
+* The record has a claim: the agent works on this claim, but takes no new claim. The agent must work, because the node
+  may be cordoned and other nodes wait for the release of the claim. If the settings are the problem, the agent uses the
+  settings that were stored with the claim until the ConfigMap has usable settings.
 """
 
 from __future__ import annotations
@@ -238,7 +242,8 @@ class Start:
                 _LOG.error("the agent cannot send messages to a configured receiver: %s", problem)
 
     def _stand_in(self, claim: RecordedClaim, seen: SeenConfigMap | None, why: str) -> LiveSettings:
-        """Returns the settings that were stored with the claim. The agent uses them until it has released the claim."""
+        """Returns the settings that were stored with the claim. The agent uses them until the ConfigMap has usable
+        settings."""
         instead = last_good.restore(
             claim.settings,
             f"{why[:_LONGEST_PROBLEM]}: the node uses older settings for its present claim and takes no new claim",
@@ -291,9 +296,9 @@ class Start:
     def policy_of(self, live: LiveSettings) -> Policy:
         """Returns the policy for decisions.
 
-        While the lock may be the wrong one, the policy forbids a new claim, and also forbids the reboot after a drain
-        that has already begun. If the rights for a forecast are missing and no setting requests the forecast, the
-        policy switches the forecast off.
+        `lock_problem` says why this agent's lock may differ from the other agents' lock. While there is such a problem,
+        the policy forbids a new claim, and also forbids the reboot after a drain that has already begun. If the rights
+        for a forecast are missing and no setting requests the forecast, the policy switches the forecast off.
         """
         policy = live.policy
         if OptionalRight.FORECAST in self.rights.without - asked_for_by(live.resolved.origins):

@@ -5,8 +5,8 @@ the DaemonSet that carries the lock, reviews its rights, and waits until it has 
 a file lock, which permits only one agent on the host, and runs its loop (observe, decide, apply). kopf starts after the
 first round of the loop, so that a node that has just rebooted comes back into service first.
 
-If the lock or the settings cannot be read, the agent of a node with a claim in the lock takes no new claim. Until that
-claim is released, the agent uses the settings that were stored with the claim.
+An agent that starts may be unable to use the lock or the settings. If its Node's record has no claim, the agent then
+waits or ends. If the record has a claim, the agent works on this claim but takes no new claim; see `start.py`.
 """
 
 from __future__ import annotations

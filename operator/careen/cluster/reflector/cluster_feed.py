@@ -77,7 +77,7 @@ class ClusterFeed:
         await self._is_complete.wait()
 
     async def news(self) -> None:
-        """Waits for the next watch event, list or error of any kind of object."""
+        """Waits until one of the reflectors receives a list or a watch event, or reports an error."""
         self._has_news.clear()
         await self._has_news.wait()
 

@@ -99,8 +99,8 @@ class Reflector:
     # ---- the list ----
 
     async def _list(self) -> tuple[str, str]:
-        """Lists the objects of this kind. Returns the API path that the server serves, and the resourceVersion of the
-        list."""
+        """Lists the objects of this kind. A kind may have several API paths, for example one path for each version;
+        uses the first path that the server serves. Returns this path and the resourceVersion of the list."""
         for path in self._source.paths:
             pages = _Pages(self._api.pages(path))
             try:

@@ -35,8 +35,9 @@ def changed_by_reboots(node: NodeView) -> dict[str, Changed]:
 
 def labels_to_report(node: NodeView, progress: Progress, policy: Policy) -> dict[str, dict[str, str | None]]:
     """Return the changed labels for the report of the reboot that ends now, such as `{"tier": {"was": None, "to":
-    "new"}}`. `was` is the label's value before careen first changed it at the end of a reboot, and `to` is the value
-    that careen set."""
+    "new"}}`. `to` is the value that careen set. `was` is the label's value before this reboot, or None if the label was
+    missing. But if careen set that value at the end of an earlier reboot, `was` is copied from the report of the
+    earlier reboot."""
     changes = changed_by_reboots(node)
     before = {**node.labels, **progress.prior_labels}
     for key, value in policy.post_reboot_labels.items():

@@ -109,10 +109,16 @@ def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Ent
 
 
 def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[CleanupMark]:
-    """Yield a mark for each taint that the cleanup removes, and for each taint that looks like careen's but stays. The
-    cleanup removes a soft taint if a person named the taint's key or if careen set the taint. One of these facts is
-    enough to prove that careen set the taint: the Node's record, the managed fields, or the key of a taint without a
-    value. Every other taint whose key begins with `careen.dev/` stays."""
+    """Yield a mark for each taint that the cleanup removes, and for each taint that stays although its key begins with
+    `careen.dev/`. The cleanup removes a soft taint if one of these conditions is true:
+
+    * A person named the taint's key.
+    * The Node's record contains the taint's key.
+    * The managed fields prove that careen set the taint.
+    * The key begins with `careen.dev/`, the taint has no value, and the key is the default key or the key in the
+      agents' settings.
+    * With --unknown: the key begins with `careen.dev/`, and the taint has no value.
+    """
     proven = _proven_taint(node, extent)
     for taint in node.taints:
         mark = CleanupMark(kind=Kind.TAINT, name=taint.key, now=f"{taint.value or ''}:{taint.effect}".removeprefix(":"))

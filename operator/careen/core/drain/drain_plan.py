@@ -225,10 +225,10 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether the agent can stop repeating the eviction requests that --force-reboot requires. A forced reboot requires
-    at least `policy.attempts_before_force` decided eviction requests for each pod (see `judgements`). Return True if
-    each pod in `plan.now` and `plan.later` has reached this number, or seems never to reach this number (see
-    `_is_unheard`)."""
+    """Whether the agent can stop repeating its eviction requests for --force-reboot. Before a forced reboot, the API
+    server must have accepted or refused at least `policy.attempts_before_force` eviction requests for each pod (see
+    `judgements`). Return True if more requests would not help: for each pod in `plan.now` and `plan.later`, the API
+    server has decided enough requests already, or seems never to decide them (see `_is_unheard`)."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)

@@ -187,9 +187,9 @@ class HolderCheck(Value, kw_only=True):
 
 
 class Crowd(Value, kw_only=True):
-    """How many nodes may be waiting for their reboots, as this node's agent counted them. An agent that takes or
-    releases a claim counts the waiting nodes, and writes the number into the lock for all agents. So this node's agent
-    counts only while no node takes or releases a claim."""
+    """This node's own count of the nodes that may be waiting for their reboots. An agent that takes or releases a claim
+    also writes such a number into the lock, for all agents. This node's agent makes its own count only if more than a
+    few nodes may be waiting according to the lock (see `crowd.py`)."""
 
     count: int | None = None
     until: float = 0.0  # the count is valid until then

@@ -200,8 +200,8 @@ class Fleet(Value, kw_only=True):
 
 
 class Holders(Value, kw_only=True):
-    """The Nodes of the nodes that hold claims. The agent reads these Nodes after it has read the lock. `nodes` are the
-    Nodes that exist; `absent` are the names in the lock for which no Node exists."""
+    """The nodes that have claims in the lock. The agent reads their Node objects after it has read the lock. `nodes`
+    are the Node objects that exist; `absent` are the names in the lock for which no Node object exists."""
 
     nodes: tuple[NodeView, ...] = ()
     absent: frozenset[str] = frozenset()

@@ -80,8 +80,9 @@ def works(node: NodeView) -> bool:
     """Whether careen has taken the node down, or may have taken it down, according to the record and the label on the
     Node.
 
-    If the record cannot be read, the label decides, because the same patch writes the record and the label. So a
-    waiting node with an unreadable record does not use up the limit.
+    If the record cannot be read, return True if the label `careen.dev/reboot` has the value `in-progress` or `failed`.
+    The label can replace the record, because the same patch writes both. The label of a waiting node is `required` or
+    `ready`, so a waiting node with an unreadable record does not count as down.
     """
     progress = node.record
     if isinstance(progress, UnreadableProgress):

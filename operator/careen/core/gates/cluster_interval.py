@@ -23,8 +23,9 @@ _CLOCKS_DIFFER = timedelta(minutes=5)  # an instant farther in the future is a m
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """Return a refusal during the interval, and while another node holds a claim that comes before this node's claim in
-    the lock. A node without a claim comes after all nodes with claims."""
+    """Return a refusal while another node holds a claim that comes before this node's claim in the lock. A node without
+    a claim comes after all nodes with claims. Also return a refusal until --cluster-minimum-interval has passed since
+    the end of the cluster's last reboot."""
     content = situation.lock
     if not situation.policy.cluster_interval_seconds or is_waived(situation.node, situation.seen.now):
         return None

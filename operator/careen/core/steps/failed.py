@@ -117,7 +117,8 @@ def _ready_after_all(situation: Situation) -> Decision:
 
 
 def _still_runs_boot_left(situation: Situation) -> bool:
-    """Whether the host still runs the boot on which the claim began, so that there is no boot to verify."""
+    """Whether the host still runs the boot that it ran when the node took its claim. If so, the host has not rebooted
+    since then, and there is no new boot to verify."""
     return is_same_boot(situation.boot, situation.progress.boot_left)
 
 

@@ -284,7 +284,8 @@ def test_an_answer_without_a_required_field_raises_an_error(what: str, field: st
 
 @pytest.mark.parametrize("field", ["spec", "status"])
 async def test_a_list_with_one_incomplete_item_raises_an_error(field: str) -> None:
-    """A proxy may cut off the response before the taints or the cordon of a Node."""
+    """For example, a proxy has removed the spec of one Node. Without the error, this Node would seem to have no taints
+    and no cordon."""
     page = a_list("Node", {"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}})
     page["items"][1] = without(page["items"][1], field)
     with pytest.raises(UnreadableAnswer):
