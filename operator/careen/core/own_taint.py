@@ -33,7 +33,8 @@ def keys_of_ours(node: NodeView, progress: Progress, policy: Policy) -> frozense
 
 
 def by_name(node: NodeView, policy: Policy) -> frozenset[str]:
-    """Return the keys of the Node's soft taints that prove by themselves that careen set the taints."""
+    """Return the keys of the Node's soft taints that have no value and whose key is careen's default key, or the
+    configured key if that key is in careen's domain. Only careen sets such taints."""
     wanted = policy.taint_key
     names = {keys.DEFAULT_TAINT_KEY, *([wanted] if wanted and wanted.startswith(keys.PREFIX) else ())}
     return frozenset(key for key in names if (taint := our_taint(node, key)) is not None and not taint.value)

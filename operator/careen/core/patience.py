@@ -1,9 +1,9 @@
 """Measures how long a fact that the agent needs has been unknown, with one measurement for all phases.
 
 A step (the function that decides for a node in its phase) may lack a fact that a gate (a condition for a reboot) needs.
-The step then records the name of the gate with `met`. At the end of each round of the agent's loop, `after` removes the
-gates whose facts were read in this round. A gate stays if this round did not try to read its facts. The measurement
-ends when no gate is left.
+The step then calls `met`, which records the name of the gate in the agent's memory. At the end of each round of the
+agent's loop, `after` removes the gates whose facts were read in this round. A gate stays if this round did not try to
+read its facts. The measurement ends when no gate is left.
 
 When a process sees the node's claim for the first time, it estimates from the Node how long earlier processes have
 waited. Otherwise a node whose agent restarts often would wait for ever.

@@ -1,6 +1,6 @@
 """Defines the situation, which is the input of the steps. A step is a function that decides for a node in its phase. A
-situation contains the facts of one round of the agent's loop in which the Node was read. In a situation, careen's
-record on the Node and the lock are already parsed."""
+situation contains the facts that the agent read in one round of its loop. If the Node or careen's record on it cannot
+be read, there is no situation in that round. In a situation, careen's record and the lock are already parsed."""
 
 from __future__ import annotations
 

@@ -253,11 +253,12 @@ def go_home(
 
 def undo(situation: Situation, status: Status, to: Transition) -> Decision:
     """Return the decision to undo in one patch what careen changed on the Node for the drain (cordon, labels, the
-    annotations for autoscalers), then release the claim. The soft taint stays unless the change in `to` concerns it.
+    annotations for autoscalers), then release the claim. The soft taint stays on the Node, unless `to.change` contains
+    another list of taints.
 
-    The patch comes before the release, because the patch changes the Node's resourceVersion. A late request of this
-    agent to cordon the node, or to record that a reboot follows, then gets a conflict. The claim id stays on the Node
-    until the claim is no longer in the lock.
+    After the release of the claim, a late request of this agent to cordon the node, or to record that a reboot follows,
+    must fail. So the patch comes before the release: the patch changes the Node's resourceVersion, and the late request
+    gets a conflict. The claim id stays on the Node until the claim is no longer in the lock.
     """
     record = replace(
         to.progress,

@@ -21,8 +21,10 @@ from scheduler_core.values import Value
 
 
 class Sources(Value, kw_only=True):
-    """The configured sources that can report a need for a reboot: the names of the probes, the files and the command of
-    the probe `sentinel`, and limits."""
+    """The configured sources that can report a need for a reboot. `probes` are the names of the probes. The probe
+    `sentinel` runs `command`, or checks `files` if there is no command. With `packages`, an existing file reports a
+    need only if the list of packages beside the file has a match. The probe `uptime` reports a need when the host has
+    run for `longest_uptime_seconds`."""
 
     files: tuple[str, ...] = ()
     command: str = ""
@@ -56,9 +58,10 @@ class HostNeed:
         return bool(self._command or self._running)
 
     async def look(self) -> Need:
-        """Evaluates the configured sentinels and probes that run no command, and returns their combined answer. Returns
-        the answer no if each configured sentinel and probe runs a command. Also returns which package manager is
-        working on the host, even if the answer is no, because a person may request a reboot at any time."""
+        """Evaluates the configured sentinels and probes that run no command, and returns their combined answer. If
+        every configured sentinel and probe runs a command, the answer is `NeedAnswer.NO`. The result also says which
+        package manager is working on the host, whatever the answer is, because a person may request a reboot at any
+        time."""
         return await self._files.read()
 
     async def ask(self) -> Need:

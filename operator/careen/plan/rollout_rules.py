@@ -93,8 +93,10 @@ class RolloutRules:
     # ---- the questions of rollout.py ----
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """Returns the waiting nodes that come next; none if every claim is taken. Leaves out nodes whose windows are
-        closed, because their agents would not set the label `ready`."""
+        """Returns the waiting nodes that come next; none if every claim is taken. Leaves out nodes whose maintenance
+        windows are closed, except nodes with a valid annotation careen.dev/reboot-now. In a real roll-out, the agents
+        of the nodes that are left out would not set the label careen.dev/reboot to `ready`, and only nodes with this
+        value can come next."""
         if not lock.free_slots(self._content, self._policy.concurrency):
             return ()
         if self._rests(at):

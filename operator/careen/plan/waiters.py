@@ -1,7 +1,9 @@
 """Sorts the waiting nodes of a planned roll-out once, because comparing thousands of nodes at every step would be slow.
 
-`core/lock/order.py` decides which node comes next. This module only leaves out nodes that cannot be among the next few,
-because enough nodes of the same kind come before them.
+`core/lock/order.py` decides which node comes next. This module only leaves out nodes that cannot be among the next few.
+Nodes of one kind are alike in their zone, their budget groups and a few other facts (see `Waiters`). If a kind has more
+nodes than the line has places, the last nodes of the kind cannot be among the next few, unless they are already in the
+line.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ class Waiters:
     """The waiting nodes by name and by kind. Two nodes are of one kind if they have the same zone and the same budget
     groups, if both or neither are ready, and if both or neither belong to the control plane.
 
-    Each kind has two sorted lists, because `core/lock/order.py` compares nodes in two ways. Both lists begin with the
-    nodes whose need began in the earliest hour. Among nodes whose need began in the same hour, the first list begins
-    with the nodes whose drains move the fewest pods. The first list is for the zone whose nodes reboot now. The second
-    list begins with the nodes that have the fewest pods that must stay in the zone. The second list is for later zones.
+    Each kind has two sorted lists, because `core/lock/order.py` compares nodes in two ways. The first list is for the
+    zone whose nodes reboot now, and the second list is for later zones. Both lists begin with the nodes whose need
+    began in the earliest hour. Among nodes whose need began in the same hour, the first list begins with the nodes
+    whose drains move the fewest pods, and the second list with the nodes that have the fewest zone-bound pods.
 
-    With --order=fewest-moves, each kind has one list, sorted by how long the nodes have needed a reboot, because
-    `short_list` itself compares the current numbers of pods at each call.
+    With --order=fewest-moves, each kind has only one list, sorted by how long the nodes have needed a reboot. The
+    numbers of pods are not part of this list, because they change during the roll-out. The method `short_list` compares
+    the current numbers at each call.
     """
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:

@@ -37,7 +37,8 @@ _ORDER = (
 def fleet_text(
     nodes: Sequence[NodeView], lock: LockState, now: datetime, *, only_busy: bool = False, width: int | None = None
 ) -> str:
-    """The sentence about the lock, the table, and the number of nodes in each phase."""
+    """The text of `careen status` about all nodes. From top to bottom: a sentence about the lock, stray claims,
+    warnings, the table of nodes, the expected ends of reboots under way, and the number of nodes in each phase."""
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
     lines = [paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width)]
     lines += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in stray_claims(lock, nodes)]

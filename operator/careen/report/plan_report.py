@@ -342,7 +342,8 @@ def waited(timeline: Timeline, wait: Wait) -> str:
 
 
 def visit_note(plan: Plan, visit: Visit) -> str:
-    """Remarks on one reboot of a node: whether the drain is rolled back, and how many pods of the node wait."""
+    """Remarks on one reboot of a node: why the drain is undone, how many pods of the node have no room, and how many
+    wait until the node is back. For example: `2 pods without room, 1 pod waits until the node is back`."""
     waiting = [
         wait for wait in plan.timeline.waits if wait.node == visit.node and visit.start <= wait.since <= visit.end
     ]

@@ -100,8 +100,9 @@ class Silences:
         return [row for row in rows if self._is_ours(row)], date
 
     def _is_ours(self, row: Any) -> bool:
-        """Whether this node's agent created the silence. Raises an error if the row is not a silence, because a skipped
-        row could be this node's silence."""
+        """Whether this node's agent created the silence, and the silence has not expired. Raises an error if the row
+        lacks a field that this check needs. The agent must not skip such a row, because the row could be this node's
+        silence."""
         is_live = row["status"]["state"] in _LIVE
         is_ours = row["createdBy"] == CREATED_BY and row["comment"] == self._comment
         if is_live and is_ours and not (isinstance(row["id"], str) and _ID.fullmatch(row["id"])):

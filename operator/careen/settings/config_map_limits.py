@@ -59,8 +59,9 @@ def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
     """Returns a sentence that says why the ConfigMap must not set this setting, and what a person can do instead.
     Returns an empty text if the ConfigMap may set the setting.
 
-    The result depends on the flags in `settings` that allow such settings, and on the secrets that the agent would send
-    to another server.
+    Two things in `settings` change the result. A flag such as --config-map-may-run-commands lets the ConfigMap set all
+    dangerous settings of one kind (see `Power`). If `settings` contains a secret for a server, the ConfigMap must not
+    set the URL of that server, because the agent would send the secret to the server that the ConfigMap names.
     """
     power, why = _needed(name, texts, settings)
     if power is None or getattr(settings, power):

@@ -33,8 +33,9 @@ class ValueKind(Value, kw_only=True):
     """How people write the values of a setting. With `many`, a person may repeat the flag, or write a list in the
     ConfigMap.
 
-    `split` cuts one text into several values. As in kured, a stringSlice is split at commas and a stringArray is not,
-    because a label selector contains commas.
+    `split` cuts one text into several values. As in kured, a value of the type stringSlice is split at commas, and a
+    value of the type stringArray is not. A stringArray may contain label selectors, and a label selector may contain
+    commas.
     """
 
     metavar: str
@@ -313,7 +314,9 @@ def _is_host_name(text: str) -> bool:
 
 
 def short_name(text: str) -> str:
-    """Checks a name that people give to one entry of a list."""
+    """Checks the name that a person gives to one entry of a list, such as a maintenance window, and returns the name. A
+    name has 1 to 63 characters: letters, digits, `-`, `_` and `.`. The first and the last character are letters or
+    digits. Raises ValueError for any other text."""
     if not re.fullmatch(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?", text):
         raise ValueError("expected a name of at most 63 letters, digits, -, _ and .")
     return text

@@ -1,5 +1,6 @@
-"""This gate refuses to let the node begin its drain or its reboot while the lock is paused or cannot be understood, and
-while the node has a hold, the annotation by which a person keeps the node from rebooting."""
+"""This gate refuses to let the node begin its drain or its reboot in three cases: the lock is paused, the lock cannot
+be read or understood, or the node has a hold. A hold is an annotation by which a person keeps the node from rebooting.
+"""
 
 from __future__ import annotations
 

@@ -384,7 +384,7 @@ def _content(record: dict[str, Any], head: _Head) -> LockContent:
 
 def _single(record: dict[str, Any]) -> Entry:
     """Return the entry of the single owner at the top level of kured's JSON. Leave out the lock's own fields, such as
-    `maxOwners`: careen writes an unreadable entry back with all fields, and the lock's fields belong to no entry."""
+    `maxOwners`. Otherwise, if the entry is unreadable, careen would write these fields back as fields of the entry."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 

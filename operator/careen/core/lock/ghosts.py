@@ -101,8 +101,9 @@ def _may_hold(node: NodeView, entry: Entry) -> bool:
 
 
 def _may_be_on_its_way(node: NodeView) -> bool:
-    """Whether the host may be rebooting, because the Node has careen's cordon but no record. A cordon of an unknown
-    author is treated as careen's."""
+    """Whether the Node has careen's cordon but no record of careen. The host may then be rebooting: the agent cordons a
+    node before its reboot, and the record may have been lost later. A cordon of an unknown author is treated as
+    careen's."""
     return keys.PROGRESS not in node.annotations and node.unschedulable and node.cordoned_by in _MAY_BE_OURS
 
 

@@ -2,10 +2,10 @@
 reads the lock again.
 
 In the default order, zones are finished one after another. Within a zone, the node that has needed a reboot for longest
-comes first. Among nodes whose need began in the same hour, the node with the fewest pods comes first. In every zone
-after the first, this rule counts only the pods that must stay in the zone. Control-plane nodes come last and one at a
-time. `--order` selects another order. A node that releases or takes a claim lists the waiting nodes once and writes the
-next names into the lock, so that the agents of other nodes rarely need to read the lock.
+comes first. Among nodes whose need began in the same hour, the node with the fewest pods comes first in the first zone.
+In later zones, the node with the fewest zone-bound pods comes first, because its other pods can move to rebooted nodes.
+Control-plane nodes come last and one at a time. `--order` selects another order. A node that releases or takes a claim
+lists the waiting nodes once and writes the next names into the lock, so that other agents rarely read the lock.
 """
 
 from __future__ import annotations
@@ -189,9 +189,9 @@ def _zone_by_zone(
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """Return the sort key of --order=fewest-moves. Nodes in the line come before other nodes, because an agent that
-    rarely reads the lock needs time to see its node's name in the line. Apart from that, the node whose drain moves the
-    fewest pods comes first."""
+    """Return the sort key of --order=fewest-moves. Nodes that are already in the line come before other nodes. The
+    agent of another node rarely reads the lock, so at the head of the line, that node would begin its reboot late.
+    Apart from that, the node whose drain moves the fewest pods comes first."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -235,9 +235,9 @@ def _first_zone(content: LockContent, candidates: Sequence[NodeView], alike: Map
     need began in the earliest hour. Control-plane nodes, nodes that are not ready and nodes that were passed over are
     considered only if there are no other candidates. Return None without candidates.
 
-    The cost is A minus B. A is the number of the node's pods: if the roll-out begins with this node, no other node has
-    rebooted, so all these pods move twice. B is the number of pods that move twice if another zone comes first: the
-    zone-bound pods of the node that is drained first in this zone. All other pods then move to rebooted nodes.
+    The cost is A minus B. A is how many pods move twice if the roll-out begins with this node: all its pods, because no
+    other node has rebooted. B is how many pods move twice if this zone comes later. Then the node that `in_later_zone`
+    puts first is the zone's first node, and only its zone-bound pods move twice. Its other pods move to rebooted nodes.
     """
     able = [node for node in candidates if not _may_not_come(node, content)] or candidates
     ranks = _ranks(able, alike)
@@ -266,8 +266,8 @@ def among_alike(node: NodeView) -> Alike:
 
 def in_later_zone(alike: Alike) -> Alike:
     """Return the sort key of a node whose zone comes after another zone. `alike` is the node's key by `among_alike`.
-    Rebooted nodes of the earlier zone can take all pods that may leave the later zone. So the key compares first the
-    number of pods that must stay in the zone, and then the number of all pods."""
+    Zone-bound pods of this node may move to nodes that reboot later, and then move again. The other pods can move to
+    rebooted nodes of an earlier zone. So the key compares first the zone-bound pods, and then all pods."""
     hour, pods, in_zone, since, name = alike
     return hour, in_zone, pods, since, name
 
@@ -372,9 +372,9 @@ def hand_over_key(content: LockContent) -> str:
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """Return how many nodes at the head of the line may take a claim in the first minute (`free`), and how many may
-    take a claim now (one more for each of the `minutes` without a new claim). 2 free slots give (2, 5) after 3 minutes.
-    With --order=zone, while a node holds a claim, both numbers include only nodes of that node's zone."""
+    """Return how many nodes at the head of the line may try to take a claim in the first minute (`free`), and how many
+    may try now (one more for each of the `minutes` without a new claim). 2 free slots give (2, 5) after 3 minutes, but
+    the lock accepts 2 claims. With --order=zone and holders, both numbers count only nodes in the holders' zone."""
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:

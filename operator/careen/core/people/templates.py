@@ -25,9 +25,9 @@ def fields_of(template: str) -> tuple[str, ...]:
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """Return the template with the values filled in. The template is read once from left to right, as in Go: `%s` is
-    the node's name, `%%` a percent sign, `{{name}}` a literal `{name}`. A name without a value stays as it is, and so
-    do braces inside values."""
+    """Return the template with the values filled in. `{node}` becomes the value of the field `node`; a field without a
+    value stays as it is. `%s` becomes the node's name, `%%` becomes a percent sign, and `{{node}}` becomes the literal
+    text `{node}`. The template is read once from left to right, as in Go, so braces inside a value stay as they are."""
 
     def value(found: re.Match[str]) -> str:
         part = found[0]

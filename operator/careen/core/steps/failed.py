@@ -46,8 +46,9 @@ def _code(situation: Situation) -> Code:
 
 
 def _can_be_given_back(situation: Situation) -> bool:
-    """Whether the node, which careen cordoned, has become ready although it failed before. The agent then puts the node
-    back into service, but the node keeps its claim."""
+    """Whether a failed node can be put back into service: careen cordoned the node, the node is ready, and the Node has
+    the boot id of the host's present boot. The agent then uncordons the node and restores its labels, but does not
+    release the node's claim."""
     node = situation.node
     return situation.progress.is_cordoned_by_us and node.ready and node.boot_id == boot_id_of(situation.boot)
 

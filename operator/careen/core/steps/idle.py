@@ -81,8 +81,11 @@ def _leave_alone(situation: Situation, why: str) -> Decision:
 
 def _for_its_moment(situation: Situation) -> Decision | None:
     """Return the decision to wait before the agent sets the soft taint, because the nodes of a large fleet set their
-    taints one after another over a minute. Return None if this wait is over, or if the fleet is small or its size is
-    unknown. If the agent has never read the lock, which shows the size, return the decision to read the lock."""
+    taints one after another over a minute. Return None if this wait is over or the fleet is small.
+
+    The agent learns the size of the fleet when it reads the lock. If this process has not yet tried to read the lock,
+    return the decision to read the lock. If the size is still unknown afterwards, return None.
+    """
     memory, uptime = situation.memory, situation.seen.uptime
     has_looked = memory.is_reconciled or memory.holder_check.holders_not_before > 0
     if not has_looked and situation.seen.lacks(Evidence.LOCK):

@@ -128,7 +128,8 @@ def _gathers_for(situation: Situation, start: Clearance) -> float:
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
     """Return the decision to add waiting nodes, perhaps also this node, to the line in the lock, because the line has
-    too few names. With too few names, perhaps no node reads the lock soon after a claim is released."""
+    too few names. The agents of nodes in the line read the lock more often than other agents. With too few names in the
+    line, perhaps no agent soon notices that a claim was released."""
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
     waiters = situation.seen.waiters
@@ -251,9 +252,13 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
     """Return the lock's content after a refusal that concerns every node. The waiting nodes in the line keep their
-    order, with one exception. If the refusal says that too many nodes are down, cordoned nodes with the label `ready`
-    move to the head of the line. Such a node may still pass the gate `budgets`, because the gate does not count a
-    node's own cordon. A cordoned node moves only if the number of other nodes that are down is below the limit."""
+    order, with one exception: if the refusal says that too many nodes are down, some other nodes move to the head of
+    the line.
+
+    Such a node waits with the value `ready` of the label careen.dev/reboot, and is already cordoned. The node moves
+    only if the number of other nodes that are down is smaller than the number of claims that the lock may hold. The
+    gate `budgets` may permit the reboot of this node, because the gate does not count a node's own cordon.
+    """
     waiters, line = situation.seen.waiters, content.line
     if isinstance(waiters, tuple):
         names_waiting = {node.name for node in _with_own(situation, waiters)}

@@ -146,22 +146,23 @@ def _release(situation: Situation, content: LockContent, entry: Entry, sentence:
 
 
 def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the host certainly does not reboot under this entry of the lock. The result can be true only if the entry
-    belongs to a deleted Node of the same name, the host still runs the boot whose id is in the entry, and this process
-    read the claim in the record of the deleted Node.
+    """Whether the host certainly does not reboot under this entry of the lock.
 
-    An agent process announces a reboot (records on the Node that a reboot follows) before the process asks the host to
-    reboot. The result is true in two cases. In the first case, this process announced no reboot under the claim, and
-    the record contained no announcement when this process last read the record. In the second case, this process
-    announced a reboot, the record contained no earlier announcement, and either this process did not ask the host or
-    the reboot command failed. If the record contained an earlier announcement, the result is false, because another
+    Three conditions are necessary. The entry belongs to a deleted Node of the same name. The host still runs the boot
+    whose id is in the entry. This process has read the claim in the record of the deleted Node. A process that was
+    started later has never read that record. Such a process waits, as for any Node that is gone, because the host may
+    be going down.
+
+    If the three conditions are met, the announcements decide. An agent process announces a reboot (records on the Node
+    that a reboot follows) before the process asks the host to reboot. If this process announced no reboot under the
+    claim, the result is true if the record contained no announcement when this process last read the record. If this
+    process announced a reboot, the result is true if the record contained no earlier announcement, and this process did
+    not ask the host or the reboot command failed. Otherwise the result is false, because this process or another
     process may have asked the host.
 
-    If a write of this process is still under way, the API server will reject the write, because the write contains the
-    resourceVersion of the deleted Node.
-
-    A process that was started later has never read the record of the deleted Node. Such a process waits, as for any
-    Node that is gone, because the host may be going down.
+    A write of this process may still be under way, for example an announcement. This write cannot lead to a reboot. The
+    write contains the resourceVersion of the deleted Node, so the API server will reject the write. After a rejected
+    announcement, the process does not ask the host to reboot.
     """
     held, asked = situation.memory.held, situation.memory.reboot
     if (
@@ -300,9 +301,9 @@ def _is_kept(situation: Situation, entry: Entry) -> bool:
 
 
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
-    """Return the decision to adopt a claim (write it into the record on the Node) whose record was wiped. The agent
-    then restores what can be restored, and releases the claim. If a person asked to keep the node down, the cordon
-    stays, because that person may be at work on the machine."""
+    """Return the decision to adopt a claim that is in the lock, but no longer on the Node, because the record was
+    wiped. The agent writes the claim into a new record, restores what can be restored, and releases the claim. If a
+    person asked to keep the node down, the cordon stays, because that person may be at work on the machine."""
     is_yes = situation.seen.need.answer is NeedAnswer.YES
     progress = replace(
         _with_own_taint(situation),

@@ -41,8 +41,9 @@ def look(situation: Situation) -> Decision | Situation:
 
 
 def how_many_wait(situation: Situation) -> int:
-    """Return how many nodes may be waiting for their reboots: the smaller of the number in the lock and this node's own
-    recent count."""
+    """Return an estimate of how many nodes wait for their reboots: the number according to the lock, or this node's own
+    recent count if that is smaller. The number according to the lock may be too high: if no recent count is in the
+    lock, every node with an agent counts as a waiting node."""
     told, number = _by_the_lock(situation), counted(situation)
     return told if number is None else min(told, number)
 
@@ -54,10 +55,13 @@ def counted(situation: Situation) -> int | None:
 
 
 def _is_due(situation: Situation) -> bool:
-    """Whether this node's agent has to count the waiting nodes now. The agent does not make a count in the first two
-    minutes (`order.COUNT_SECONDS`) after the need of its node began. The need of all nodes may have begun in the same
-    minute, and then all agents would count at once. After that, a count is due if the agent has no recent count and
-    more than `FEW` nodes may be waiting according to the lock."""
+    """Whether this node's agent has to count the waiting nodes now. A count is due if three conditions are met: the
+    need of the node began at least two minutes ago (`order.COUNT_SECONDS`), the agent has no recent count, and more
+    than `FEW` nodes may be waiting according to the lock.
+
+    Without the first condition, all agents would count at once if the needs of all nodes began in the same minute.
+    After two minutes, the random pauses of the agents spread the counts over time.
+    """
     since = from_rfc3339(situation.progress.need_since)
     is_old = since is not None and (situation.seen.now - since).total_seconds() >= order.COUNT_SECONDS
     return is_old and situation.seen.uptime >= situation.memory.crowd.until and _by_the_lock(situation) > FEW

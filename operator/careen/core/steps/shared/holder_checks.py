@@ -52,9 +52,13 @@ def _with_check(situation: Situation, check: HolderCheck) -> Situation:
 
 
 def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float:
-    """Return the seconds after which this node checks the nodes with claims again. While the line in the lock is empty,
-    every waiting node may check. The pause is then so long that all of them together check about once a second.
-    `lookers` is the number of waiting nodes, None if unknown."""
+    """Return the seconds after which this node checks the nodes with claims again. The first node in the line checks
+    again after 30 seconds (`LOOK_SECONDS`), the second node after 60 seconds, and so on. A node outside of the line
+    checks again after an hour.
+
+    While the line is empty, every waiting node may check. The pause is then so long that all of them together check
+    about once a second. `lookers` is the number of nodes that may check, None if unknown.
+    """
     if not content.line.names:
         return max(LOOK_SECONDS, lookers or 0)
     return LOOK_SECONDS * (1 + content.line.names.index(name)) if name in content.line.names else OTHERS_LOOK_SECONDS
@@ -81,8 +85,8 @@ def _is_due(situation: Situation, content: LockContent) -> bool:
 
 
 def _age_seconds(situation: Situation, entry: Entry) -> float:
-    """Return the age of the claim in seconds. A claim whose instant of creation is unreadable or in the future is
-    treated as old."""
+    """Return the age of the claim in seconds. If the instant of creation is unreadable or in the future, return the
+    seconds of one hour (`OTHERS_LOOK_SECONDS`), so that this node checks the claim as it checks an old claim."""
     created = from_rfc3339(entry.created)
     seconds = (situation.seen.now - created).total_seconds() if created is not None else -1.0
     return seconds if seconds >= 0 else OTHERS_LOOK_SECONDS

@@ -15,9 +15,10 @@ _LARGEST = 10**9
 
 
 def drain_seconds(progress: Progress) -> int | None:
-    """Return the duration of the drain in seconds. Return None if the record does not have the start and the end of the
-    drain on the same boot. Without --reboot-delay the record has no end of the drain; then the instant of the
-    announcement is used, because the agent announces the reboot right after the drain."""
+    """Return the duration of the drain in seconds. Without --reboot-delay, the record may have no end of the drain.
+    Then the drain ends at the announcement of the reboot, because the agent announces the reboot right after the drain.
+    Return None if the start is missing, if both the end and the announcement are missing, or if the start and the end
+    are not on the same boot."""
     return _seconds_between(progress.drain_started, progress.drained or progress.announced)
 
 

@@ -19,9 +19,9 @@ def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
     """Return how many seconds after the instant `at` this node's agent waits before it sets the soft taint. Return 0 if
     the size of the fleet is unknown or at most MANY_AGENTS.
 
-    In each minute of the clock there are a few seconds in which this node's agent may set the taint, so a restarted
-    process does not begin the wait anew. The agent checks whether the host needs a reboot at least once in these
-    seconds, even if the process restarts often.
+    In each minute of the clock there are five seconds (`MOMENT_SECONDS`) in which this node's agent may set the taint,
+    so a restarted process does not begin the wait anew. At least once in these five seconds, even an agent that
+    restarts often checks whether its host needs a reboot.
     """
     longest = longest_seconds(agents)
     if not longest:
