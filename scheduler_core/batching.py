@@ -1,6 +1,8 @@
-"""Decides whether kube-scheduler places pods in batches. A batch consists of identical pods that follow each other
-within half a second. The scheduler searches the nodes only for the first pod of a batch, and keeps the list of nodes,
-sorted by score. If a later pod does not fit on the node of the first pod, it gets the next node of this list.
+"""Decides whether kube-scheduler places pods in batches. A batch consists of identical pods that directly follow each
+other, all within half a second. For the first pod of a batch, the scheduler searches the nodes, and keeps the list of
+the other nodes that fit, sorted by score. For each later pod, the scheduler first checks whether the pod fits on the
+node of the previous pod. If the pod does not fit there, the scheduler tries the next node of the list, without a
+search. If the pod fits there, the batch ends, and the scheduler searches the nodes again.
 
 The scheduler recognizes identical pods by a signature, to which every plugin must contribute. The default profile has
 no batches, because PodTopologySpread contributes to no signature while it has default constraints. Sources:

@@ -156,8 +156,10 @@ class ExtenderChain(Value):
         """Maps each node that an extender scores to the sum of the extenders' weighted scores, which is added to the
         node's total score. An extender that fails adds nothing.
 
-        An extender that is called for this pod but has no prioritize verb gives every node 0 points. The zeros matter:
-        with such an extender, the real scheduler breaks ties at random.
+        An extender that is called for this pod but has no prioritize verb gives every node 0 points, as in the real
+        scheduler. The real scheduler draws a random number for each node that has points from an extender, even 0
+        points. If several nodes have the highest total score, the real scheduler takes the node with the highest random
+        number.
         """
         totals: dict[str, int] = {}
         for extender in self._interested(pod):

@@ -164,8 +164,8 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
 
     @property
     def has_claims_or_disks(self) -> bool:
-        """Whether the pod has a claim or a legacy disk among its volumes. Only these volumes can restrict the choice of
-        the node."""
+        """Whether one of the pod's volumes uses a PersistentVolumeClaim or is a legacy disk. A PersistentVolumeClaim
+        that is made for this pod (`ephemeral`) counts too. Only these volumes can restrict the choice of the node."""
         return any(
             volume.claim_name is not None or volume.ephemeral or volume.legacy_disk is not None
             for volume in self.volumes

@@ -33,8 +33,8 @@ class QuantityError(ValueError):
 def parse_nanos(text: str) -> int:
     """Returns the quantity in nano-units.
 
-    Raises QuantityError if the text is not a quantity. Amounts above 2⁶³−1 units are limited to that value, as the API
-    does for binary suffixes.
+    Raises QuantityError if the text is not a quantity. An amount above 2⁶³−1 units becomes 2⁶³−1 units, with any
+    suffix. The API does this only for binary suffixes such as Gi.
     """
     match = _PATTERN.fullmatch(text) if 0 < len(text) <= _LONGEST else None
     if match is None:

@@ -108,10 +108,10 @@ class NodeResourcesBalancedAllocation(Value):
 
 @lru_cache(maxsize=1024)
 def _cpu_and_memory(requested: tuple[tuple[str, int], ...]) -> NDArray[np.int64] | None:
-    """Returns two additions to the requests on each node, so that the score can compare the node with the pod and the
-    node without the pod. The first addition has the pod's requests of cpu and memory. The second addition has zeros,
-    because without the pod nothing is added. For example, the result of `(("cpu", 500), ("memory", 1024))` is
-    `[[[500], [1024]], [[0], [0]]]`. Returns None unless exactly cpu and memory count in the score, in this order."""
+    """Returns two additions to the requests on each node. The first addition is for the case with the pod: the pod's
+    requests of cpu and memory. The second addition is for the case without the pod: zeros. The score compares both
+    cases. For example, the result of `(("cpu", 500), ("memory", 1024))` is `[[[500], [1024]], [[0], [0]]]`. Returns
+    None unless exactly cpu and memory count in the score, in this order."""
     if [name for name, _ in requested] != [CPU, MEMORY]:
         return None
     return np.array([[[amount] for _, amount in requested], [[0], [0]]])

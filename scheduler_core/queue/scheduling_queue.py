@@ -48,7 +48,8 @@ class Gatekeeper(Protocol):
 
 
 class ProfileInQueue(Value, kw_only=True):
-    """The plugins and hints of one profile that the queue uses."""
+    """One profile, as far as the queue needs it. `gatekeepers` are the profile's PreEnqueue plugins. `hints` say after
+    which events a waiting pod is tried again."""
 
     gatekeepers: tuple[Gatekeeper, ...] = ()
     hints: RegisteredHints = field(default_factory=RegisteredHints)

@@ -166,7 +166,9 @@ class Scenario:
         return parts
 
     def _left_out(self, first: int, picked: Sequence[int]) -> Sequence[str]:
-        """Returns the options that no scenario chooses. Options with numbers below `first` come last."""
+        """Returns the options of the next choice (`choices`) that no scenario takes. `picked` has the positions of the
+        taken options in `choices`. The options from position `first` on come first, and then the options before
+        `first`. Returns nothing if `names_left_out` is False."""
         if not self.names_left_out:
             return ()
         order = (place % len(self.choices) for place in range(first, first + len(self.choices)))

@@ -55,10 +55,11 @@ class Likely(Value):
     """One way in which the scheduler may search its nodes in its next cycle, and its probability (`weight`). The
     weights of all possible searches add up to 1.
 
-    `number` is 0 if the search was not learned from observed bindings. A learned search is simulated with random
-    differences, and its `number` is the seed of these differences. The differences are needed because the real search
-    may start a few nodes earlier or later, may find nodes with equal scores in another order, or may follow a cycle
-    that nobody observed. `lost` is the search to simulate after an unobserved cycle.
+    `number` is 0 if the search was not learned from observed bindings. If the search was learned, the simulation
+    changes the chosen node or the next start in some cycles at random, and `number` is the seed of these changes. The
+    changes are needed because the real search may start a few nodes before or after the computed start, may find nodes
+    with equal scores in another order, or may follow a cycle that nobody observed. `lost` is the search to simulate
+    after an unobserved cycle.
 
     `others` is how many pods per second are bound outside of drains. The cycle of such a pod also moves the start of
     the next search. Each number in `strides` is a possible distance of this move, in nodes.
@@ -156,7 +157,8 @@ def drawn_search(
     snapshot: Snapshot, scheduler: Scheduler, draw: Draw, learnt: tuple[Likely, ...] | None = None
 ) -> tuple[Likely, ...]:
     """Chooses one search at random: one of `learnt` if this argument is given, otherwise one of the possible searches.
-    Returns a tuple with this search, or an empty tuple if the seed is 0 or the scheduler checks every node."""
+    The seed of `draw` decides which. Returns a tuple with the chosen search. Returns an empty tuple if the seed of
+    `draw` is 0, or if there are no possible searches because the scheduler checks every node."""
     possible = (possible_searches(snapshot, scheduler) if learnt is None else learnt) if draw.seed else ()
     return tuple(replace_value(each, weight=1.0) for each in possible[draw.among(len(possible), "search") :][:1])
 
@@ -189,7 +191,8 @@ def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
 
 
 def are_few(searches: Sequence[Likely]) -> bool:
-    """Whether the drain simulates so few possible searches of the scheduler that each search has a high probability."""
+    """Whether the possible searches of the scheduler are so few that each of them matters: the probability (`weight`)
+    of the first search is above 1/32. False if there are no searches."""
     return bool(searches) and searches[0].weight > 1.0 / _MANY
 
 
@@ -240,8 +243,10 @@ def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]
 
 
 def _with_deviation(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
-    """Returns the result of a cycle with a random deviation. In some cycles of a learned search, one parallel worker is
-    ahead of another, so the scheduler may choose another of several equally good nodes."""
+    """Returns the result of the simulated cycle, or sometimes a result that deviates from it at random. If `likely` was
+    learned from bindings, this function assumes that in some cycles one parallel worker is ahead of another worker. In
+    such a cycle, the scheduler may choose any of the equally good nodes, so the returned result has a random node of
+    `result.best`."""
     if len(result.best) < 2 or not _is_ahead(likely, pod):
         return result
     return replace_value(result, node=result.best[crc32(f"{likely.number} among {pod}".encode()) % len(result.best)])

@@ -242,7 +242,8 @@ class Columns:
 
     @cached_property
     def allocatable(self) -> NDArray[np.int64]:
-        """The allocatable amounts of the nodes: a row for each resource, a column for each node."""
+        """The allocatable amounts of the nodes. `allocatable[index, row]` is the amount on the node in this row of the
+        snapshot, for the resource that has this index in `resources`."""
         return _amounts(self.nodes, self.resources)
 
     @cached_property

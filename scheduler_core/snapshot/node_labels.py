@@ -21,10 +21,11 @@ _NOBODY: Final = np.zeros(1, dtype=np.int64)
 
 
 class Topology(Value, eq=False):
-    """The values of one label key, such as the zone. Each value is a domain and has a number from 0 on. `codes` has for
-    each node the number of its value, or the number `missing` if the node does not have the key.
+    """The values of one label key, such as the zone. Each value is a domain. `missing` is how many domains there are,
+    and their numbers are 0 to `missing` − 1. `codes` has for each node the number of its domain, or `missing` if the
+    node does not have the key.
 
-    An array with an element for each domain has `missing` + 1 elements: the last element is for nodes without the key.
+    An array with an element for each domain has one more element, with the index `missing`, for nodes without the key.
     """
 
     key: str

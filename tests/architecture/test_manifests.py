@@ -293,7 +293,8 @@ PLACEHOLDER = f"careen.invalid/careen:{VERSION}"
 
 
 def images_in(value: Any) -> Iterator[str]:
-    """Yield each image in a manifest, and each image that a kustomization sets instead."""
+    """Yield each value of a field `image` in a manifest. For each entry of `images` in a kustomization, yield the new
+    image: `newName`, or `name` if there is no `newName`, with the tag `newTag`."""
     if isinstance(value, dict):
         if isinstance(value.get("image"), str):
             yield value["image"]

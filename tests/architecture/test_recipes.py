@@ -44,8 +44,9 @@ def test_the_recipe_for_adding_a_gate_lists_each_source_file_that_mentions_an_ex
 
 
 def test_the_recipe_for_adding_a_setting_lists_each_source_file_that_mentions_an_example_setting() -> None:
-    """The example is the setting `count_cordoned`. The recipe lists the folder `operator/careen/core/` instead of its
-    files, except for the files in its subfolder `facts/`."""
+    """The example is the setting `count_cordoned`. The recipe lists the folder `operator/careen/core/` as a whole, so
+    the test does not look for single files of this folder. An exception is the subfolder `facts/`: the recipe must list
+    its files one by one."""
     recipe = files_of("add a setting that decisions obey")
     known = {
         path
@@ -60,8 +61,9 @@ def test_the_recipe_for_adding_a_setting_lists_each_source_file_that_mentions_an
 
 
 def test_each_recipe_for_adding_a_setting_lists_the_chart_files_with_settings() -> None:
-    """Copies in manifests/chart/files/ and an example in tests/chart/values/ours.yaml also contain the setting
-    `countCordoned`, but the recipes need not list these files."""
+    """The test finds the chart files by an example, the setting `countCordoned`. Other files contain this setting too,
+    but the recipes need not list them: the generated files in manifests/chart/files/, and the chart values in
+    tests/chart/values/ours.yaml."""
     chart = {"manifests/chart/values.yaml", "tests/chart/test_rendering.py"}
     places = [*(ROOT / "manifests").rglob("*.yaml"), *(ROOT / "tests" / "chart").glob("*.py")]
     by_hand = {

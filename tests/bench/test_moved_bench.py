@@ -1,6 +1,7 @@
-"""Tests the output of `make bench-moved`: it has one column for each agent, pairs runs by seed, and does not overstate
-the significance.
-"""
+"""Tests the output of `make bench-moved`. A table has one column for each measured agent, for example careen and kured.
+Two agents are compared by their runs with the same seeds. The output also says how probable the measured difference
+would be if both agents were equally good. With few runs, this probability must not be small, because a few runs cannot
+prove a difference."""
 
 from __future__ import annotations
 

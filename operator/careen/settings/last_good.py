@@ -24,10 +24,11 @@ _NAMES = {flag(name): name for name, setting in SETTINGS.items() if not setting.
 
 
 class LastGood(Value, kw_only=True):
-    """The settings that the agent uses because it cannot use the ConfigMap, and the reason (`why`).
+    """The settings that a restarted agent uses because it cannot use the ConfigMap. `text` is the annotation with the
+    kept settings. `why` says why the agent cannot use the ConfigMap.
 
-    `is_whole` is False if the ConfigMap may have contained a setting that is missing here. Missing secrets for messages
-    to people do not count.
+    If `is_whole` is True, `resolved` contains every setting of the ConfigMap on which a decision depends. If `is_whole`
+    is False, `resolved` may lack such settings, for example because the annotation cannot be read.
     """
 
     resolved: Resolved

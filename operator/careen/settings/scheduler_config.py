@@ -59,8 +59,8 @@ def read_checked(where: str, data: Mapping[str, str], config_map: str, *, may_na
 
 
 def one_line(error: ConfigurationError) -> str:
-    """Returns the error in one line. If the error is a file name that is not allowed, adds the switch that allows file
-    names in the ConfigMap."""
+    """Returns the text of the error, cut after 300 characters. If the configuration names a file although it must not,
+    the result also names the switch --config-map-may-name-files, which allows file names in the ConfigMap."""
     from scheduler_core.config.configuration import NO_FILE
 
     words = str(error)
@@ -74,10 +74,10 @@ def may_name_files(where: str, *, is_config_map_trusted: bool) -> bool:
     """Whether the scheduler's configuration may contain names of files, in the tlsConfig of an extender. The agent
     opens such files as root.
 
-    If `where` is the path of a file, the result is true. If `where` is `configmap:` and a key of the ConfigMap, the
-    result is true only with --config-map-may-name-files. This rule also applies if the key comes from a flag of the
-    DaemonSet, such as --scheduler-config=configmap:scheduler.yaml: everyone who may edit the ConfigMap can change the
-    text under the key.
+    `where` is the value of --scheduler-config. If `where` is the path of a file, the result is true. If `where` refers
+    to a key of the ConfigMap, for example `configmap:scheduler.yaml`, the result is true only with
+    --config-map-may-name-files. This rule also applies if `where` comes from a flag of the DaemonSet: everyone who may
+    edit the ConfigMap can change the text under the key.
     """
     return is_config_map_trusted or not is_key(where)
 

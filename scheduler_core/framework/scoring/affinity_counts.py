@@ -118,9 +118,9 @@ class AffinityCounts(Value, eq=False):
     is_first_of_its_kind: bool
 
     def near_enough(self, labels: Labels) -> bool:
-        """Whether the domains of a node with these labels contain a matching pod for every required term. If no
-        existing pod matches a term and the incoming pod matches all its own terms, a node with the keys of all terms is
-        accepted."""
+        """Whether a node with these labels satisfies the pod's required affinity terms. The node must have the topology
+        key of every term, and for each key, the node's domain must contain a pod that matches all terms. If no domain
+        contains such a pod, but the incoming pod itself matches all terms, the topology keys are enough."""
         if any(count.topology.key not in labels for count in self.near):
             return False
         return all(count.at(labels) > 0 for count in self.near) or self._may_be_first

@@ -262,8 +262,14 @@ class SoftConstraint(Value, eq=False):
     by_node: Ints | None
 
     def points(self) -> tuple[Ints, Floats]:
-        """Gives each node a code: its number of matching pods, or the index of its domain. Returns the codes of the
-        nodes, and for each code the points that this constraint adds to the raw score of the nodes with this code."""
+        """Returns the points that this constraint adds to the raw score of each node, as two arrays. The first array
+        has a code for each node. The second array has the points for each code, because nodes with equal codes get
+        equal points.
+
+        If the topology key is the host name, the code is the number of matching pods on the node. With any other key,
+        the code is the index of the node's domain. The nodes without the key share one further code, which has 0
+        points.
+        """
         more = float(self.constraint.max_skew - 1)
         if self.by_domain is not None:
             by_code = self.by_domain.astype(np.float64) * self.weight + more

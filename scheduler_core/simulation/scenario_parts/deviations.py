@@ -46,14 +46,14 @@ def goes_elsewhere(result: CycleResult) -> float:
 
 
 def taken_in_order(result: CycleResult, node: str) -> float:
-    """Returns the probability that no parallel worker is ahead of another in this cycle and that the pod gets this
-    node."""
+    """Returns the probability that both are true of this cycle: no parallel worker is ahead of another worker, and the
+    pod gets this node."""
     return 1.0 - AHEAD if node == predicted_node(result) else 0.0
 
 
 def taken_ahead(result: CycleResult, node: str) -> float:
-    """Returns the probability that one parallel worker is ahead of another in this cycle and that the pod gets this
-    node."""
+    """Returns the probability that both are true of this cycle: one parallel worker checks nodes faster and is ahead of
+    another worker, and the pod gets this node. Returns 0 if the node is not in `equals_of(result)`."""
     equals = equals_of(result)
     return AHEAD * (1.0 - goes_elsewhere(result)) / len(equals) if node in equals else 0.0
 

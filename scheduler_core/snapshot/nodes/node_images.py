@@ -85,8 +85,9 @@ class NodeImages:
         return found
 
     def shares(self, names: tuple[str, ...], least: int, most: int) -> NDArray[np.int64]:
-        """Rates each node by its sum of image sizes (`at_hand`), as `share_between` does. The caller must not change
-        the array."""
+        """Rates each node by a whole number from 0 to 100. The method `at_hand` adds up the sizes of those images in
+        `names` that the node has. `share_between` turns the sum into the rating: 0 for `least` bytes or less, 100 for
+        `most` bytes or more. The caller must not change the array."""
         key = (names, least, most)
         known = self._shares.get(key)
         if known is None:

@@ -1,8 +1,10 @@
 """Groups pods by their affinity terms, and finds the terms that select a given incoming pod.
 
 Terms of existing pods affect incoming pods: required anti-affinity refuses nodes, and the other terms add to scores.
-Pods with equal terms form a group, so each distinct term is matched only once for equal incoming pods. An
-`AffinityGroups` object never removes a group; its method `only` returns another object without the unused groups.
+Pods with equal terms form a group. An incoming pod is matched against the terms once for each group, not once for each
+existing pod. The result is kept for later incoming pods with the same namespace, namespace labels and labels.
+
+An `AffinityGroups` object never removes a group; its method `only` returns another object without the unused groups.
 """
 
 from __future__ import annotations
@@ -75,7 +77,9 @@ class AffinityGroups:
         return len(self._members)
 
     def number_of(self, spec: PodSpec) -> int:
-        """Returns the number of the group of pods with this spec, or NO_GROUP if the spec has no pod affinity."""
+        """Returns the number that identifies the group of pods with this spec: 0 for the first group, 1 for the second,
+        and so on. A new group gets the next number. Returns `NO_GROUP` if the spec has neither pod affinity nor pod
+        anti-affinity."""
         if spec is not self._last[0]:  # a pod's changes come one after another, and share its spec
             self._last = (spec, self._find_number(spec))
         return self._last[1]

@@ -116,30 +116,30 @@ class ChangeLog:
         return found
 
     def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """Returns the changes of pods whose class has one of these numbers (`PodChange.class_number`), from position
-        `start` of the log to before `end`, in no particular order."""
+        """Returns the changes of pods whose class has one of these numbers (`PodChange.class_number`), in no particular
+        order. Reads only the positions `start` to `end` − 1 of the log."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_classes(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_class, numbers, start, end)
 
     def of_groups(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """Returns the changes of pods of these affinity groups, from position `start` of the log to before `end`, in no
-        particular order."""
+        """Returns the changes of pods whose affinity group has one of these numbers (`PodChange.group`), in no
+        particular order. Reads only the positions `start` to `end` − 1 of the log."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_groups(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_group, numbers, start, end)
 
     def between(self, start: int, end: int) -> Iterator[PodChange]:
-        """Yields the changes from position `start` of the log to before `end`, in order."""
+        """Yields the changes at the positions `start` to `end` − 1 of the log, in order."""
         if self._before is not None and start < self._start:
             yield from self._before.between(start, min(end, self._start))
         yield from self._all[max(start - self._start, 0) : max(end - self._start, 0)]
 
 
 class Changes(Value):
-    """The changes of a log from position `start` to before `end`, such as the changes that a cached count does not
+    """The changes at the positions `start` to `end` − 1 of a log, such as the changes that a cached count does not
     include yet."""
 
     log: ChangeLog

@@ -5,8 +5,10 @@ A count of pods (a *tally*) is made once from the table, and then updated with e
 only the cache.
 
 A `Placements` object that is derived from another shares the table of the original. The first derived object also
-shares the log of changes and the cached counts. Every further derived object gets a new log and its own copies of the
-counts. No object sees the later changes of another object.
+shares the log of changes and the cached counts. The derived object adds its own changes at the end of the log, and the
+original never reads these changes. If a cached count already includes these changes, the original makes its own count.
+Every further derived object gets a new log and its own copies of the counts. So no object sees the later changes of
+another object.
 """
 
 from __future__ import annotations
@@ -54,9 +56,9 @@ class Tally(Protocol[Value]):
         ...
 
     def over(self, value: Value, rows: int) -> Value:
-        """Adapts the result of a count (`value`) to another number of nodes, after nodes were added or removed. `rows`
-        is the new number of nodes. The added or removed nodes must have no pods. For example, with `rows` 3, a result
-        with one number for each node changes from `[2, 1]` to `[2, 1, 0]`."""
+        """Returns the count for another number of nodes, after nodes without pods were added or removed. `value` is the
+        count before, and `rows` is the new number of nodes. For example, if `value` is an array with a number for each
+        node, the result is an array with `rows` numbers."""
         ...
 
     def __hash__(self) -> int: ...

@@ -166,7 +166,8 @@ class PodTable:
         return [self.pods[index] for index in self._by_node.members(row)]
 
     def rows_of_classes(self, numbers: Sequence[int]) -> Rows:
-        """Returns, for every pod of these classes, the row of the pod's node."""
+        """Returns the row of the node for each pod whose class has one of these `numbers` (see `PodClasses`). If two
+        such pods are on one node, the result contains the node's row twice."""
         if len(numbers) == 1:
             return self.rows[self._by_class.members(numbers[0])]
         if len(numbers) < _MANY_CLASSES:

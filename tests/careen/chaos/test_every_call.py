@@ -86,11 +86,12 @@ def crash_points(name: str, fault: Fault) -> list[Asked]:
 
 
 def tried(name: str, fault: Fault, every: int) -> list[Asked]:
-    """Return a sample of the requests of this simulated roll-out. The tests let the fault hit each request in the
-    sample. For example, with `every=20`, the sample contains about one in 20 of the requests that the fault can hit.
+    """Return a sample of those requests of this simulated roll-out that the fault can hit. The tests let the fault hit
+    each request in the sample. For example, with `every=20`, the sample contains about one in 20 of these requests.
 
-    The samples of all roll-outs together contain each fault at least once. If `every` is at most `WHOLE_SHARE`, these
-    samples also contain, for each call site, each fault that can hit a request from this call site.
+    Each fault is tried at least once: for each fault, the sample of at least one roll-out is not empty. If `every` is
+    at most `WHOLE_SHARE`, each fault is also tried at each call site whose requests the fault can hit: the sample of at
+    least one roll-out contains a request from this call site.
     """
     points = crash_points(name, fault)
     begin = zlib.crc32(f"{fault} {name}".encode())

@@ -19,8 +19,9 @@ PODS = resource_named("pods").storage
 def put_pod(
     world: World, name: str, node: str, *, kind: str, owner: str, is_ready: bool = True, is_bound: bool | None = None
 ) -> None:
-    """Add a pod. If `is_bound` is true, the pod's managedFields show that its creator set `spec.nodeName`, so that no
-    scheduler placed the pod. If `is_bound` is None, the pod has no managedFields."""
+    """Add a pod to this node. `is_bound` decides what the pod's managedFields say about `spec.nodeName`. True: the
+    creator of the pod set `spec.nodeName`, so no scheduler chose the node. False: the creator did not set it, so a
+    scheduler chose the node. None: the pod has no managedFields."""
     fields = {"f:containers": {}, **({"f:nodeName": {}} if is_bound else {})}
     record = (
         {}

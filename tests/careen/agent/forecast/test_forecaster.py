@@ -109,7 +109,9 @@ async def test_a_pod_outside_the_drain_pod_selector_stays_on_its_node(tmp_path: 
 
 
 async def test_nodes_that_are_drained_together_are_reported_in_the_requested_order(tmp_path: Path) -> None:
-    """If only n1 is drained, its pod moves to n2. If n1 and n2 are both drained, no node has room for the pod."""
+    """The request names n2 and then n1, so the forecast of n2 comes first. If only n1 were drained, its pod web-1 would
+    move to n2. Here both nodes are drained, so no node has room for the pod, and the forecast of n1 says that the pod
+    returns to n1."""
     async with running_server() as server:
         put_cluster(server)
         answer = await forecast_together(["n2", "n1"], LIMITS, kubeconfig=str(server.write_kubeconfig(tmp_path / "kc")))

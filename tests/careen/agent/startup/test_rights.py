@@ -238,9 +238,9 @@ async def test_no_safety_check_is_switched_off_if_careens_roles_lack_a_right(wor
 
 
 async def test_kureds_roles_with_a_right_to_patch_the_lock_enable_only_the_lock_patch(world: World) -> None:
-    """kured's roles lack the rights for all optional features. One of these features is a lock write by a patch. With
-    the additional right to patch the DaemonSet of the lock, the agent uses this feature. All other optional features
-    stay off."""
+    """kured's roles alone enable no optional feature, because they lack at least one right of each feature. Here they
+    also have the right to patch the DaemonSet of the lock. With this right, the agent uses one optional feature: it
+    writes the lock by a patch. All other optional features stay off."""
     world.grants |= {("patch", "apps", "daemonsets", "kured")}
     await world.rights.review()
     assert world.rights.without == set(OptionalRight) - {OptionalRight.PATCH}

@@ -160,7 +160,7 @@ class Workloads:
             self._pod_ready(f"{daemon}-{node}", is_ready=is_ready)
 
     def add_crashing_daemon(self, node: str) -> None:
-        """Add a DaemonSet pod on this node that was never ready and never will be."""
+        """Add a DaemonSet pod to this node. The pod is not ready and never becomes ready."""
         self._put_pod(f"crash-{node}", node, owner=_owner("DaemonSet", "crash"), is_ready=False)
 
     def add_bare_pod(self, node: str) -> None:
