@@ -21,7 +21,8 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 
 @pytest.fixture
 def scene(story: Story) -> Iterator[Story]:
-    """Start three nodes without agents, and a workload. After the test, remove the bindings of the roles."""
+    """Start three nodes without agents, and the Deployment `web`. The test then binds a role of manifests/people.yaml
+    to an account (`a_person`). After the test, delete this binding."""
     hosts = story.nodes_without_agents(3)
     story.wait_for("the nodes are there", lambda: len(story.observer.nodes) == len(hosts))
     story.workloads(deployment("web", 3))

@@ -282,8 +282,10 @@ def test_the_checker_allows_an_outdated_count_of_ready_pods_after_a_late_respons
     before the cordon. Of the 2 web pods, 1 pod is ready from 20 s to 25 s, 2 pods are ready at the cordon (30 s), and 1
     pod is ready at the release (60 s).
 
-    Without a late response, the agent counted 2 ready pods, so the checker reports the release. If a response was 12 s
-    late, the agent may have counted 1 ready pod, so the checker reports nothing.
+    The checker assumes that an agent counts the ready pods at most 2 s before the cordon, so after 28 s. Then 2 pods
+    were ready, so the checker reports the release. If a response was 12 s late, the agent may have counted the pods up
+    to 12 s earlier, so at any time after 16 s. From 20 s to 25 s, 1 pod was ready. The agent may have counted this 1
+    pod, so the checker reports nothing.
     """
     pods = (
         a_write(1, "pods", "web-1", {}, a_web_pod()),

@@ -24,7 +24,8 @@ def read_by(oracle: str, written: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def read_by_us(written: dict[str, Any]) -> dict[str, Any]:
-    """Returns how scheduler_core reads one configuration, as one element of the list that `read_by` returns."""
+    """Returns the result of scheduler_core for one configuration. The result has the form that `read_by` returns for
+    each configuration."""
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.config.fields import ConfigurationError
     from scheduler_core.cycle import Scheduler

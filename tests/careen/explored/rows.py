@@ -23,7 +23,8 @@ _ROWS = (
 
 
 def rows() -> tuple[Bounds, ...]:
-    """Return the bounds of each exploration in this run."""
+    """Return one `Bounds` for each exploration that `make explore` runs. An exploration runs a small simulated fleet
+    through every possible sequence of steps within its bounds, for example with 3 agents and at most 1 fault."""
     return tuple(
         replace(
             row,

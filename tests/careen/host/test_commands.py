@@ -78,8 +78,8 @@ async def test_a_reboot_command_is_not_killed_when_its_caller_is_cancelled(tmp_p
 
 
 def no_pipe_is_open() -> bool:
-    """Return whether asyncio has closed the pipes of every child process. Otherwise Python would report the open pipe
-    while a later test runs."""
+    """Return whether asyncio has closed the pipes of every child process. Tests wait until the result is True before
+    they end. If a pipe were still open, Python would report the open pipe while a later test runs."""
     left = [each for each in gc.get_objects() if isinstance(each, asyncio.base_subprocess.BaseSubprocessTransport)]
     return all(each._proc is None for each in left)
 

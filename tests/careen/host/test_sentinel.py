@@ -149,9 +149,9 @@ async def test_simultaneous_checks_of_the_sentinel_share_one_file_access(
 async def test_a_hanging_check_of_the_sentinel_blocks_no_other_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check has its own thread, because queries to Prometheus use the event loop's threads, of which a small host
-    has few.
-    """
+    """The check has its own thread. Queries to Prometheus use the threads of the event loop's pool, and a small host
+    has few threads in this pool. If the check used the same pool, each hanging check would take away one of these
+    threads. In this test, the pool has only one thread."""
     files = Hanging(monkeypatch)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=1))
     look = file_look(host(tmp_path), deadline_seconds=0.05)

@@ -1,6 +1,5 @@
-"""Tests the workload controllers on a store, without a clock or a server. The controllers run one pass after
-another.
-"""
+"""Tests the workload controllers on a store, without a clock or a server. In each pass, every controller runs once.
+`World.settle` repeats the passes until no object changes."""
 
 from __future__ import annotations
 

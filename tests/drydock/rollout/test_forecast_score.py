@@ -1,6 +1,6 @@
-"""Tests the score of forecasts, which is computed from the writes of a roll-out. Each replacement fulfils at most one
-forecast of its owner.
-"""
+"""Tests the score of forecasts, which is computed from the writes of a roll-out. A forecast lists the nodes on which
+the replacement of an evicted pod may be placed. The replacements of one owner are interchangeable, but each replacement
+makes at most one of this owner's forecasts right."""
 
 from __future__ import annotations
 

@@ -108,8 +108,9 @@ def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _nominated(
     d: Draw, flavour: Flavour, storage: Storage, nodes: list[str], pending: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Returns extra pending pods, which neither scheduler places. Most of these pods are nominated for a node and
-    reserve room there. Also nominates some of the pods in `pending`, which both schedulers place."""
+    """Returns extra pending pods. The list `pods` of the case does not contain these pods, so neither kube-scheduler
+    nor scheduler_core chooses nodes for them. Most of these pods are nominated for a node and reserve room there. Also
+    nominates some of the pods in `pending`, for which kube-scheduler and scheduler_core choose nodes."""
     for pod in pending:
         if d.maybe(flavour.nominated * 0.5):
             pod["status"]["nominatedNodeName"] = d.choice(nodes)

@@ -72,9 +72,11 @@ def test_a_diagnosis_does_not_return_a_verdict_that_an_extender_replaced() -> No
 
 
 def test_the_unschedulable_message_counts_reasons_instead_of_verdicts() -> None:
-    """Eleven nodes have too little cpu, and one of them also allows no pods.
+    """Eleven nodes have too little cpu. Two nodes allow no pods, and one of them also has too little cpu. The message
+    therefore contains 13 reasons for 12 nodes.
 
-    Each reason in the message begins with a number. The reasons are sorted as texts, so 11 comes before 2.
+    Each reason in the message begins with its count. The message sorts the reasons as texts, so "11 Insufficient cpu"
+    comes before "2 Too many pods".
     """
     nodes = [
         *[a_node(f"n{i}").offering(cpu="1") for i in range(10)],

@@ -176,7 +176,8 @@ def test_spread_over_hostnames_gives_each_node_its_own_score(
 
 
 def test_spread_scores_are_correct_if_many_nodes_share_few_raw_scores() -> None:
-    """The weight of 30 domains is ln(30 + 2) = 3.466. So the raw scores of the nodes n1 to n4 are 7, 3, 0 and 10."""
+    """The weight of 30 domains is ln(30 + 2) = 3.466. The raw score of a node is its number of web pods times this
+    weight, rounded. The nodes n1 to n4 have 2, 1, 0 and 3 web pods, so their raw scores are 7, 3, 0 and 10."""
     counts = {"n1": 2, "n2": 1, "n3": 0, "n4": 3, **{f"empty{number}": 0 for number in range(26)}}
     snapshot = cluster(by_host(**counts), running(**counts))
     found = scored(plugin(SPREAD), web().spread_over(HOST, maxSkew=1, **SOFT), snapshot)

@@ -155,8 +155,8 @@ def test_the_soft_taint_keeps_pods_off_nodes_that_still_have_to_reboot(taint_key
 
 
 def test_a_rebooted_node_has_no_soft_taint() -> None:
-    """The pod of node n2 could land on node n3, which is empty and has rebooted, or on node n1, which is empty and must
-    still reboot."""
+    """The nodes reboot in the order n3, n2, n1. When node n2 is drained, n3 has rebooted and n1 must still reboot. Both
+    nodes are empty, but only n1 has the soft taint. So the pod of n2 lands on n3."""
     timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n2"), nodes=["n3", "n2", "n1"])
     assert moves(timeline) == [("p", "n2", "n3")]
 
@@ -199,8 +199,9 @@ def test_a_pod_that_fits_only_on_its_node_waits_for_the_reboot() -> None:
 
 
 def test_a_pod_that_never_finds_room_waits_until_the_end_of_the_roll_out() -> None:
-    """The nodes n1 and n2 have room for one pod each. The pod of n2, which has a higher priority, moves to n1. Node n2
-    stays cordoned, so the pod of n1 finds no room."""
+    """The nodes n1 and n2 have room for one pod each. Another client cordoned n2 before the roll-out, so n2 stays
+    cordoned after its reboot. Node n2 is drained first. Its pod q has a higher priority than the pod p of n1, so q
+    preempts p and moves to n1. Then n1 is full and n2 is cordoned, so p finds no room."""
     timeline = rollout(
         a_node("n1"),
         a_node("n2").cordoned(),
@@ -296,7 +297,9 @@ def test_a_refused_node_does_not_delay_other_nodes() -> None:
 
 
 def test_only_one_of_several_identical_replicas_is_tried_when_a_node_returns() -> None:
-    """Node n3, which is too small for any of the four pods of node n1, comes back first."""
+    """The nodes n1 and n3 are drained together. The four pods of n1 are identical replicas. Node n3 returns first,
+    after 70 seconds, but is too small for any of these pods. The simulation tries to place one replica on n3, and does
+    not try the other three. All four pods wait until n1 returns, after 240 seconds."""
     tries: list[str] = []
 
     class Counting(Scheduler):

@@ -282,7 +282,7 @@ def a_scenario(snapshot: Snapshot) -> Scenario:
 
 
 def walk(snapshot: Snapshot, chance: random.Random) -> Scenario:
-    """Simulates one scenario. Chooses at random where several events are possible."""
+    """Simulates one scenario to its end. If several events may come next, chooses one of them at random."""
     scenario = a_scenario(snapshot)
     while True:
         scenario.go_on()

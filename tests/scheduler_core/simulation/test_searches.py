@@ -181,11 +181,13 @@ def test_a_forecast_considers_all_start_nodes_only_if_it_may_simulate_fewer_than
     monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
 ) -> None:
     """A forecast simulates searches from only some start nodes. If `counts_any_start` is True, the forecast also
-    computes which nodes a pod may get if the search starts at any node. In a cluster with 200 nodes, the default limit
-    is 160 searches, and `counts_any_start` is False. With a limit of 20 searches, `counts_any_start` is True. If the
-    scheduler has three workers, the forecast simulates only 158 searches, but the limit is still 160. If the
-    configuration has an extender, `counts_any_start` is False for any limit, because an extender refuses nodes after
-    the search has stopped."""
+    computes which nodes a pod may get if the search starts at any node.
+
+    In a cluster with 200 nodes, the default limit is 160 searches, and `counts_any_start` is False. With a limit of 20
+    searches, `counts_any_start` is True. With three workers and the default limit, the forecast simulates only 158
+    searches. `counts_any_start` is still False, because only the limit decides. With an extender, `counts_any_start` is
+    False for any limit, because an extender refuses nodes after the search has stopped.
+    """
     given: list[bool] = []
 
     def run_drain(*_: Any, counts_any_start: bool, **__: Any) -> SimpleNamespace:
@@ -242,11 +244,13 @@ def test_a_pod_from_outside_the_drain_moves_the_search_start_as_far_as_earlier_p
 
 
 def test_the_search_start_is_unknown_after_too_many_bindings_outside_the_drain() -> None:
-    """Each learned search starts at position 5. Each binding outside the drain moves this start by one of the distances
-    in `strides`. If `strides` is empty, the start is unknown after one binding. Otherwise, the start is unknown after
-    more than 30 bindings. A search with an unknown start is replaced by its `lost` search, which starts at position 50.
-    In the first check, the scheduler makes no binding in some simulations, so some searches still start at position
-    5."""
+    """All learned searches start at position 5. If the start of a search becomes unknown, the search is replaced by its
+    `lost` search, which starts at position 50. Each search draws its own number of bindings outside the drain.
+
+    First check: this number is 1 on average. `strides` is empty, so each binding moves the start by an unknown
+    distance. Only the searches without a binding still start at position 5. Second check: each binding moves the start
+    by 1 node, but each search has more than 30 bindings. After more than 30 bindings, the start is unknown.
+    """
     assert {each.search.start for each in after_others(numbered(200, others=1.0), "default/mine", 1.0)} == {5, 50}
     assert {
         each.search.start for each in after_others(numbered(50, others=1e9, strides=(1,)), "default/mine", 1.0)

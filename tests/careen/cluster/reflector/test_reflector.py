@@ -105,8 +105,9 @@ def test_after_any_faults_the_feed_equals_a_fresh_list(
 
 
 async def test_every_page_of_a_list_shows_the_objects_at_the_time_of_the_first_page() -> None:
-    """`BrokenServer` copies this behaviour of a real API server. If each page showed the objects at its own time, a
-    deletion between two pages would hide the first object of the second page."""
+    """`BrokenServer` copies this behaviour of a real API server. The first page shows a and b. Then the test deletes a.
+    The second page begins at the third object of the list. If the second page showed the list at its own time, the list
+    would have only two objects, b and c. The page would be empty, and the client would miss c."""
     server = BrokenServer(page_size=2)
     for name in ("a", "b", "c"):
         server.change("put", "Pod", name)

@@ -105,8 +105,8 @@ def test_the_agent_decides_again_when_the_first_back_off_ends() -> None:
 def test_the_agent_makes_one_decision_for_all_back_offs_that_end_within_half_a_second(
     waits: tuple[float, ...], look: float
 ) -> None:
-    """The half second begins when the first back-off ends. For example, three back-offs end in 0.2, 0.7 and 1.1
-    seconds. Then the agent decides again in 0.7 seconds."""
+    """The half second begins when the first back-off ends. The agent decides again when the last back-off within this
+    half second ends. For example, if two back-offs end in 1.0 and 1.4 seconds, the agent decides in 1.4 seconds."""
     names = [f"p{number}" for number, _ in enumerate(waits)]
     refused = [asked(name, wait=wait).drain.evictions for name, wait in zip(names, waits, strict=True)]
     memory = with_parts(Memory(), drain__evictions=dict(ChainMap(*map(dict, refused))))

@@ -501,8 +501,9 @@ def test_a_node_repairs_its_own_unreadable_lock_entry() -> None:
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
 def test_a_nested_lock_entry_is_written_back_unchanged_if_the_lock_is_readable(opening: str, closing: str) -> None:
-    """The lock is readable if the entry has at most 40 levels. A lock with more than 50 levels in total is unreadable,
-    so careen never reads a value that is nested too deeply to be written again."""
+    """The test tries entries of 1 to 1,099 levels of lists or objects. The lock's own object and its list `locks` are
+    two more levels. careen might fail to write a deeply nested value again, so a lock with more than 50 levels is
+    unreadable. An entry of at most 40 levels therefore always leaves the lock readable."""
     for depth in range(1, 1100):
         content = lock.parse(f'{{"nodeID":"","locks":[{opening * depth}1{closing * depth}]}}')
         assert isinstance(content, Garbage) or lock.parse(lock.render(content)) == content

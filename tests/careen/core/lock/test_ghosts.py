@@ -102,8 +102,13 @@ def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
 
 
 def test_an_overdue_mark_without_a_phase_says_since_when_the_node_is_missing() -> None:
-    """A mark with a phase says since when the node has been in this phase. With such a mark, the absence of the Node
-    begins when this agent first notices the absence."""
+    """A mark without a phase says since when the Node is missing. Here this is 11:30, and now it is 12:00. Half an hour
+    is longer than the reboot deadline of 15 minutes, so the claim is a ghost.
+
+    A mark with a phase says since when the node has been in this phase, but not since when the Node is missing. The
+    agent first notices now that the Node is missing, so the agent counts the time from now on, and the claim is no
+    ghost yet.
+    """
     since = "2026-03-04T11:30:00Z"
     assert [entry.node for entry in watched(Overdue(phase="", since=since)).proven] == ["n2"]
     assert watched(Overdue(phase="Rebooting", since=since)).proven == ()

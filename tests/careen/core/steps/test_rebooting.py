@@ -254,8 +254,9 @@ def test_a_process_waits_another_150_seconds_if_the_announcement_changes_or_cann
 
 
 def test_a_reboot_that_another_process_announced_fails_after_the_reboot_deadline() -> None:
-    """The other process announced the reboot 901 seconds ago, and the reboot deadline is 900 seconds. This process has
-    seen the announcement for only 10 seconds, and would otherwise wait for 150 seconds."""
+    """The other process announced the reboot 901 seconds ago. The reboot deadline is 900 seconds, so the reboot has
+    failed. A process waits up to 150 seconds for another process, and this process has waited for only 10 seconds. This
+    wait does not delay the failure."""
     decision = decided(record_by("other", announced_ago=901), memory=watching(10, "other"))
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)
     assert not the_record(decision).is_giving_back

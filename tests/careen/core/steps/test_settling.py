@@ -108,8 +108,10 @@ BESIDE = held(an_entry(), an_entry("n9"))
 def test_an_idle_agent_reads_the_lock_again_if_the_release_may_have_failed(
     changes: dict[str, Any], looks_again: bool
 ) -> None:
-    """The release of the claim may have failed. The agent process started after the reboot, so this process has not
-    yet read the lock in the phase Idle."""
+    """The agent process started after the reboot, so this process has not yet compared the lock with the Node while the
+    node was idle. Usually, the agent reads the lock for this comparison in its next round. The agent skips this read in
+    one case: the agent listed the waiting nodes for the release, and no other node holds a claim. In this case, the
+    read would show nothing new."""
     home = settling(memory=remembering(is_reconciled=False), **changes)
     assert home.phase is Phase.IDLE
     idle = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 2)

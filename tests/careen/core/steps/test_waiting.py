@@ -1,7 +1,10 @@
-"""The phase Waiting. Gates are checks that can forbid the reboot. The agent writes the refusals of all cheap gates
-together. It evaluates costly gates only if its node may begin its reboot, and writes its claim to the Node before it
-writes the claim into the lock. A node that no longer needs a reboot becomes idle
-(`careen.core.steps.shared.giving_back`)."""
+"""The phase Waiting. Gates are checks that can forbid the reboot. The agent first evaluates all cheap gates, and writes
+their refusals together to the Node. If no cheap gate refuses and the node is next in line, the agent evaluates the
+costly gates. If no costly gate refuses, the agent writes its claim to the Node, and in a later round into the lock.
+
+A node that still has a claim from an earlier attempt first releases this claim
+(`careen.core.steps.shared.giving_back`). A node that no longer needs a reboot becomes idle.
+"""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Prometheus:
             return False
 
     def query(self, expression: str) -> list[Any]:
-        """Return the series of an instant query. Raises `QueryError`."""
+        """Return the series of an instant query. Raises `QueryError` if Prometheus reports an error or a warning."""
         return self._asked("query", query=expression)
 
     def query_range(self, expression: str, *, start: float, end: float, step_seconds: float) -> list[Any]:

@@ -143,9 +143,10 @@ def _stranger(drain: Drain) -> str:
 
 
 def _early(drain: Drain) -> str:
-    """Return a sentence about the first pod that a Job created earlier than a forecast assumes. A forecast assumes that
-    Jobs replace their evicted pods after all evictions, and after all other owners have replaced their evicted pods.
-    Return an empty text if no Job created a pod earlier. Several Jobs may replace their pods in any order."""
+    """Return a sentence about a pod that a Job created earlier than a forecast assumes, or an empty text if there is no
+    such pod. A forecast assumes that Jobs replace their evicted pods last: after all evictions, and after all other
+    owners have replaced their evicted pods. A forecast does not assume in which order several Jobs replace their
+    pods."""
     away: list[PodEvent] = []  # evicted from this node and not replaced yet, Jobs' pods aside
     came = ""
     for event in drain.events:

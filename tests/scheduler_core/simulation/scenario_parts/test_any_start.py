@@ -1,6 +1,7 @@
 """Tests how a forecast covers searches that it did not simulate. The scheduler's search may start at any node of its
-list. For each node, the forecast counts from how many start nodes the search would choose this node. The forecast
-combines these counts with the results of the simulated searches."""
+list. A forecast simulates searches from only some start nodes. For each node, the forecast also computes the
+probability that a search from a random start node would choose this node. The forecast combines these probabilities
+with the results of the simulated searches."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ def test_the_probabilities_of_best_nodes_and_all_other_nodes_add_up_to_one(refus
 
 def test_the_pod_gets_another_node_of_equal_score_only_if_one_worker_is_ahead_of_another_worker() -> None:
     """The scheduler's workers check nodes in parallel. A worker is ahead if it checks nodes earlier than in the
-    computed cycle. Then all nodes of equal score are equally likely."""
+    computed cycle. If no worker is ahead, the pod gets the computed node. If a worker is ahead, all nodes of equal
+    score are equally likely."""
     result = cycle(refusing=0)
     other = next(name for name in result.best if name != result.node)
     assert result.node == predicted_node(result)

@@ -1,5 +1,7 @@
-"""What an agent does if a step of a reboot fails. After some failures, the agent undoes the drain and releases the
-claim. After other failures, it keeps the claim and marks the claim as failed, which stops the roll-out."""
+"""What an agent does if a step of a reboot fails. There are two kinds of failures. After a failure of the first kind,
+for example a drain timeout, the agent undoes the drain and releases the claim. After a failure of the second kind, for
+example if the node does not become ready after its reboot, the agent keeps the claim and marks the claim as failed.
+This mark stops the roll-out."""
 
 from __future__ import annotations
 

@@ -200,8 +200,9 @@ def our_turn(before: Prepared, **changes: Any) -> Decision:
 
 
 def claimed(before: Prepared, **changes: Any) -> Decision:
-    """Return the decision of n1's agent when the lock contains n1's claim. `before` is what the agent had prepared. By
-    default, the agent has made no forecast and no dry-run evictions in this round of its loop."""
+    """Return the decision of n1's agent when the lock contains n1's claim. `before` is what the agent prepared in
+    earlier rounds of its loop. `changes` replaces facts that the agent knows in this round. Without `changes`, the
+    agent has made no new forecast and no new dry-run evictions in this round."""
     given: dict[str, Any] = {
         "pods": PODS,
         "fleet": a_fleet(MINE, OTHER),
