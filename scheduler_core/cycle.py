@@ -84,6 +84,7 @@ class Scheduler:
             p.scheduler_name: Runner(self._plugin_set(p, index, factories))
             for index, p in enumerate(self.configuration.profiles)
         }
+        self._percentages = {p.scheduler_name: self._percentage(p) for p in self.configuration.profiles}
 
     def _plugin_set(self, profile: Profile, index: int, factories: Mapping[str, Factory]) -> PluginSet:
         defaults = tuple(p for p in default_plugins(self.kube_version) if p.name in factories)
@@ -177,20 +178,23 @@ class Scheduler:
     def nodes_wanted(self, pod: Pod, searched: int) -> int:
         """Returns how many fitting nodes the real scheduler finds before it stops, if PreFilter left `searched`
         nodes."""
-        profile = self.configuration.profile(pod.spec.scheduler_name)
-        return self.nodes_wanted_by(profile, searched) if profile else nodes_to_find(searched, 0)
+        return _nodes_wanted(self._percentages.get(pod.spec.scheduler_name, 0), searched)
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
         """Returns how many fitting nodes the real scheduler finds before it stops, for pods of this profile. The result
         is at most 1 if no plugin or extender scores nodes and no extender filters nodes."""
+        return _nodes_wanted(self._percentages[profile.scheduler_name], searched)
+
+    def _percentage(self, profile: Profile) -> int | None:
+        """Returns the profile's percentageOfNodesToScore, or None if the scheduler takes the first fitting node."""
         runner = self._runners[profile.scheduler_name]
         if not (runner.has_scores or self.extenders.has_prioritizers or self.extenders.has_filters):
-            return min(1, searched)
-        return nodes_to_find(searched, self.configuration.nodes_percentage(profile))
+            return None
+        return self.configuration.nodes_percentage(profile)
 
     def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
         """Whether the pod fits on its nominated node. False if an extender fails."""
-        columns = diagnosis.nodes.snapshot.columns
+        columns = diagnosis.nodes.columns
         row = columns.row_of.get(pod.nominated_node_name)
         if row is None or row not in diagnosis.passed:
             return False
@@ -211,7 +215,7 @@ class Scheduler:
     def with_extender_scores(self, pod: Pod, table: ScoreTable) -> ScoreTable:
         if not self.extenders:
             return table
-        columns = table.nodes.snapshot.columns
+        columns = table.nodes.columns
         given = self.extenders.prioritize(pod, [columns.nodes[row] for row in table.nodes.rows])
         scores = np.fromiter((given.get(name, 0) for name in table.nodes.names), dtype=np.int64, count=len(table.nodes))
         return ScoreTable(table.nodes, {**table.by_plugin, EXTENDER_NAME: scores}, table.total + scores)
@@ -281,7 +285,7 @@ class _Cycle:
     def _decide(self, found: Rows, *, is_in_tree_order: bool) -> CycleResult:
         """Completes the cycle with the nodes that the search found. `found` has the rows (positions in the snapshot) of
         these nodes: in the order of the scheduler's search if `is_in_tree_order`, otherwise in the snapshot's order."""
-        refused = self._scheduler.extender_refusals(self._pod, self._diagnosis.nodes.snapshot.columns, found)
+        refused = self._scheduler.extender_refusals(self._pod, self._diagnosis.nodes.columns, found)
         self._diagnosis = self._diagnosis.with_replaced(refused)
         passed = found if not refused else np.array([row for row in found if int(row) not in refused], dtype=np.intp)
         if not len(passed):
@@ -292,7 +296,7 @@ class _Cycle:
         return self._choose(passed, is_in_tree_order=is_in_tree_order)
 
     def _chosen(self, row: int, best: Rows, table: ScoreTable | None = None) -> CycleResult:
-        names = self._diagnosis.nodes.snapshot.columns.names
+        names = self._diagnosis.nodes.columns.names
         return CycleResult(
             self._pod, self._diagnosis, node=names[row], best_rows=best, names=names, table=table, state=self._state
         )
@@ -316,7 +320,7 @@ class _Cycle:
     def _choose(self, passed: Rows, *, is_in_tree_order: bool) -> CycleResult:
         """Chooses the node with the highest total score. Among equal nodes, the order of the search decides."""
         table = self._table(np.sort(passed) if is_in_tree_order else passed)
-        columns = table.nodes.snapshot.columns
+        columns = table.nodes.columns
         best = table.nodes.rows.take((table.total == np.maximum.reduce(table.total)).nonzero()[0])
         if len(best) == 1:
             return self._chosen(int(best[0]), best, table)
@@ -336,6 +340,10 @@ class _Cycle:
             table = self._runner.score(self._state, self._pod, scored)
             known = self._tables[key] = self._scheduler.with_extender_scores(self._pod, table)
         return known
+
+
+def _nodes_wanted(percentage: int | None, searched: int) -> int:
+    return min(1, searched) if percentage is None else nodes_to_find(searched, percentage)
 
 
 def _over_http(settings: ExtenderSettings) -> ExtenderTransport:

@@ -111,7 +111,7 @@ class CycleResult(Value, dict=True):
         if not len(others):
             return None
         second = total[others].max()
-        names = self.table.nodes.snapshot.columns.names
+        names = self.table.nodes.columns.names
         return min(names[row] for row in self.table.nodes.rows[others[total[others] == second]]), int(second)
 
 

@@ -73,7 +73,7 @@ class Windows:
     """Runs several searches over one pod's filter results. Each search may start at another node."""
 
     def __init__(self, diagnosis: Diagnosis, wanted: int, parallelism: int) -> None:
-        columns = diagnosis.nodes.snapshot.columns
+        columns = diagnosis.nodes.columns
         self._searched = None if len(diagnosis.searched) == len(columns) else diagnosis.searched
         self._is_refused = diagnosis.prefilter is not None
         self._columns = columns

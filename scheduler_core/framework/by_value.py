@@ -28,20 +28,20 @@ def refusals_by_value(
 ) -> Refusals:
     """Returns the refusals of a filter whose `rule` reads one field of the node. `distinct` has the different values of
     the field. `question` is the key of the cached result, and contains all other data that `rule` reads."""
-    known: tuple[NDArray[Any], Mapping[int, Verdict]] | None = nodes.snapshot.columns.by_value.get(question)
+    known: tuple[NDArray[Any], Mapping[int, Verdict]] | None = nodes.columns.by_value.get(question)
     if known is None:
         values, places = distinct
         codes, verdicts = numbered(map(rule, values))
-        known = nodes.snapshot.columns.by_value[question] = codes[places], verdicts
+        known = nodes.columns.by_value[question] = codes[places], verdicts
     return Refusals(nodes.take(known[0]), known[1])
 
 
 def scores_by_value(nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], int], question: Hashable) -> Scores:
     """Returns the scores of a plugin whose `rule` reads one field of the node. `distinct` has the different values of
     the field. `question` is the key of the cached result, and contains all other data that `rule` reads."""
-    known: Scores | None = nodes.snapshot.columns.by_value.get(question)
+    known: Scores | None = nodes.columns.by_value.get(question)
     if known is None:
         values, places = distinct
         of_values = np.array([rule(value) for value in values], dtype=np.int64)
-        known = nodes.snapshot.columns.by_value[question] = of_values[places]
+        known = nodes.columns.by_value[question] = of_values[places]
     return nodes.take(known)

@@ -81,7 +81,7 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
     def _who(self) -> NDArray[np.int16]:
         """For each row of the snapshot, the position in `rounds` of the first plugin that refused the node. The
         position is negative if no plugin refused the node (`_PASSED`) or the filters did not check it (`_OUTSIDE`)."""
-        who = np.full(len(self.nodes.snapshot.columns), _OUTSIDE, dtype=np.int16)
+        who = np.full(len(self.nodes.columns), _OUTSIDE, dtype=np.int16)
         who[self.searched] = _PASSED
         for number, each in enumerate(self.rounds):
             who[self.searched[each.refused]] = number
@@ -90,7 +90,7 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
     @cached_property
     def _where(self) -> NDArray[np.intp]:
         """For each row of the snapshot, the position of the row in `searched`."""
-        where = np.zeros(len(self.nodes.snapshot.columns), dtype=np.intp)
+        where = np.zeros(len(self.nodes.columns), dtype=np.intp)
         where[self.searched] = np.arange(len(self.searched))
         return where
 
@@ -101,7 +101,7 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
             return self.searched[:0]
         if self.sieved is not None and not self.replaced:
             return self.sieved
-        passed = np.full(len(self.nodes.snapshot.columns), self.inside is None)
+        passed = np.full(len(self.nodes.columns), self.inside is None)
         if self.inside is not None:
             passed[self.inside] = True
         for each in self.rounds:
@@ -114,7 +114,7 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
     def rows_that_may_be_helped(self) -> NDArray[np.intp]:
         """The rows of the nodes that were refused with the code Unschedulable. Evicting pods may help only on these
         nodes."""
-        size = len(self.nodes.snapshot.columns)
+        size = len(self.nodes.columns)
         if self.prefilter is not None:
             return np.arange(size if self.prefilter.code is VerdictCode.UNSCHEDULABLE else 0)
         found = np.zeros(size, dtype=bool)
@@ -145,13 +145,13 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
         """Maps each distinct refusal to the number of nodes that got it."""
         counts: Counter[Verdict] = Counter()
         if self.prefilter is not None:
-            counts[self.prefilter] = len(self.nodes.snapshot.columns)
+            counts[self.prefilter] = len(self.nodes.columns)
             return counts
         for each in self.rounds:
             for verdict, count in each.counted():
                 counts[verdict] += count
         if self.outside is not None:
-            counts[self.outside] += len(self.nodes.snapshot.columns) - len(self.searched)
+            counts[self.outside] += len(self.nodes.columns) - len(self.searched)
         for row, verdict in self.replaced.items():
             code = int(self._who[row])
             if code >= 0:
@@ -167,7 +167,7 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
 
     def sentence(self, after: str = "") -> str:
         """Returns `0/N nodes are available: 3 Insufficient cpu, …`, followed by `after`, the message of PostFilter."""
-        head = f"0/{len(self.nodes.snapshot.columns)} nodes are available:"
+        head = f"0/{len(self.nodes.columns)} nodes are available:"
         if self.prefilter is not None:
             head += f" {self.prefilter.message}." if self.prefilter.message else ""
         else:
@@ -189,7 +189,7 @@ class Verdicts(Mapping[str, Verdict]):
 
     def __init__(self, diagnosis: Diagnosis) -> None:
         self._diagnosis = diagnosis
-        self._columns = diagnosis.nodes.snapshot.columns
+        self._columns = diagnosis.nodes.columns
 
     def __getitem__(self, node_name: str) -> Verdict:
         return self._diagnosis.verdict(self._columns.row_of[node_name])

@@ -152,7 +152,7 @@ class Runner:
             rounds, sieved = self._filter(state, pod, nodes)
             replaced = self._refused_beside(state, pod, nodes, nominated)
             return Diagnosis(nodes=nodes, rounds=rounds, sieved=sieved, replaced=replaced)
-        row_of = nodes.snapshot.columns.row_of
+        row_of = nodes.columns.row_of
         rows = np.array(sorted(row_of[name] for name in prepared.node_names if name in row_of), dtype=np.intp)
         outside = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(prepared.asked_by)}]")
         searched = NodeList(nodes.snapshot, rows, nodes.rules)
@@ -176,12 +176,12 @@ class Runner:
         pass. The result is cached as long as the nodes do not change."""
         asked = [p for p in self._node_filters if p.name not in state.skipped_filters]
         key = (self, *((p.name, p.node_key(pod)) for p in asked))
-        known: _Sieved | None = nodes.snapshot.columns.answers.get(key)
+        known: _Sieved | None = nodes.columns.answers.get(key)
         if known is None:
             done = self._sift(asked, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes)
             rows = np.flatnonzero(done.alive)
             rows.flags.writeable = False
-            known = nodes.snapshot.columns.answers[key] = replace_value(done, rows=rows)
+            known = nodes.columns.answers[key] = replace_value(done, rows=rows)
         return known
 
     def _sift(
@@ -206,7 +206,7 @@ class Runner:
         nominated to this node."""
         refused: dict[int, Verdict] = {}
         for node_name, pods in nominated.items():
-            row = nodes.snapshot.columns.row_of.get(node_name)
+            row = nodes.columns.row_of.get(node_name)
             if row is not None and row in nodes.rows:
                 verdict = self._beside(state, pod, nodes.snapshot.node_info(row, nodes.rules), pods)
                 if not verdict.is_success:

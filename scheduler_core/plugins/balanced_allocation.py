@@ -77,7 +77,7 @@ class NodeResourcesBalancedAllocation(Value):
 
     def score_usage(self, state: CycleState, nodes: NodeList, usage: Usage) -> Scores:
         shares = state.read(BalancedShares)
-        columns = nodes.snapshot.columns
+        columns = nodes.columns
         wanted = _cpu_and_memory(shares.requested)
         if wanted is not None and columns.all_have_cpu_and_memory:
             return self._of_cpu_and_memory(usage.sums[:2], wanted, nodes.take(columns.cpu_and_memory_floats))

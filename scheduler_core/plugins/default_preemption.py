@@ -87,7 +87,7 @@ class DefaultPreemption(Value):
         The real search starts at a random node and runs in several threads. This search starts at the first node, so
         that the result is deterministic.
         """
-        rows = search.nodes.snapshot.columns.in_tree_order(search.diagnosis.rows_that_may_be_helped)
+        rows = search.nodes.columns.in_tree_order(search.diagnosis.rows_that_may_be_helped)
         wanted = self._wanted(len(rows))
         candidates: dict[str, Victims] = {}
         refusals: list[Verdict] = []

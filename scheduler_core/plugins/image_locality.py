@@ -36,7 +36,7 @@ class ImageLocality(Value):
         return int(share_between(at_hand, _LEAST_BYTES, _most_bytes(pod.spec)))
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        images = nodes.snapshot.columns.images
+        images = nodes.columns.images
         return nodes.take(images.shares(self._images(pod.spec), _LEAST_BYTES, _most_bytes(pod.spec)))
 
     def _images(self, spec: PodSpec) -> tuple[str, ...]:

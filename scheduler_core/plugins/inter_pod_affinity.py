@@ -75,7 +75,7 @@ class InterPodAffinity(Value):
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
         counts = state.read(AffinityCounts)
-        codes = np.zeros(len(nodes.snapshot.columns), dtype=np.int8)
+        codes = np.zeros(len(nodes.columns), dtype=np.int8)
         if counts.keeps_off:
             codes[counts.rows_unwanted(len(codes))] = 3
         if counts.off:

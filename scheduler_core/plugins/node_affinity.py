@@ -73,7 +73,7 @@ class NodeAffinity(Value):
         return SUCCESS
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
-        labels, rules = nodes.snapshot.columns.labels, self._rules(pod)
+        labels, rules = nodes.columns.labels, self._rules(pod)
         codes = np.zeros(len(nodes), dtype=np.intp)
         for code in range(len(rules), 0, -1):  # backwards, because the first rule that refuses a node gives the verdict
             rule = rules[code - 1]
@@ -106,8 +106,8 @@ class NodeAffinity(Value):
         return points
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        scores: Scores = np.zeros(len(nodes.snapshot.columns), dtype=np.int64)
-        return nodes.take(scores + self._points(pod, nodes.snapshot.columns.labels))
+        scores: Scores = np.zeros(len(nodes.columns), dtype=np.int64)
+        return nodes.take(scores + self._points(pod, nodes.columns.labels))
 
     def _points(self, pod: Pod, nodes: Answering[Any]) -> Any:
         return sum(preferred.weight * preferred.term.chosen(nodes) for preferred in self._preferred(pod))

@@ -60,7 +60,7 @@ class NodeDeclaredFeatures(Value):
         needed = state.read(NeededFeatures).names
         return refusals_by_value(
             nodes,
-            nodes.snapshot.columns.feature_sets,
+            nodes.columns.feature_sets,
             lambda declared: _verdict(declared, needed),
             (self.name, needed),
         )

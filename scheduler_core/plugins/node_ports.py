@@ -50,7 +50,7 @@ class NodePorts(Value):
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
         ports = state.read(WantedPorts).ports
-        taken = np.zeros(len(nodes.snapshot.columns), dtype=bool)
+        taken = np.zeros(len(nodes.columns), dtype=bool)
         for port, users in nodes.snapshot.tally(HOST_PORTS).items():
             if any(wanted.conflicts_with(port) for wanted in ports):
                 taken |= users > 0

@@ -97,7 +97,7 @@ class NodeResourcesFit(Value):
         return Refusals(codes, lambda code: self._decode(demand, code))
 
     def _codes(self, demand: PodDemand, nodes: NodeList, usage: Usage) -> NDArray[np.signedinteger[Any]]:
-        columns = nodes.snapshot.columns
+        columns = nodes.columns
         codes = (usage.pods >= nodes.take(columns.allowed_pods)).astype(np.int64)
         allocatable = nodes.take(columns.allocatable)
         short = allocatable - usage.requested < _least_free(demand.amounts, columns.resource_names)

@@ -33,7 +33,7 @@ class NodeUnschedulable(Value):
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
         tolerations = pod.spec.tolerations
-        cordons = nodes.snapshot.columns.cordons
+        cordons = nodes.columns.cordons
         return refusals_by_value(
             nodes, cordons, lambda is_cordoned: _verdict(is_cordoned, tolerations), (self.name, tolerations)
         )

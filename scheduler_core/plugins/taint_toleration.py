@@ -44,7 +44,7 @@ class TaintToleration(Value):
         tolerations = pod.spec.tolerations
         return refusals_by_value(
             nodes,
-            nodes.snapshot.columns.taint_sets,
+            nodes.columns.taint_sets,
             lambda taints: self._verdict(taints, tolerations),
             (self, tolerations),
         )
@@ -68,7 +68,7 @@ class TaintToleration(Value):
         tolerations = state.read(SoftTolerations).tolerations
         return scores_by_value(
             nodes,
-            nodes.snapshot.columns.taint_sets,
+            nodes.columns.taint_sets,
             lambda taints: count_unpreferred(taints, tolerations),
             ("soft taints", tolerations),
         )

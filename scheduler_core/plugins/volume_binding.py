@@ -138,7 +138,7 @@ class VolumeBinding(Value):
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
         """Filters the nodes one by one. Reads only the Node objects, so the sums over each node's pods need not be
         computed."""
-        claims, all_nodes = state.read(ClaimsOfPod), nodes.snapshot.columns.nodes
+        claims, all_nodes = state.read(ClaimsOfPod), nodes.columns.nodes
         return Refusals.of_each(self._verdict(claims, all_nodes[row]) for row in nodes.rows)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:  # noqa: ARG002 -- the point's signature

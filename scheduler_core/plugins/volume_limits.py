@@ -80,7 +80,7 @@ class NodeVolumeLimits(Value):
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
         """Filters the nodes one by one. Reads only those pods of each node that have volumes."""
-        cluster, names = state.read(ClusterForLimits), nodes.snapshot.columns.names
+        cluster, names = state.read(ClusterForLimits), nodes.columns.names
         users = nodes.snapshot.tally(VOLUME_USERS).by_row
         return Refusals.of_each(self._verdict(cluster, names[row], users.get(int(row), ())) for row in nodes.rows)
 

@@ -73,7 +73,7 @@ class VolumeZone(Value):
         return _verdict(node_info.node, state.read(VolumeTopologies))
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
-        wanted, all_nodes = state.read(VolumeTopologies), nodes.snapshot.columns.nodes
+        wanted, all_nodes = state.read(VolumeTopologies), nodes.columns.nodes
         return Refusals.of_each(_verdict(all_nodes[row], wanted) for row in nodes.rows)
 
 

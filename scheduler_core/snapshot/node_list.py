@@ -27,13 +27,14 @@ class NodeList(Sequence[NodeInfo]):
     """Nodes of one snapshot. `rows` are their positions in the snapshot. `is_all` is true if the list has all nodes in
     the snapshot's order."""
 
-    __slots__ = ("is_all", "rows", "rules", "snapshot")
+    __slots__ = ("columns", "is_all", "rows", "rules", "snapshot")
 
     def __init__(self, snapshot: Snapshot, rows: Rows | None = None, rules: RequestRules = CURRENT_RULES) -> None:
         self.snapshot = snapshot
+        self.columns = snapshot.columns
         self.rules = rules
         self.is_all = rows is None
-        self.rows: Rows = snapshot.columns.all_rows if rows is None else rows
+        self.rows: Rows = self.columns.all_rows if rows is None else rows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -54,5 +55,5 @@ class NodeList(Sequence[NodeInfo]):
 
     @property
     def names(self) -> list[str]:
-        names = self.snapshot.columns.names
+        names = self.columns.names
         return list(names) if self.is_all else [names[row] for row in self.rows]

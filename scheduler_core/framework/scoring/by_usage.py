@@ -30,7 +30,7 @@ def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList, Usage
     `work_out` gets the nodes and the requests of their pods. Besides these it may read only what is in the key, and the
     nodes' allocatable resources.
     """
-    columns = nodes.snapshot.columns
+    columns = nodes.columns
     now = nodes.snapshot.tally(UsageTally(nodes.rules))
     if len(columns) < _FEWEST_NODES:
         return work_out(NodeList(nodes.snapshot, None, nodes.rules), now.usage).take(nodes.rows)

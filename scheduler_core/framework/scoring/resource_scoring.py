@@ -59,7 +59,7 @@ def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
 def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes: NodeList, usage: Usage) -> Scores:
     """Returns the score of each node: the weighted average of the scores of those resources in `shares` that the node
     has. The score is 0 if the node has none of them."""
-    columns = nodes.snapshot.columns
+    columns = nodes.columns
     if strategy.rate is _least_allocated and _is_cpu_and_memory(shares) and _have_cpu_and_memory(columns):
         wanted, weights, divisor = _requests_and_weights(shares)
         allocatable = nodes.take(columns.cpu_and_memory_floats)

@@ -100,7 +100,7 @@ class Scorer:
             return ScoreTable(nodes, {}, np.ones(len(nodes), dtype=np.int64))
         state.skipped_scores = self._prepared(state, pod, nodes)
         # If `nodes` are more than half of all nodes, scoring all is cheaper than picking `nodes` out of every column.
-        is_most = not nodes.is_all and 2 * len(nodes) > len(nodes.snapshot.columns)
+        is_most = not nodes.is_all and 2 * len(nodes) > len(nodes.columns)
         asked = NodeList(nodes.snapshot, None, nodes.rules) if is_most else nodes
         ways: dict[str, Callable[[], Scores]] = {}
         rules: list[UsageRulePlugin] = []
@@ -163,7 +163,7 @@ class Scorer:
         rule = self._node_rules.get(plugin.name)
         if rule is None:
             return self._weighed_anew(plugin, state, pod, nodes, asked)
-        answers, key = nodes.snapshot.columns.answers, (self, "score", plugin.name, rule.node_key(pod))
+        answers, key = nodes.columns.answers, (self, "score", plugin.name, rule.node_key(pod))
         known: tuple[Rows, Scores] | None = answers.get(key)
         if known is not None and known[0] is nodes.rows:
             return known[1]

@@ -32,7 +32,7 @@ def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: boo
     equal score get equal probabilities."""
     if result.table is None:
         return ((result.best, 1.0),) if result.node else ()
-    columns = result.table.nodes.snapshot.columns
+    columns = result.table.nodes.columns
     totals = np.zeros(len(columns), dtype=np.int64)
     totals[result.table.nodes.rows] = result.table.total
     rows = columns.in_tree_order(result.table.nodes.rows)

@@ -31,7 +31,7 @@ Value = TypeVar("Value")
 # A new table is made after this many changes, and one for this many pods of the table. A longer log needs more memory
 # (about 0.5 KB a change), and a shorter log more time: a table of 150,000 pods takes some tenths of a second.
 _CHANGES_PER_TABLE: Final = 2048
-_PODS_PER_CHANGE: Final = 1
+_PODS_PER_CHANGE: Final = 2
 # Cached counts: a few tens of kilobytes each at 5,000 nodes, a few for each application.
 _REMEMBERED: Final = 8192
 

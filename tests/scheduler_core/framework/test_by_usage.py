@@ -32,7 +32,7 @@ class Asked:
     def _free(self, nodes: NodeList, usage: Usage) -> Scores:
         self.rows += nodes.rows.tolist()
         assert np.array_equal(usage.pods, nodes.take(nodes.snapshot.tally(UsageTally(nodes.rules)).usage.pods))
-        return nodes.take(nodes.snapshot.columns.allowed_pods) - usage.pods
+        return nodes.take(nodes.columns.allowed_pods) - usage.pods
 
 
 @pytest.fixture

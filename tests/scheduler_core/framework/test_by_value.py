@@ -33,7 +33,7 @@ def of_taints(taints: tuple[Taint, ...]) -> Verdict:
 def test_a_node_gets_the_verdict_that_the_rule_returns_for_the_taints_of_the_node() -> None:
     for rows, expected in (((), [NO_X, SUCCESS, NO_Y, NO_X]), ((3, 1), [NO_X, SUCCESS]), ((1,), [SUCCESS])):
         nodes = nodes_in(*rows)
-        assert verdicts(refusals_by_value(nodes, nodes.snapshot.columns.taint_sets, of_taints, "q")) == expected
+        assert verdicts(refusals_by_value(nodes, nodes.columns.taint_sets, of_taints, "q")) == expected
 
 
 def test_a_rule_is_evaluated_once_for_each_value_and_cache_key() -> None:
@@ -44,14 +44,14 @@ def test_a_rule_is_evaluated_once_for_each_value_and_cache_key() -> None:
         return SUCCESS
 
     for question in ("one", "one", "another"):
-        refusals_by_value(nodes, nodes.snapshot.columns.taint_sets, rule, question)
+        refusals_by_value(nodes, nodes.columns.taint_sets, rule, question)
     assert asked == ["x", "", "y"] * 2
 
 
 def test_each_node_gets_the_score_for_the_value_of_its_field() -> None:
     for rows, expected in (((), [1, 0, 1, 1]), ((1, 2), [0, 1])):
         nodes = nodes_in(*rows)
-        scores = scores_by_value(nodes, nodes.snapshot.columns.taint_sets, len, "q")
+        scores = scores_by_value(nodes, nodes.columns.taint_sets, len, "q")
         assert (scores.tolist(), scores.dtype) == (expected, np.int64)
 
 
