@@ -266,8 +266,9 @@ class Settings:
     lock_ttl: float = _kured(
         0.0,
         kinds.DURATION,
-        "Accepted from kured, without effect. Time alone never frees a claim: an agent frees a claim when the Node of "
-        "its holder proves that no drain or reboot uses the claim.",
+        "Time alone never frees a claim: an agent frees a claim when the Node of its holder proves that no drain or "
+        "reboot uses the claim. The claim of a missing Node waits for this time, or for --reboot-deadline if that is "
+        "longer.",
     )
     lock_release_delay: float = _kured(
         0.0,

@@ -430,7 +430,7 @@ def test_a_misspelled_variable_similar_to_a_service_variable_is_refused(name: st
         ({"reboot_days": ""}, "no node will ever reboot"),
         ({"prometheus_url": "http://p", "prometheus_token_file": "/t"}, "is not encrypted"),
         ({"prometheus_url": "https://a:b@p"}, "give them as --prometheus-username and --prometheus-password-file"),
-        ({"lock_ttl": "30m"}, "--lock-ttl has no effect"),
+        ({"lock_ttl": "30m"}, "--lock-ttl alone frees no claim"),
     ],
 )
 def test_a_valid_but_suspicious_setting_causes_a_warning(flags: dict[str, str], words: str) -> None:

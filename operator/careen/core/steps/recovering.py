@@ -317,7 +317,7 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
     request, what_happens = kept(situation), "the agent undoes its changes and releases the claim"
     if request is not None:
         person_asked = sentence(request)
-        uncordon, what_happens = None, f"the claim and the cordon stay, because {person_asked}"
+        uncordon, what_happens = None, f"the agent releases the claim, but the cordon stays, because {person_asked}"
     phase = Phase.FAILED if situation.phase is Phase.FAILED else Phase.WAITING
     return move(
         situation,

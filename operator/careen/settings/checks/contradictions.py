@@ -94,8 +94,9 @@ def remarks(settings: Settings) -> list[str]:
         )
     if settings.lock_ttl:
         found.append(
-            "--lock-ttl has no effect: an agent frees a claim when the Node of its holder proves that no drain or "
-            "reboot uses the claim"
+            "--lock-ttl alone frees no claim: an agent frees a claim when the Node of its holder proves that no drain "
+            "or reboot uses the claim; --lock-ttl only delays the release of the claim of a missing Node, if it is "
+            "longer than --reboot-deadline"
         )
     return found
 

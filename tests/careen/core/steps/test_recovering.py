@@ -458,7 +458,7 @@ def test_a_node_in_maintenance_that_loses_its_progress_record_stays_cordoned(boo
     decision = idle(node={**CORDONED, "annotations": KEPT}, lock=held(an_entry(boot=boot)))
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.ENTRY_ADOPTED)
     assert decision.reason.sentence == (
-        "the Node had no record of its claim in the lock: the claim and the cordon stay, because "
+        "the Node had no record of its claim in the lock: the agent releases the claim, but the cordon stays, because "
         "a person asked for maintenance: disk swap"
     )
     assert (the_patch(decision).unschedulable, the_record(decision).is_giving_back) == (None, True)
