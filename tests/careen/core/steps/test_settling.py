@@ -105,7 +105,7 @@ BESIDE = held(an_entry(), an_entry("n9"))
         pytest.param({"waiters": (N2,), "lock": BESIDE}, True, id="another node holds a claim"),
     ],
 )
-def test_an_idle_agent_reads_the_lock_again_if_the_release_may_have_failed(
+def test_an_idle_agent_reads_the_lock_again_unless_the_release_already_read_everything(
     changes: dict[str, Any], looks_again: bool
 ) -> None:
     """The agent process started after the reboot, so this process has not yet compared the lock with the Node while the
