@@ -24,7 +24,7 @@ class Run:
     finished: bool
     pods: int
     moves: int
-    floor: int | None  # of the moves, where every node asks
+    floor: int | None  # the least possible number of moves; None if some nodes need no reboot
     repeat: int
     pending: float
     unscheduled: float

@@ -41,7 +41,7 @@ class Result:
     rollout: Rollout
     requests: Requests
     idle: tuple[ProcessMemory, ...]  # an agent each, before the first need
-    working: tuple[ProcessMemory, ...]  # the greatest of each
+    working: tuple[ProcessMemory, ...]  # of each agent with its child processes: the sample with the greatest RSS
     starting_seconds: float  # processor time of all agents and their children before the first need
     processor_seconds: float  # the same from then to the end
     crashes: int

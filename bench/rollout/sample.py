@@ -50,7 +50,8 @@ REFERENCE: Mapping[str, WorkloadSize] = {
     "batch": WorkloadSize(replicas=15, millicpu=400, memory="256Mi"),
     "misc": WorkloadSize(replicas=6, millicpu=250, memory="128Mi"),
 }
-# Never two on one host, so there must be fewer than nodes even while one is down.
+# The most replicas of these workloads. Two replicas of one workload never run on the same host, so a workload must have
+# fewer replicas than the cluster has nodes. Then each replica finds a host even while one node is down.
 _APART = {"cache": 10, "db": 4}
 
 

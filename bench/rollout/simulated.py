@@ -165,9 +165,9 @@ def placed(drawn: SampleFleet, chance: random.Random) -> Snapshot:
     objects = [*_nodes(), *(pod for name, _ in nodes() for pod in _daemons(drawn, name)), *_owners(drawn)]
     waiting = [pod for item in drawn.workloads() if item["kind"] != "PodDisruptionBudget" for pod in _pods(item)]
     if not drawn.seed:
-        chance.shuffle(
-            waiting
-        )  # the reference's controllers make their pods side by side; those of other seeds are placed in one order
+        # In the measured roll-out of the reference, the controllers create their pods at the same time, so the order of
+        # the pods is random. For any other seed, `place_all` places the pods in a fixed order.
+        chance.shuffle(waiting)
     bound = [{**pod, "spec": {**pod["spec"], "nodeName": node}} for pod, node in places(objects, waiting, chance)]
     return load_objects([*objects, *bound])
 

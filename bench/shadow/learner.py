@@ -39,7 +39,7 @@ HEADER = (
 )
 BINDINGS = 40
 EARLY = 20
-_MEASURED_LAST = 2  # bindings for memory
+_MEASURED_LAST = 2  # further bindings; the bench measures how much memory it takes to learn from the last one
 
 Seen = tuple[Snapshot, Pod, str]
 

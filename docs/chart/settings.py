@@ -45,7 +45,8 @@ def place(name: str) -> str:
         return "chart"
     if setting.kind.is_secret:
         return "secret"
-    # A Prometheus that credentials are sent to may not stand in the ConfigMap: one place for both cases.
+    # The ConfigMap must not set the URL of a server to which the agent sends credentials. The chart writes these two
+    # URLs into flags even if there are no credentials, so that each setting has only one place.
     return (
         "flag" if setting.bootstrap or name in POWERS or name in ("prometheus_url", "alertmanager_url") else "configMap"
     )
@@ -78,7 +79,7 @@ def _row(name: str) -> dict[str, Any]:
     row: dict[str, Any] = {"flag": flag(name), "place": place(name), "variables": [variable(name, "CAREEN")]}
     if setting.is_kureds:
         row["variables"].append(variable(name, "KURED"))
-    if name != "host_root":  # of it the DaemonSet has another default than the agent
+    if name != "host_root":  # the chart's DaemonSet has another default than the agent
         row["default"] = setting.kind.shown(DEFAULTS[name])
     if empty_is_a_value(name):
         row["empty"] = True

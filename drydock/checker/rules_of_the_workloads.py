@@ -11,7 +11,9 @@ from drydock.checker.evidence import Breach, RolloutTrace, agent_node, lock_writ
 
 # An agent reads, decides and writes; it could not know of pods lost meanwhile by another node's drain.
 _READ_BEFORE_SECONDS = 5.0
-_COUNTED_BEFORE_SECONDS = 2.0  # before the cordon, the owners are read; there every answer comes at once
+# The agent reads the owners' numbers of ready pods at most this long before the cordon, if the API server answers at
+# once. If an answer was late, `answer_seconds` is added.
+_COUNTED_BEFORE_SECONDS = 2.0
 
 
 def workloads_are_healthy_before_the_claim_is_released(evidence: RolloutTrace) -> Iterator[Breach]:

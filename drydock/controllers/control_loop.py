@@ -64,7 +64,7 @@ def _reconciled(verbs: Verbs, controller: Controller) -> float | None:
     try:
         return controller.reconcile(verbs)
     except ApiError as refusal:
-        # No other write can come between this read and this write; what remains is a request that the server always
-        # refuses.
+        # Nothing else runs between the controller's reads and writes, so another client's write cannot be the cause of
+        # the error. The cause is a request that the server always refuses.
         _log.warning("%s: %s", controller.name, refusal.message)
         return 1.0

@@ -12,9 +12,10 @@ class Timings:
 
     pod_start: float = 0.8
     pod_stop: float = 0.4
-    # From the command to the last sign of life, and from there to the first of the next boot: a fast machine's,
-    # so that twelve nodes take less than a minute.
+    # From the reboot command until the host is down. This time and the next one are a tenth of a fast machine's, so
+    # that twelve nodes take less than a minute.
     shutdown: float = 0.2
+    # From then until the host has a new boot id.
     boot: float = 1.2
     # From the new boot to a kubelet that reports it.
     kubelet_start: float = 0.2

@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import quote
 
 _UNKNOWN = "NOASSERTION"
-# Older metadata has a free text. Of those, what is one of SPDX's names is taken.
+# In older metadata the licence is a free text. The script uses this text only if it is one of these names of SPDX.
 _NAMES = {"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "MPL-2.0", "PSF-2.0"}
 
 

@@ -206,8 +206,10 @@ class Applier:
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):
-                # The node controller removes its own taint after an uncordon, so the next write, which follows at once,
-                # would conflict. After a cordon the next turn evicts pods; without any, it writes and conflicts once.
+                # After an uncordon the node controller removes its own taint, and so changes the Node's version. The
+                # agent's next write of the Node follows at once and would conflict, so the agent reads the Node first.
+                # After a cordon the node controller adds its taint. But the agent evicts pods next, so it needs no new
+                # version yet. If the node has no pods to evict, the agent writes the Node next and conflicts once.
                 self._node = None if patch.unschedulable is False else node
                 self._is_node_written, self._is_anything_written, self._node_written_at = True, True, began
                 return None

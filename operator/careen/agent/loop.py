@@ -18,8 +18,9 @@ from careen.core.lock import order
 
 _LOG = logging.getLogger("careen.loop")
 
-# The requests of one turn, each with a deadline: evictions and dry runs have a share of it, the rest is a
-# handful. Whatever else a turn waits for has a deadline of its own in the settings.
+# How long the API requests of one turn may take together. Each request has its own deadline. Evictions and dry runs
+# have a time limit in each turn, and a turn needs only a few other requests. Whatever else a turn waits for has a
+# deadline in the settings.
 REQUESTS_SECONDS = 600.0
 _FIRST_PAUSE_SECONDS = 0.5
 _FIRST_PAUSE_AFTER_CONFLICT_SECONDS = 0.1  # kubelets and controllers write Nodes and the DaemonSet at any time

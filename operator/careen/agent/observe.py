@@ -57,13 +57,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-# Turns that advance a node follow each other within milliseconds, and every write of the Node carries the version that
-# was seen. No turn may use an older answer than this, because an eviction does not carry the version, and a hold must
-# take effect.
+# Turns that advance a node follow each other within milliseconds. So a turn may use the Node and the lock as the last
+# turn left them, instead of reading them again. A write that is based on an outdated Node does no harm, because it
+# carries the Node's version and conflicts. But an eviction does not carry the version, and a hold must take effect. So
+# the copies must not be older than this.
 _ANSWER_SECONDS = 1.0
 
-# It takes longer to install another coordinator, so the answer from before the claim also counts right after it. It is
-# read again before the reboot in any case.
+# To install another coordinator takes longer than this. So right after the claim, the agent uses the answer that it got
+# right before the claim. Before the reboot the agent always asks again.
 _FOREIGN_SECONDS = 2.0
 
 DRY_RUNS_SECONDS = 60.0
@@ -376,7 +377,7 @@ class Observer:
 
 # With more holders one list is cheaper; whatever the lock contains, no turn sends thousands of requests.
 _SINGLE_READS = 20
-_MOST_COUNTED = 100  # of waiting Nodes: one page of a list; more are many
+_MOST_COUNTED = 100  # waiting Nodes on the one page that the agent requests; a greater number stays unknown
 _BEFORE_THE_DRAIN = frozenset({Phase.IDLE, Phase.WAITING, Phase.CLAIMING})
 _GIVEN = frozenset({Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED})
 

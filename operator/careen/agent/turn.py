@@ -24,7 +24,8 @@ _LOG = logging.getLogger("careen.turn")
 # in the core and must not loop.
 _MOST_ROUNDS = 2 * len(Evidence)
 
-# One patch that may land late is common; each further one was caused by a conflict with it.
+# How many patches the agent remembers whose Events and messages were not sent. Usually this is one patch with an
+# unknown outcome. If it lands late, the agent's next patch conflicts with it, and the agent remembers that patch too.
 _MOST_UNSENT = 3
 
 

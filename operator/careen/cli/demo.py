@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # The demo's agents need about eight seconds per node; the rest is for slow computers.
 _PATIENCE_SECONDS = 60.0
 _PATIENCE_SECONDS_A_NODE = 30.0
-# The demo must detect a rogue that blocks a node forever while a person still watches.
+# A rogue may block a node forever. The demo must detect this soon, while a person still watches.
 _PATIENCE_SECONDS_WITH_A_ROGUE = 60.0
 # With faults an agent may be dead or disconnected when the need appears; the ten seconds hold for an agent that runs
 # and gets answers.

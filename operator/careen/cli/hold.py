@@ -36,7 +36,7 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
             param_hint="--reason",
         )
     end = end_of(until, cluster.clock.now()) if until else None
-    # One line, because everything that shows it is one.
+    # Line breaks become spaces, because every output shows the reason inside a line.
     why = " ".join(reason.split())
     text = f"{why} until={rfc3339(end)}" if end else why
 
@@ -75,7 +75,7 @@ def _what_now(node: NodeView, end: datetime | None) -> str:
 
 def end_of(text: str, now: datetime) -> datetime:
     """Parses the value of `--until`. Ends the command with exit code 2 if it is invalid or not in the future."""
-    from careen.settings.kinds import duration as go_duration  # only for an end
+    from careen.settings.kinds import duration as go_duration  # imported here, because only --until needs it
 
     end = from_rfc3339(text)
     if end is None:

@@ -53,7 +53,8 @@ async def show_lock(cluster: Cluster, *, output: str) -> None:
 @cluster_command
 async def pause(cluster: Cluster, *, reason: str) -> None:
     """Keep every node from starting a reboot. A draining node undoes its drain; a rebooting node finishes."""
-    reason = " ".join(reason.split())  # one line, because everything that shows it is one
+    # Line breaks become spaces, because every output shows the reason inside a line.
+    reason = " ".join(reason.split())
 
     def paused(content: LockContent) -> LockContent | None:
         if content.is_paused and (content.pause_reason or not reason):

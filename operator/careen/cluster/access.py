@@ -28,8 +28,8 @@ class OptionalRight(StrEnum):
     grant these rights."""
 
     SETTINGS = "settings"  # the ConfigMap
-    FOLLOWING = "following"  # its changes
-    PATCH = "patch"  # of the lock, if it may be updated
+    FOLLOWING = "following"  # to notice changes of the ConfigMap
+    PATCH = "patch"  # to patch the lock; optional only if the agent may update the lock's DaemonSet instead
     NODES = "nodes"  # in one list
     COORDINATORS = "coordinators"  # in all namespaces
     OWNERS = "owners"  # of displaced pods

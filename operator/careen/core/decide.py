@@ -141,7 +141,8 @@ def _reconcile(situation: Situation) -> Decision | None:
         if is_settled and not recovering.looks_like_ours(situation):
             return None
         if isinstance(seen.lock, NotAsked):
-            # Even if the lock was read a moment ago: the next write would remove the announcement from the Node.
+            # If the Node shows that a reboot was announced, the agent reads the lock even if it read it a moment ago,
+            # because the agent's next write would remove the announcement from the Node.
             is_due = memory.holder_check.holders_not_before <= seen.uptime or recovering.says_announced(situation.node)
             return want(situation, Evidence.LOCK) if is_due else None
     found = recovering.decide(situation)

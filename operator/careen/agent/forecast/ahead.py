@@ -15,7 +15,9 @@ from collections.abc import Awaitable, Callable
 from careen.cluster.wire.transport import Clock
 from careen.host.commands import kill_group
 
-AGAIN_SECONDS = 60.0  # after a process that ended without a request: the node has no memory for it
+# How long the agent starts no process ahead after one that could not start, or that ended before it got a request. The
+# node probably has too little memory for the process.
+AGAIN_SECONDS = 60.0
 
 
 class Ahead:

@@ -170,6 +170,6 @@ def _nodes(said: object) -> tuple[str, ...]:
     return tuple(said) if isinstance(said, list) and all(isinstance(node, str) for node in said) else ()
 
 
-_MOST_PODS = (
-    500  # four full nodes: anybody may have written the annotation, and the matching goes as deep as it is long
-)
+# More pods than four nodes have by the kubelet's default limit of 110. The limit is necessary because anybody may have
+# written the annotation, and `most_matches` recurses up to once for each pod.
+_MOST_PODS = 500

@@ -74,7 +74,8 @@ def _get_ready(memory_bytes: int) -> None:
     signal.alarm(WAITS_SECONDS)
     _die_with_parent()
     _go_first()
-    # The request has its own limit, which may differ by then.
+    # This sets only the soft limit. The request sets the hard limit later. The limit in the request may be higher,
+    # because a person may raise --forecast-memory while the process waits.
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     load_lean_client()
     for name in _NEEDED:

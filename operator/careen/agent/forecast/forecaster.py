@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from careen.core.facts.selectors import Selector
 
 _LONGEST_SENTENCE = 500
-# loading numpy with less memory ends the process before Python can report an error
+# OpenBLAS writes this text if memory runs out while numpy is loaded. Then OpenBLAS ends the process, so Python cannot
+# report the error.
 _GAVE_UP = b"OpenBLAS error: Memory allocation"
 
 

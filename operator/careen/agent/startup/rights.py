@@ -138,7 +138,8 @@ class Rights:
         self._api.withheld = why
 
     def _kept_by_the_roles(self, missing: Iterable[Right]) -> frozenset[OptionalRight]:
-        # A role that is not bound yet grants the rest, too, and the ConfigMap may contain a window.
+        # If a required right is missing, perhaps a role is not bound yet that also grants the optional rights. So the
+        # features stay on. Otherwise, for example, the agent would ignore a maintenance window in the ConfigMap.
         if any(right.part is None for right in missing):
             return frozenset(OptionalRight) - {OptionalRight.PATCH}
         return frozenset() if self._are_kureds else frozenset(OptionalRight) - _PROTECTS_NOTHING

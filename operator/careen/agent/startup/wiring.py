@@ -425,7 +425,7 @@ class Agent:
         if sentence and isinstance(node, NodeView):
             _LOG.warning("%s", sentence)
             subject = Subject(kind="Node", name=node.name, uid=node.uid)
-            # Once, even if the agent restarts: the Event's name contains the time since when.
+            # The Event's name depends on when the refusal began, so a restarted agent cannot post it a second time.
             self._in_background(
                 post_event(
                     self._api,

@@ -46,7 +46,7 @@ class World(Value, kw_only=True):
     notes: tuple[str, ...]
     origin: Origin
     named: tuple[str, ...] = ()  # the nodes in the agents' line now
-    learnt: object = None  # of the scheduler's search, as a shadow wrote it
+    learnt: object = None  # what `careen shadow` learned about the scheduler's search and wrote into the dump
     released_at: str = ""  # when the last reboot ended, as the lock has it
 
 

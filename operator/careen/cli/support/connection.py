@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The kubelet changes a Node and every claim changes the lock; a person's command should succeed nevertheless.
+# The kubelet often changes its Node, and every claim changes the lock. A person's command should succeed despite the
+# conflicts.
 TRIES = 5
 
 # One connection for each kind of object, and one for lists.

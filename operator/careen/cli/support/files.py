@@ -47,7 +47,9 @@ def _try_to_write(path: Path) -> None:
         return
     if stat.S_ISDIR(kind):
         raise OSError("the path is a folder")
-    if stat.S_ISREG(kind):  # a pipe or a device may wait for its reader, and says so when it is written
+    # A pipe or a device is not opened here, because that may block until a reader opens it too. If it cannot be
+    # written, the command fails at the end.
+    if stat.S_ISREG(kind):
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
 
 

@@ -123,7 +123,8 @@ def _of_tls(error: ssl.SSLError, peer: str) -> str:
     if reason == "NO_CERTIFICATE_OR_CRL_FOUND":
         return f"{peer} was not queried: the file of trusted certificates contains no certificate"
     if reason is None and "PEM lib" in str(error):
-        is_trusted = getattr(error, "library", None) == "X509"  # `SSL`: the agent's own certificate
+        # For an unreadable client certificate or key, the library is `SSL`.
+        is_trusted = getattr(error, "library", None) == "X509"
         if is_trusted:
             return f"{peer} was not queried: the file of trusted certificates cannot be used"
         return f"{peer} was not queried: the file of the client certificate or of its key cannot be used"

@@ -88,8 +88,8 @@ async def write_guarded(
         if stands(seen):
             return Landed(seen)
         if now_at != version:
-            # Another writer changed the object, and the change is not in it: the lost write can only conflict from now
-            # on.
+            # Another client changed the object, and this write's change is not in the object. The lost write carries an
+            # old resourceVersion, so it can now only fail with a conflict.
             return Stale(write_error)
     return StillUnclear(f"{write_error}; after {_ATTEMPTS} attempts it is still unknown whether the write took effect")
 

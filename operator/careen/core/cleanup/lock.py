@@ -29,9 +29,8 @@ def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = (
     """
     marks = (*(_of_entry(entry, extent, keep) for entry in content.entries), *_line(content), *_pause(content, extent))
     is_lifted = content.is_paused and not extent.pods
-    left = tuple(
-        entry for entry, mark in zip(content.entries, marks, strict=False) if not mark.afterwards
-    )  # the marks of entries come first, one each
+    # `marks` begins with one mark for each entry, in the order of the entries.
+    left = tuple(entry for entry, mark in zip(content.entries, marks, strict=False) if not mark.afterwards)
     return LockLeftovers(
         content=replace(
             content,

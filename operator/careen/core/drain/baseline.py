@@ -17,7 +17,8 @@ from careen.core.facts.progress import OwnerHealth
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
-MOST_DAEMON_SETS = 110  # the kubelet's default limit of pods; a row has some 100 bytes of an annotation
+# The kubelet's default limit of pods on a node. The rows must fit into an annotation: each takes about 100 bytes.
+MOST_DAEMON_SETS = 110
 
 # A Job is work and not a service. A Job that has ended never has ready pods again, and the status of a running one does
 # not say when its back-off (10 s to 10 minutes after an eviction) lets it create the next pod.

@@ -31,7 +31,9 @@ class DrainPlan(Value, kw_only=True):
     given_up: tuple[PodView, ...]  # terminating longer than --skip-wait-for-delete-timeout: the drain does not wait
     now: tuple[PodView, ...]  # to evict now
     later: tuple[PodView, ...]  # refused a moment ago; to evict when their back-off ends
-    look_again_seconds: float  # if it evicts pods now: provided that all of them terminate
+    # The pause before the next round of the agent's loop. If there are pods to evict now, the pause assumes that the
+    # API server accepts all of these evictions.
+    look_again_seconds: float
     new_pods: frozenset[str] = frozenset()  # UIDs of pods to evict that were created after the cordon
     returning: tuple[
         PodView, ...

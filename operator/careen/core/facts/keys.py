@@ -14,19 +14,18 @@ REASON = "careen.dev/reason"  # one sentence, for reading
 SINCE = "careen.dev/since"  # RFC 3339: since when the node is in its phase, for reading
 REFUSALS = "careen.dev/refusals"  # JSON list of gate, code, sentence, since
 PROGRESS = "careen.dev/progress"  # versioned JSON: the record that must survive the reboot
-SETTINGS = (
-    "careen.dev/settings"  # versioned JSON, with a claim: an agent that cannot read its settings continues with these
-)
+# Versioned JSON: the settings under which the node took its claim, as long as it has one. An agent that cannot read its
+# settings continues with these.
+SETTINGS = "careen.dev/settings"
 WARNING = "careen.dev/warning"  # one sentence: the self-test's warning of what the reboot would lose; for reading
-FORECAST = "careen.dev/forecast"  # short JSON: counts, the nodes on which pods may run, at
+FORECAST = "careen.dev/forecast"  # JSON: when it was made, how many pods have each outcome, where pods may run
 PREPARED = "careen.dev/prepared"  # one sentence: whether the node could use what it had prepared; for reading
 AND_OTHERS = "…"  # in the forecast, after a pod's nodes: others are possible
 MOVES = "careen.dev/moves"  # how many pods a drain would evict, by the last count
 MOVES_IN_ZONE = "careen.dev/moves-in-zone"  # how many of these must stay in the zone; without it: none
 SET_ANNOTATIONS = "careen.dev/set-annotations"  # JSON: earlier values of the autoscalers' annotations that careen set
-READY_SINCE = (
-    "careen.dev/ready-since"  # RFC 3339: since when the label is ready; a restarted agent goes on waiting from there
-)
+# RFC 3339: when the reboot label became `ready`. From this instant a restarted agent measures how long it has waited.
+READY_SINCE = "careen.dev/ready-since"
 LAST_REBOOT = "careen.dev/last-reboot"  # JSON: when, how long, both boot ids, lead time, moves
 
 NEED = "careen.dev/need"  # one sentence: why the node needs the reboot; goes into the history

@@ -32,7 +32,8 @@ class EvictAnswer(StrEnum):
     GONE = "gone"  # 404, or 409 because another pod has the name now: there is nothing to evict
     BUDGET = "budget"  # 429 from a disruption budget
     DENIED = "denied"  # admission denied it, by a webhook or a policy; a webhook may answer differently later
-    BARRED = "barred"  # 401, 403 for a missing right, another 4xx: rejected before admission and budgets judged it
+    # 401, 403 for a missing right, or another 4xx. Neither admission nor a budget has judged the eviction.
+    BARRED = "barred"
     # Not sent, a busy server, timeout, connection lost, 5xx. A repeat is safe because it carries the pod's UID.
     UNCLEAR = "unclear"
 
@@ -65,7 +66,7 @@ class EvictionMemory(Value, kw_only=True):
     answer: EvictAnswer
     detail: str = ""
     unjudged: int = 0  # how many attempts got an answer that is not in JUDGED
-    judged_before: EvictAnswer | None = None  # the last answer in JUDGED, if the last attempt has another one
+    judged_before: EvictAnswer | None = None  # the last answer in JUDGED before the last attempt
 
     @property
     def judgements(self) -> int:
@@ -129,7 +130,7 @@ class Prepared(Value, kw_only=True):
     agent prepares while another node still holds its claim and waits for healthy workloads. The preparation is valid
     for a few seconds, and only while those facts do not change; see `preparing.py`."""
 
-    at: float  # uptime of the first question
+    at: float  # the host's uptime when the agent listed the nodes for the preparation
     times: int  # how often in a row, for the same holders
     found: tuple[str, ...]  # the other nodes that held claims
     holders: tuple[str, ...]  # those of them that keep their claims
@@ -151,8 +152,8 @@ class LineWatch(Value, kw_only=True):
     """What this process saw of the line of waiting nodes in the lock: since when the lock has had a free slot, and
     which nodes ahead of this node have not taken a claim since then."""
 
-    key: str = ""  # the hand-over that this process watches: its names and the instant of its write
-    since: float = 0.0  # since when the lock has a free slot under that hand-over
+    key: str = ""  # the instant and the names of the line that this process watches, and the holders
+    since: float = 0.0  # the uptime since which the lock has had a free slot while `key` did not change
     passed: tuple[str, ...] = ()  # the nodes named before us that did not start
 
 
@@ -173,7 +174,9 @@ class Claiming(Value, kw_only=True):
     forecast: Forecast | None = None  # the forecast behind the claim; the node asks for another when it is old
     at: float = 0.0  # when the node took the claim
     holders: tuple[str, ...] = ()  # the holders at that time
-    claimers: Mapping[str, float] = field(default_factory=dict)  # by node/resourceVersion: first seen beside us
+    # Other nodes in the phase Claiming that have no claim in this lock. By node/resourceVersion: the uptime at which
+    # this process first saw the node in this state.
+    claimers: Mapping[str, float] = field(default_factory=dict)
 
 
 class HolderCheck(Value, kw_only=True):
@@ -183,7 +186,8 @@ class HolderCheck(Value, kw_only=True):
     at: float = 0.0  # the uptime of the next check of the holders
     ghosts: Mapping[str, float] = field(default_factory=dict)  # by claim id: first seen without its Node
     overdue: tuple[tuple[str, str], ...] = ()  # overdue holders and since when (RFC 3339), by the lock
-    holders_not_before: float = 0.0  # the uptime of the next check of an entry of this node without a record
+    # The uptime of the next check whether the lock has a claim of this node that is missing in the record on the Node.
+    holders_not_before: float = 0.0
 
 
 class Crowd(Value, kw_only=True):
@@ -217,9 +221,9 @@ class Memory(Value, kw_only=True):
 
     node_uid: str = ""  # another UID begins a new memory
     is_reconciled: bool = False  # this process has compared lock and Node since its start
-    lock_due: float | None = None  # when an idle node compares them again: a late write may still add a claim
+    lock_due: float | None = None  # when the agent of an idle node reads the lock again: a claim may have appeared late
     agents: int | None = None  # how many nodes should run an agent, by the DaemonSet's last known status
-    moves_counted_at: float | None = None  # when the agent last counted the own pods
+    moves_counted_at: float | None = None  # when the agent last counted the pods that a drain would evict
     reboot: RebootMemory | None = None
     held: ClaimMemory | None = None  # outlives the Node's UID: see recovering.py
     need_seen_at: float | None = None  # since when an idle node has seen its need, while its taint waits
