@@ -122,8 +122,8 @@ async def kill_group(process: asyncio.subprocess.Process) -> None:
     seconds even if another process holds the child's pipes open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    # Reading the pipes to their end closes them; the event loop may end before it would. A grandchild in another
-    # session may keep them open. Then asyncio's own wait() would not return either, although the process has ended.
+    # Read the pipes to their end, so that they are closed before the event loop ends. A grandchild in another session
+    # may keep the pipes open. Then neither the read nor asyncio's own wait() returns, although the process has ended.
     with suppress(TimeoutError):
         async with asyncio.timeout(_END_SECONDS):
             await _read_to_the_end(process)

@@ -38,7 +38,7 @@ WHOLE_LOCKS = (LockFile("/var/lib/apt/daily_lock", "apt's daily service"),)  # a
 /proc/locks."""
 
 PID_FILES = (
-    LockFile("/run/zypp.pid", "zypper"),  # libzypp, zypp/zypp_detail/ZyppLock.cc: the process, while it runs
+    LockFile("/run/zypp.pid", "zypper"),  # libzypp, zypp/zypp_detail/ZyppLock.cc
     LockFile("/run/zypp-rpm.pid", "zypper"),
 )
 """Files in which a package manager stores the id of its process while it works."""

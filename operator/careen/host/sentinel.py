@@ -163,7 +163,7 @@ class FileLook:
         def look() -> None:
             try:
                 need = self._look()
-            except Exception as error:  # the thread would end without an answer, and the read would never
+            except Exception as error:  # otherwise `ended` would never get a result, and no new read could begin
                 need = _unknown(f"the agent cannot check {self._what}: {error!r}")
             with suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(ended.set_result, need)

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-_OBJECTS: Final = 10_000_000  # new ones before the next search: more than a plan of 5,000 nodes keeps, few in cycles
+# The next search begins after this many new objects. A plan of 5,000 nodes keeps fewer objects, and few of them are in
+# reference cycles.
+_OBJECTS: Final = 10_000_000
 
 
 @contextmanager

@@ -70,7 +70,9 @@ _LOOKS = {
     Phase.FAILED: failing.LOOK_SECONDS,
 }
 
-_ANY_NUMBER = int(order.LONGEST_LOOK_SECONDS * order.LOOKS_PER_SECOND)  # the longest pause of a waiting node
+# The number of waiting nodes that is assumed if the number of agents is unknown. With this many waiting nodes, a node
+# outside the line pauses for LONGEST_LOOK_SECONDS, the longest pause.
+_ANY_NUMBER = int(order.LONGEST_LOOK_SECONDS * order.LOOKS_PER_SECOND)
 _COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 
 

@@ -77,8 +77,8 @@ class RolloutRules:
         self._zone: str | None = None
         self._rest: tuple[datetime, tuple[str, ...]] | None = None
         fleet = {node.name: node for node in nodes}
-        # The nodes that the budgets count; holders are in the lock. So a question need not go through thousands of
-        # healthy Nodes.
+        # The Nodes that the gate `budgets` counts even without a claim. The gate finds the nodes with claims in the
+        # lock, so it need not go through thousands of healthy Nodes.
         self._fleet = tuple(_plain(node) for node in fleet.values() if _counts_for_the_budgets(node))
         self._sizes = _group_sizes(fleet.values(), policy)
         self._waiters = Waiters((_ready(node, moves or {}, moves_in_zone or {}) for node in fleet.values()), policy)

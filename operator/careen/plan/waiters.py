@@ -19,7 +19,7 @@ from careen.core.facts.policy import Order, Policy
 from careen.core.lock.content import LockContent
 from careen.core.lock.order import Alike, among_alike, groups, in_later_zone, line_length, need_since
 
-_MOST_GONE: Final = 200  # fewer are passed over faster than the lists are made again
+_MOST_GONE: Final = 200  # skipping up to this many names in the lists is faster than making the lists again
 
 
 class Waiters:

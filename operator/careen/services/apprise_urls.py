@@ -30,8 +30,9 @@ _SCHEMES = """
 """
 """The schemes of apprise 2.2 that work with the packages of the image."""
 
-# The rest of the URL after SCHEME:// in apprise's form, for services that shoutrrr has too, unless shoutrrr has a form
-# that looks the same. gotify is missing because its two forms differ only in TLS.
+# The services that both apprise and shoutrrr have, each with apprise's forms of the URL after SCHEME://. A form is left
+# out if a form of shoutrrr looks the same. gotify is left out, because apprise and shoutrrr have the same form: apprise
+# uses no TLS for it, and shoutrrr uses TLS.
 _FORMS = {
     "bark": r"[^@/?#]+/[^/?#]+",  # HOST/KEY
     "discord": r"([^@/?#]+@)?\d+/[^/?#]+",  # [BOT@]WEBHOOK-ID/TOKEN

@@ -134,7 +134,7 @@ class _Parts:
         """Raises ValueError for a parameter that nothing has read. Accepts parameters that change only the look of a
         message."""
         if any(key.lower() not in _DRESS for key in self._query):
-            # A secret with an unquoted `&` ends in a parameter's name, so no name of the URL is shown.
+            # After an unquoted `&`, the rest of a secret is a parameter's name. So the message shows no unknown name.
             known = ", ".join(sorted(self._known)) or "none"
             raise ValueError(
                 f"{self.service}: leave out each parameter that careen does not know (known parameters: {known})"

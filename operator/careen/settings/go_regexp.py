@@ -98,7 +98,7 @@ class _Translation:
             return "(?m:^)" if "m" in self._flags else "^"
         if character == "$":  # Python's also matches before a final line break
             return "(?m:$)" if "m" in self._flags else r"\Z"
-        if character == "{":  # no repetition: Go reads the brace itself
+        if character == "{":  # not a repetition: in Go, this brace is a literal character
             return r"\{"
         return self._cased(character) if character not in "*+?|()" else character
 

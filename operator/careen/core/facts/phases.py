@@ -81,8 +81,8 @@ PHASES: tuple[PhaseRow, ...] = (
         phase=Phase.WAITING,
         has_happened="The node has the soft taint and careen's label, and its annotations list the gates that refuse.",
         evidence=_HERE | {Evidence.LOCK},
-        # the next in line read the lock at least every 3 s; a hold that the agent has not seen makes the claim's patch
-        # fail with a conflict
+        # The agents of the first nodes in line read the lock every few seconds. They need not read their Nodes as
+        # often: if a person has set a hold in the meantime, the patch that takes the claim fails with a conflict.
         node_max_age_seconds=30,
     ),
     PhaseRow(

@@ -55,7 +55,9 @@ class Order(StrEnum):
     """The rule that decides which waiting node begins its drain next. With each of the three rules, control-plane nodes
     come last, and one at a time."""
 
-    OLDEST = "oldest"  # oldest need first; within an hour a started zone before the next, then the fewest second moves
+    # A zone in which reboots have begun comes before other zones. In a zone, the oldest need comes first. Among needs
+    # of the same hour, the node whose drain makes the fewest pods move twice comes first.
+    OLDEST = "oldest"
     ZONE = "zone"  # never two zones at once: the next zone starts when no node of the last one is at work
     FEWEST_MOVES = "fewest-moves"  # the fewest pods to move first, by each node's own count
 
@@ -77,7 +79,9 @@ class Budget(Value, kw_only=True):
     limit: int
     selector: Selector | None = None
     key: str = ""  # the label of a topology
-    percent: int | None = None  # None: `limit` counts. The line of waiting nodes does not know the sizes of groups
+    # None: at most `limit` nodes may be down. With a percentage, `limit` is a huge number, because an agent that orders
+    # the waiting nodes uses `limit` and does not know the sizes of the groups.
+    percent: int | None = None
 
     def most(self, members: int) -> int:
         """Return how many nodes may be down at once in a group that has this number of members. A percentage is rounded
@@ -104,7 +108,7 @@ class Matcher(Value, kw_only=True):
 
     label: str
     value: str
-    pattern: re.Pattern[str] | None = None  # None: the value itself
+    pattern: re.Pattern[str] | None = None  # None: compare the label with `value`
     is_negated: bool = False
 
     def holds(self, labels: Mapping[str, str]) -> bool:
@@ -195,7 +199,7 @@ class DrainPolicy(Value, kw_only=True):
     skip_wait_for_delete_seconds: float = (
         0.0  # --skip-wait-for-delete-timeout: do not wait for pods terminating longer; 0: always wait
     )
-    force_reboot: bool = False  # --force-reboot: after the timeout reboot undrained
+    force_reboot: bool = False  # --force-reboot: reboot after the drain's timeout, even if pods remain
     force_past_budgets: bool = False  # and also if a disruption budget keeps a pod here
     attempts_before_force: int = 3  # evictions of each pod that the server must have judged before force applies
     bound_pods: BoundPods = BoundPods.REFUSE  # --pods-bound-to-node

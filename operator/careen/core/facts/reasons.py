@@ -13,7 +13,7 @@ from scheduler_core.values import Value
 class Code(StrEnum):
     """The code of a reason. The values are stored in annotations and metrics: never rename one."""
 
-    # Where the node is on its way.
+    # How far a node is on the way to its reboot and back into service.
     NO_NEED = "no-need"
     TAINT_SPREAD = "taint-spread"
     NEED_SEEN = "need-seen"

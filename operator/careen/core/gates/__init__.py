@@ -35,17 +35,17 @@ from careen.core.situation import Situation
 
 GATES: tuple[Gate, ...] = (
     hold.GATE,  # the decision of a person comes before everything else
-    halt.GATE,  # certain, and known from the lock alone
+    halt.GATE,  # needs only the lock
     host_state.GATE,  # without a known need there is nothing to ask the others for
-    settings.GATE,  # certain, and known from the start of the agent
+    settings.GATE,  # needs only the agent's own settings
     reboot_way.GATE,  # a small command on the host, at most once every few minutes
     loop_limit.GATE,  # a need that survives reboots will survive the next one too
-    gate_annotations.GATE,  # certain, and known from the Node and the lock's object
-    maintenance_window.GATE,  # certain, and known from the clock alone
-    minimum_interval.GATE,  # certain, and known from the Node alone
-    foreign_cordon.GATE,  # certain, and known from the Node alone
+    gate_annotations.GATE,  # needs only the Node, and the DaemonSet that contains the lock
+    maintenance_window.GATE,  # needs only the Node and the clock
+    minimum_interval.GATE,  # needs only the Node and the clock
+    foreign_cordon.GATE,  # needs only the Node and the clock
     blocking_pods.GATE,  # one list of this node's pods, and only when selectors are configured
-    cluster_interval.GATE,  # certain, and known from the lock alone; only the next node in line asks this gate
+    cluster_interval.GATE,  # needs only the Node, the lock and the clock; only the next node in line asks this gate
     foreign_coordinator.GATE,  # one or two reads; only the next node in line asks this gate
     blocking_pods_elsewhere.GATE,  # a list for each entry, picked by labels, and only when one is configured
     bound_pods.GATE,  # one list of this node's pods, and the owners of those that no scheduler placed

@@ -57,7 +57,8 @@ def is_waived(node: NodeView, now: datetime) -> bool:
     request = request_of(node)
     if until is not None and now < until:
         return True
-    # By the boot that the kubelet reports: a request that is met or over waives nothing any more.
+    # The boot id on the Node shows whether the requested reboot has happened. A request that is met or expired no
+    # longer waives the windows.
     return request is not None and request.is_now and standing(request, now=now, boot=node.boot_id) is Standing.STANDS
 
 

@@ -80,7 +80,7 @@ class Entry(Value, kw_only=True):
     due: str = (
         ""  # RFC 3339, by the API server's clock: when a node that is back in service expects to release the claim
     )
-    overdue: Overdue | None = None  # the mark of other nodes that it takes too long
+    overdue: Overdue | None = None  # set by the agents of other nodes: the holder takes longer than usual
     unread: str = ""  # the original entry if not all of it could be read; it is written back like this
 
     @property

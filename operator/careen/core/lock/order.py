@@ -28,22 +28,22 @@ from scheduler_core.values import Value
 
 NEXT_LOOK_SECONDS = 3.0  # the next start follows a release within five seconds
 FIRST_LOOK_SECONDS = 0.5  # the shortest pause of the first in line
-FIRST_LOOK_SHARE = 1 / 12  # of the holder's time so far: the pauses lengthen a roll-out by at most this share
-EARLY_LOOK_SHARE = 1 / 4  # of its time beyond the shortest round, if that is less: most short rounds end then
-# drain, reboot and return take at least this long; if a node is faster, a roll-out waits 3 s longer
-ROUND_SECONDS = 8.0
-SPARE_LOOK_SECONDS = 5.0  # for the node after those that the next release can start: it moves up if one of them leaves
+# The first in line pauses for the smaller of two shares of the claim's age (or of the time since `due`).
+FIRST_LOOK_SHARE = 1 / 12  # with this share, a roll-out takes at most 1/12 longer
+EARLY_LOOK_SHARE = 1 / 4  # of the age beyond ROUND_SECONDS; this is smaller up to 12 s, when most short rounds end
+ROUND_SECONDS = 8.0  # drain, reboot and return take at least this long; a faster node makes a roll-out wait 3 s longer
+SPARE_LOOK_SECONDS = 5.0  # for the node right behind those that may start next: it moves up if one of them leaves
 # farther down the line: nodes that cannot start leave it, so it may move faster than the reboots
 NAMED_LOOK_SECONDS = (10.0, 25.0)
-NAMED_ROUND_SECONDS = 5.0  # for each place to go; shorter than a round, for the same reason
+NAMED_ROUND_SECONDS = 5.0  # a node's pause per round ahead of it; below ROUND_SECONDS, because nodes leave the line
 PASSED_OVER_SECONDS = 60.0  # a named node that has not started by then loses its place
 OTHERS_LOOK_SECONDS = 30.0
-LONGEST_LOOK_SECONDS = 1200.0  # the longest pause with any number of nodes: agents notice a person's request by then
+LONGEST_LOOK_SECONDS = 1200.0  # no agent pauses longer, so each notices a person's request within this time
 LOOKS_PER_SECOND = 6  # over all waiting nodes; at two requests for each read, 5,000 nodes stay under 20 requests/s
 COUNT_SECONDS = 120.0  # how long the count of a hand-over is valid; a moving roll-out counts at each hand-over
 SPARE_NAMES = 12  # names beyond the free slots: a node must see its name before it may start, even after a long pause
 SPARE_LOOKERS = 1  # nodes that read the lock nearly as often as the nodes that may take the next claim
-GATHER_LOOKS_PER_SECOND = 100  # over all nodes that gather; 300 such nodes read as often as the next in line
+GATHER_LOOKS_PER_SECOND = 100  # of all nodes that delay the first claim; with up to 300 agents, each pauses 3 s
 GATHER_SECONDS = 3.0  # agents check their hosts every 2 s; taint, count and label take one more second
 
 READY = "ready"

@@ -72,7 +72,8 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
         return None
     # An unknown phase becomes Idle: an empty one would say that the Node is gone.
     mark = Overdue(phase=told if told in _PHASES else Phase.IDLE.value, since=rfc3339(since))
-    # The same stay keeps its mark: otherwise agents with different deadlines would add and remove it again and again.
+    # A claim keeps its mark while the node stays in the marked phase. Otherwise agents with different deadlines would
+    # add and remove the mark again and again.
     is_late = mark == before or (now - since).total_seconds() > usual_seconds(mark.phase, policy)
     return mark if is_late else None
 

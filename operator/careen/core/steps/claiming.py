@@ -43,7 +43,9 @@ from careen.core.writing import (
     write_lock,
 )
 
-_CLAIMER_PATIENCE_SECONDS = 15.0  # longer than the time between any cordon and the read of the lock behind it
+# An agent cordons its node less than this time after it has read the lock. So after this time, another agent must read
+# the lock again before its cordon, and then sees the claim of this node.
+_CLAIMER_PATIENCE_SECONDS = 15.0
 _STEP_BACK_PAUSE_SECONDS = 5.0
 _UNKNOWN_PATIENCE_SECONDS = 15.0  # a claim that waits longer than this delays the other nodes
 _LINE_SECONDS = 5.0  # a node that becomes ready in the meantime joins the line by itself

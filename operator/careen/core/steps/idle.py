@@ -34,11 +34,11 @@ from careen.core.writing import (
 )
 
 LOOK_SECONDS = 5.0  # at the sentinel: a file check, and the taint must follow within ten seconds
-LOCK_LOOK_SECONDS = (
-    60.0  # for all idle nodes together, at the lock; for one that the line names or that saw a stuck holder, its own
-)
+# An idle node in the line reads the lock about once in this time. So does an idle node that has seen an overdue claim,
+# but less often in a large fleet. All other idle nodes together read the lock at most about once in this time.
+LOCK_LOOK_SECONDS = 60.0
 LEAST_LOCK_LOOK_SECONDS = 300.0  # an idle node reads the lock no more often than its own Node
-LEAVING_LOOK_SECONDS = 30.0  # at an autoscaler's taint, which stays for minutes
+LEAVING_LOOK_SECONDS = 30.0  # while an autoscaler's taint is on the Node; the taint stays for minutes
 LONE_LOCK_LOOK_SECONDS = 3600.0  # for a node that knows of no other agents
 
 
@@ -187,7 +187,9 @@ def next_lock_read(situation: Situation) -> float:
     if is_named:
         pause = LOCK_LOOK_SECONDS
     elif memory.holder_check.overdue:
-        pause = max(LOCK_LOOK_SECONDS, agents / order.LOOKS_PER_SECOND)  # in time every idle node sees the mark
+        # Each idle node sees the mark of the overdue claim when it next reads the lock. In the end, all idle nodes read
+        # the lock at this interval.
+        pause = max(LOCK_LOOK_SECONDS, agents / order.LOOKS_PER_SECOND)
     else:
         pause = max(LEAST_LOCK_LOOK_SECONDS, LOCK_LOOK_SECONDS * agents) if agents > 1 else LONE_LOCK_LOOK_SECONDS
     return situation.seen.uptime + pause * (0.75 + 0.5 * situation.seen.chance.jitter)

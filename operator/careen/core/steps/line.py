@@ -45,7 +45,7 @@ from scheduler_core.simulation.forecast import Forecast
 
 LOOK_SECONDS = 30.0  # while a gate refuses: windows and pods change by the minute
 COSTLY_PAUSE_SECONDS = 10.0  # before the node asks costly gates again; doubles with each refusal in a row
-COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # a forecast is a second of work and lists of the whole cluster
+COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # each forecast costs a second of computing, and lists the whole cluster
 
 # The sentence names no holders or places: otherwise every release would cost a patch of every waiting node.
 _WAITS = "the gates pass; the node waits in line"
@@ -68,9 +68,9 @@ def ready(situation: Situation, content: LockContent) -> Decision:
     if memory.costly.not_before > situation.seen.uptime and memory.costly.holders == others_holding(situation, content):
         return _pausing(situation, content)
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
-        return _say_waiting(
-            situation, look=0.0, annotations=number
-        )  # the label comes first: the node that names the next nodes, and the list below, depend on it
+        # Set the label `ready` first. The agents that write the line, this agent included (`_in_line`), choose only
+        # nodes with this label.
+        return _say_waiting(situation, look=0.0, annotations=number)
     return _write_number(situation, number) if number else _in_line(situation, content)
 
 

@@ -93,7 +93,7 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
     if not isinstance(holders, Holders):
         return _not_before_it_is_read(situation)
     if any(node.name == entry.node and _is_known(node.annotations, entry) for node in holders.nodes):
-        return None  # the record is unreadable, or our view of the Node was the older one
+        return None  # the record is unreadable, or our copy of the Node is older than the claim id on the Node
     if entry.boot and not is_same_boot(entry.boot, situation.boot):
         return _adopt_to_undo(situation, entry) if _is_kept(situation, entry) else _adopt_after_boot(situation, entry)
     if entry.uid == situation.node.uid and looks_like_ours(situation):

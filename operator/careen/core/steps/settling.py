@@ -41,7 +41,7 @@ from scheduler_core.sentences import first_few
 
 LOOK_SECONDS = 1.0
 _MUCH_LATER_SECONDS = 10.0
-_SOON_SECONDS = 2.0  # too short for another node to read it in time
+_SOON_SECONDS = 2.0  # if the release is this near, the next node would read the instant too late
 SLOW_LOOK_SECONDS = 5.0  # a workload that has not recovered by now takes minutes
 
 # The sentence is constant, so that it costs only one patch.

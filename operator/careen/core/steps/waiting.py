@@ -35,7 +35,9 @@ from careen.core.writing import (
     write_lock,
 )
 
-LEFT_LINE_SECONDS = 5.0  # after the end of a need: by then the writes of the last round have succeeded or failed
+# When the need ends, the agent removes its node from the line. After this time the agent reads the lock again: by then
+# the write has succeeded or failed.
+LEFT_LINE_SECONDS = 5.0
 OPENING_SECONDS = 2.0  # by then every node has noticed the open window; the first claim waits longer than this
 
 

@@ -17,7 +17,7 @@ from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 
-NAMED_SECONDS = 15.0  # about as long as a node takes: each drain moves pods
+NAMED_SECONDS = 15.0  # about the time of one node's drain and reboot: each drain moves pods, so counts change
 OTHERS_SECONDS = 1800.0  # 5,000 nodes: three lists a second
 
 

@@ -21,7 +21,7 @@ from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.writing import want
 
-# So few nodes look every half minute with any count.
+# Up to this many waiting nodes pause for OTHERS_LOOK_SECONDS anyway, so a count could not shorten their pauses.
 FEW = int(order.OTHERS_LOOK_SECONDS * order.LOOKS_PER_SECOND)
 
 

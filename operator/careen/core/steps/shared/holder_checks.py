@@ -77,7 +77,8 @@ def _is_due(situation: Situation, content: LockContent) -> bool:
     process that has just started knows the age too."""
     name, left = situation.node.name, situation.memory.holder_check.at - situation.seen.uptime
     pause = pause_seconds(name, content, _lookers(situation))
-    is_outdated = not content.line.names and left > pause  # set for all agents, before a count found only a few waiting
+    # `left` comes from an earlier, longer pause, for example from before a count found that only a few nodes wait.
+    is_outdated = not content.line.names and left > pause
     if left > 0 and not is_outdated:
         return False
     old = pause if content.line.names else LOOK_SECONDS

@@ -33,7 +33,9 @@ from scheduler_core.simulation.forecast import Forecast
 AHEAD_SECONDS = 5.0  # before the claim is due: a forecast of a large cluster takes about as long
 AGAIN_SECONDS = 10.0  # until the node prepares again for the same holder; doubles each time
 AGAIN_LIMIT_SECONDS = 60.0
-YOUNG_SECONDS = 120.0  # in a longer round the second that a forecast's process needs to start does not matter
+# While another node's claim is younger than this, the next node keeps a process ready for its forecast. If the other
+# node takes longer, it does not matter that the start of the process takes a second.
+YOUNG_SECONDS = 120.0
 AROUND_DUE_SECONDS = 20.0
 
 # The node controller adds and removes it a moment after the cordon, and the cordon itself is compared.
@@ -47,7 +49,8 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
     leaving = _leaving(situation, content)
     if not leaving or not _is_due(situation, content):
         return None
-    # Read the facts behind the preparation first: a change while the rest is made then shows in the comparison.
+    # Read the Nodes, pods and disruption budgets before the forecast and the dry runs are made. If one of these facts
+    # changes in the meantime, `why_not` finds the change.
     if unread := _lacking(situation, _RESTS_ON) or _lacking(situation, _made_of(situation.policy)):
         return want(situation, *unread)
     memory = replace(situation.memory, prepared=_prepared(situation, content, leaving))

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 
-MANY_AGENTS = 500  # a small API server takes more patches in the two seconds over which agents check their sentinels
+MANY_AGENTS = 500  # even a small API server takes this many patches in 2 s, the interval of the sentinel checks
 SPREAD_SECONDS = 60.0
-MOMENT_SECONDS = 5.0  # a twelfth of 5,000 agents writes in one such moment: fewer than MANY_AGENTS
+MOMENT_SECONDS = 5.0  # in 5 s of the 60 s, a twelfth of the agents write: of 5,000 agents fewer than MANY_AGENTS
 
 
 def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
