@@ -23,5 +23,10 @@ def first_of_heap(totals: Scores) -> int:
 def first_of_places(places: NDArray[np.intp]) -> int:
     """Returns the position of the node that the scheduler chooses among the nodes at these positions, which all have
     the highest total score; see `first_of_heap`. The positions are in ascending order."""
-    paths, _ = np.frexp(places + 1)  # a path is the binary fraction of its digits, so the first path is the smallest
-    return int(places[paths.argmin()])  # of a node and its left branch, which have the same fraction, the node is first
+    # In binary, the mantissa of position + 1 is 0.1 followed by the digits of the path. So a position that the walk
+    # reaches earlier has a smaller mantissa. Two mantissas are equal if one path is the other path with zeros added at
+    # its end.
+    paths, _ = np.frexp(places + 1)
+    # Of equal mantissas, `argmin` returns the first, which belongs to the smallest position. The walk reaches this
+    # position before the others.
+    return int(places[paths.argmin()])

@@ -43,5 +43,5 @@ class Value(msgspec.Struct, frozen=True):
     The type checker treats such a class as a dataclass, and `dataclasses.replace` accepts it.
     """
 
-    if not TYPE_CHECKING:  # which knows from `dataclass_transform` that it is there
+    if not TYPE_CHECKING:  # the type checker knows this attribute from `dataclass_transform`
         __dataclass_fields__ = _Fields()

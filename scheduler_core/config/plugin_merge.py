@@ -91,8 +91,8 @@ def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelectio
         () if EVERY_PLUGIN in own.disabled else tuple(plugin for plugin in defaults if plugin.name not in own.disabled)
     )
     replaced = {plugin.name for plugin in kept} & set(redefined)
-    # A plugin enabled twice stays twice, except for its last mention if that replaced a default: the expansion then
-    # finds and refuses it.
+    # Leaves out only the mention that replaces a default plugin. A plugin that the profile enables twice is thus in the
+    # result twice, and `_expand` refuses it.
     extra = [plugin for plugin in own.enabled if plugin.name not in replaced or plugin is not redefined[plugin.name]]
     return (*(redefined.get(plugin.name, plugin) for plugin in kept), *extra)
 

@@ -91,7 +91,8 @@ class Runner:
             and p not in self._pre_filters
             and isinstance(p, PreFilterPlugin)
         )
-        # The first filters whose results depend only on the nodes. None if a filter prepares late, as it writes state.
+        # The first filters whose results depend only on the nodes. Their results are cached. Empty if a filter prepares
+        # late: each call of `_refusals` then writes state, and a cached result would skip these writes.
         first = takewhile(lambda p: isinstance(p, NodeRulePlugin) and p.name in self._filters_all, self._filters)
         self._node_filters: tuple[Any, ...] = () if self._late_filters else tuple(first)
 

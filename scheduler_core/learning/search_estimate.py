@@ -42,7 +42,7 @@ _LOST: Final = 0.002
 _TRIED_AGAIN: Final = 0.05
 # The least likely searches are dropped if their probabilities together are less than this.
 _FORGOTTEN: Final = 0.002
-# The number of observed cycles that show by how many nodes an unknown cycle moves the start.
+# The greatest length of `strides`. An unknown cycle probably moves the start by one of these numbers of nodes.
 _MOST_STRIDES: Final = 32
 # The probability that an unknown cycle moves the start by any number of nodes, unlike the observed cycles.
 _UNLIKE: Final = 0.1

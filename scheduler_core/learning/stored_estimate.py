@@ -16,7 +16,7 @@ from scheduler_core.simulation.searches import Likely
 from scheduler_core.snapshot.snapshot import Snapshot
 
 _MOST_KEPT: Final = 200
-_MOST_PLAUSIBLE: Final = 1e6  # pods per second, nodes in a stride
+_MOST_PLAUSIBLE: Final = 1e6  # the upper limit both for `others` (pods per second) and for each of `strides` (nodes)
 
 
 class _KeptSearch(msgspec.Struct, frozen=True):

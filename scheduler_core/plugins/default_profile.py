@@ -24,7 +24,7 @@ def default_plugins(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:
         EnabledPlugin(name="NodeAffinity", weight=2),  # the preferences of the pod's author weigh double
         EnabledPlugin(name="NodePorts"),
         EnabledPlugin(name="NodeResourcesFit", weight=1),
-        EnabledPlugin(name="VolumeRestrictions"),  # volumes: from a check of the pod to a search for capacity
+        EnabledPlugin(name="VolumeRestrictions"),  # then the filters that check the pod's volumes
         EnabledPlugin(name="NodeVolumeLimits"),
         EnabledPlugin(name="VolumeBinding"),
         EnabledPlugin(name="VolumeZone"),

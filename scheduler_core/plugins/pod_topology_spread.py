@@ -155,7 +155,9 @@ def _evened(scores: Scores, ignored: NDArray[np.bool_] | None) -> Scores:
     most = int(np.maximum.reduce(counted, initial=0))
     if most == 0:
         evened = np.full_like(scores, MAX_NODE_SCORE)
-    elif most < len(scores):  # fewer raw scores are possible than there are nodes: each is turned once
+    elif most < len(scores):
+        # The raw scores are whole numbers from 0 to `most`. There are fewer of these numbers than nodes, so it is
+        # faster to convert each number once than to convert the score of each node.
         evened = (MAX_NODE_SCORE * (most + int(np.minimum.reduce(counted)) - np.arange(most + 1)) // most).take(scores)
     else:
         evened = MAX_NODE_SCORE * (most + int(np.minimum.reduce(counted)) - scores) // most

@@ -67,7 +67,8 @@ class VolumeRestrictions(Value):
                 return PreFilterResult(unresolvable(f'persistentvolumeclaim "{volume.claim_name}" not found'))
             if READ_WRITE_ONCE_POD in claim.access_modes:
                 exclusive.add(volume.claim_name)
-        # Several users of one claim count once: there can be only one, or the claim would not be exclusive.
+        # Counts the claims that other pods use, not these pods. kube-scheduler does the same, because at most one pod
+        # can use a ReadWriteOncePod claim.
         uses = nodes.snapshot.tally(VOLUME_USERS).uses if exclusive else {}
         in_use = sum(uses.get(f"{pod.namespace}/{name}", 0) > 0 for name in exclusive)
         if not in_use and not any(

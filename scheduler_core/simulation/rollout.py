@@ -155,7 +155,9 @@ class _Rollout:
         while True:
             line = self._line({name: None for name in self.waiting if name not in asked} if asked else self.waiting)
             if not line:
-                return in_the_way if self._line(self.waiting) else []  # no concurrency was left unused
+                # If the concurrency is used up, the line of all waiting nodes is empty too. Then the obstacles delayed
+                # no node.
+                return in_the_way if self._line(self.waiting) else []
             for name in line:
                 asked.add(name)
                 is_kept = self.permission.is_kept(name)

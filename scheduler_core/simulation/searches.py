@@ -24,13 +24,16 @@ _WORKERS = (1, 2, 4, 8, 16)
 MOST_SEARCHES = 160
 # Few, because each extender is called once for each search.
 _MOST_WITH_EXTENDERS = 8
-# If more nodes than this are equally good, each single start chooses another of them; so all are equally likely.
+# If more nodes than this are equally good, even a slightly different start usually leads to a different one of these
+# nodes. The start is not known exactly, so all of these nodes count as equally likely.
 _FEW_EQUALS = 8
 # If at least this number of searches is simulated, leaving out one of them changes the probabilities only a little.
 _MANY = 32
 
-# The probability, in each cycle, that a learned search is wrong afterwards: of about a thousand recorded cycles, three
-# moved the start further from the computed start than any of `STEPS` (bench/accuracy/cycles.md).
+# The probability, in each cycle, that the next search starts further from the computed start than any of `STEPS`, so
+# that a learned search is wrong from then on. The number was chosen when this had happened in three of about a thousand
+# recorded cycles. In the clusters of bench/accuracy/cycles.md, which were recorded later, it happened in 10 of 1,199
+# cycles (the column `far off`).
 _LOSES = 0.002
 # After more cycles of other pods than this, the position of the start counts as unknown.
 _MOST_OTHERS = 30

@@ -17,7 +17,9 @@ from scheduler_core.what_if.node_template import NodeTemplate, like_node
 
 # Nobody asked for a suggestion, so it must cost little compared with the forecast.
 _MOST_SUGGESTED: Final = 3
-_MOST_PODS_TIMES_NODES: Final = 20_000  # for each pod, the scheduler searches for pods to preempt
+# For each pod that fits nowhere, the simulated scheduler searches the nodes for pods to preempt, so the time of the
+# search for a suggestion grows with the product of pods and nodes.
+_MOST_PODS_TIMES_NODES: Final = 20_000
 _MOST_TEMPLATES: Final = 4
 
 

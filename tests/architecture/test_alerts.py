@@ -80,7 +80,7 @@ def test_each_alert_fires_once_per_node_even_if_the_nodes_agent_had_several_pods
         "node",
         "holder",
         "service",
-        "gate",  # inside of the maximum by node
+        "gate",  # only inside an outer `max by (node)`, which removes this label
     }
 
 

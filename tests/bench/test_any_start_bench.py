@@ -31,7 +31,7 @@ def test_the_bench_measures_each_forecast_with_one_start_and_with_every_possible
     assert asked == [False, True, False, True]
     row = f"| 20 | {most_searches(20)} | no | 5.0 | 1.00 | 3.00 | +2.00 |"
     assert capsys.readouterr().out.splitlines() == [row]
-    assert bench.RESULTS.read_text() == before  # which has other sizes
+    assert bench.RESULTS.read_text() == before  # a bench with --nodes does not write this file
 
 
 def test_a_simulated_drain_counts_possible_starts_of_a_search_only_on_request(

@@ -18,7 +18,7 @@ def test_the_bench_has_a_row_for_each_order_and_all_nodes_reboot(
     monkeypatch.setattr(sys, "argv", ["bench.plan", "--nodes", "4", "--folder", str(tmp_path)])
     before = bench.RESULTS.read_text()
     bench.main()
-    assert bench.RESULTS.read_text() == before  # which has other sizes
+    assert bench.RESULTS.read_text() == before  # a bench with --nodes does not write this file
     first, _, *rows, last = capsys.readouterr().out.splitlines()
     assert re.match(r"4 nodes, 120 pods; processor time: [\d.]+ s to read the dump, ", first)
     assert [(row.split()[0], row.split()[3]) for row in rows] == [("oldest", "4"), ("zone", "4"), ("fewest-moves", "4")]

@@ -12,7 +12,9 @@ from careen.cluster.wire.errors import ClusterError, Forbidden, Unauthorized
 from careen.shadow.shadow import Shadow
 
 LOOK_SECONDS = 0.2
-_YIELD_SECONDS = 0.002  # between two comparisons all events that have come are taken in: a backlog shows as such
+# In the pause after each comparison, the feed handles all events that have arrived. So if comparisons are too slow, the
+# number of waiting bindings grows, until the shadow reports further bindings as `behind`.
+_YIELD_SECONDS = 0.002
 
 
 class Following:

@@ -38,10 +38,11 @@ class ScheduledPod:
     turn: int  # in the order in which pods came
     seen_at: float  # monotonic
     at: str  # RFC 3339
-    earlier: Snapshot | None = None  # before what changed shortly before
+    # The cluster before its first recent change after the pod's creation, or None if there was no such change.
+    earlier: Snapshot | None = None
     decided_before: list[ScheduledPod] = field(default_factory=list)  # and bound later
     decided_after: list[str] = field(default_factory=list)  # and bound earlier
-    followed_by: int = 0  # so many bindings that cannot be compared
+    followed_by: int = 0  # the number of bindings seen right after this pod that cannot be compared
 
     def other_states(self) -> Sequence[tuple[AgreementReason, Snapshot]]:
         """Returns the other states of the cluster that the scheduler may have seen when it decided about this pod, each

@@ -18,9 +18,9 @@ from typing import Final
 from scheduler_core.cycle_result import CycleResult
 
 # The fraction of cycles in which a worker is ahead, the number of nodes that this worker has checked too early, and the
-# fraction of these cycles in which the pod gets a node that the simulated cycle lacks. These round numbers were chosen
-# before the clusters were recorded with which bench/accuracy/cycles.md and the first two sections of
-# bench/accuracy/learned.md test them.
+# fraction of these cycles in which the pod gets none of the nodes that are best in the simulated cycle.
+# bench/accuracy/cycles.md and the first two sections of bench/accuracy/learned.md test these round numbers with
+# clusters that were recorded after the numbers had been chosen.
 AHEAD: Final = 0.4
 NODES_AHEAD: Final = 8
 _ELSEWHERE: Final = 0.1

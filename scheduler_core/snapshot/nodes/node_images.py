@@ -127,7 +127,8 @@ def _take_row(places: dict[str, _Place], name: str, row: int, nodes: tuple[Node,
     if not left:
         del places[name]
     else:
-        # A first row beyond these nodes is the old row of the last node, which is removed as well.
+        # The next row may no longer exist, because `nodes` may be shorter than before. A later call then removes this
+        # row.
         was_first = rows[0] == row and left[0] < len(nodes)
         # The next row may have lost the image as well; it is handled later.
         places[name] = (_sizes(nodes, left[0]).get(name, size) if was_first else size), left

@@ -28,11 +28,13 @@ from scheduler_core.snapshot.remembered import Remembered
 
 Value = TypeVar("Value")
 
-# A new table is made after this many changes, and one for this many pods of the table. A longer log needs more memory
-# (about 0.5 KB a change), and a shorter log more time: a table of 150,000 pods takes some tenths of a second.
+# A new table is made when the log has at least `_CHANGES_PER_TABLE` changes, and at least one change for every
+# `_PODS_PER_CHANGE` pods of the table. A longer log needs more memory, about 0.5 KB for each change. A shorter log
+# needs more time, because tables are made more often: a table of 150,000 pods takes some tenths of a second.
 _CHANGES_PER_TABLE: Final = 2048
 _PODS_PER_CHANGE: Final = 2
-# Cached counts: a few tens of kilobytes each at 5,000 nodes, a few for each application.
+# The most cached counts. Each application needs a few counts. In a cluster of 5,000 nodes, one count takes a few tens
+# of kilobytes.
 _REMEMBERED: Final = 8192
 
 

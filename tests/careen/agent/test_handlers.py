@@ -267,7 +267,7 @@ def test_the_agent_restarts_kopf_when_kopf_ends(monkeypatch: pytest.MonkeyPatch)
         ends[0] += 1
         if ends[0] >= 3:
             enough.set()
-            may_go_on.wait()  # no fourth life: it would outlive this test
+            may_go_on.wait()  # until the test has changed the pauses
         raise RuntimeError("the watcher died")
 
     monkeypatch.setattr(handlers, "_follow", die)

@@ -400,7 +400,7 @@ def test_an_idle_agent_reads_its_node_once_and_then_only_checks_the_sentinel(nod
     while settled != len(node.requests):
         assert not patience.is_over(), f"the agent still sends requests: {node.requests[-5:]}"
         settled = len(node.requests)
-        time.sleep(6)  # a look at the sentinel, and more
+        time.sleep(6)  # longer than the five seconds between two turns of an idle agent
     assert [(record.verb, record.resource, record.name) for record in node.requests].count(("get", "nodes", "n1")) == 1
     assert agent.get("/healthz")
 

@@ -70,6 +70,7 @@ def unguarded(world: World) -> list[str]:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
 def test_empty_responses_break_no_rule(fault: Fault, seed: int) -> None:
     world = run_virtually(storm(fault, seed))
-    broken = world.verdict(but=("taint",))  # a spell may keep a taint away for a minute
+    # A period without content lasts up to a minute. In this time, an agent may be unable to set the soft taint.
+    broken = world.verdict(but=("taint",))
     broken += [f"a patch has an empty resourceVersion: {line[:200]}" for line in unguarded(world)]
     assert not broken, world.report(broken)

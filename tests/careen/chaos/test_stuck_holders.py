@@ -58,7 +58,9 @@ async def a_reboot_that_never_happens(shape: Shape) -> World:
         return [name for name in others if world.fleet.hosts[name].has_need]
 
     if shape.concurrency == 1:
-        # A third of the deadline, a pause of the first in line, and a look of the others.
+        # The limit of 120 s is enough for three times one after another: a third of the reboot deadline (40 s) until
+        # the claim is overdue, up to 30 s until the first node in line checks the claim, and up to 38 s until the other
+        # nodes read the lock again.
         took = await until(
             world,
             lambda: all(

@@ -66,7 +66,9 @@ def release(world: World) -> None:
 
 
 BY_THEN = order.OTHERS_LOOK_SECONDS + order.GATHER_SECONDS + 5.0
-GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS  # the first claim of so large a fleet gathers so much longer
+# With more than 500 agents, the soft taints are spread over a minute. A new roll-out waits this minute longer before
+# its first claim.
+GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS
 
 
 @pytest.mark.parametrize(

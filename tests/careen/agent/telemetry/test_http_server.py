@@ -212,7 +212,8 @@ def test_no_metric_contains_the_python_version() -> None:
 def test_idle_connections_block_no_probe_and_use_few_threads(
     server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server._Handler, "timeout", LONG_SECONDS)  # it would end them too, only later
+    # The server's limit on open connections must end the idle connections, and not the handler's timeout.
+    monkeypatch.setattr(http_server._Handler, "timeout", LONG_SECONDS)
     before = threading.active_count()
     idle = []
     try:

@@ -34,7 +34,7 @@ class CallSite(NamedTuple):
     file: str  # below careen/
     function: str  # with the functions and classes around it
     method: str
-    number: int  # of the calls of this method in the function, from 1
+    number: int  # the position among the calls of this method in the function, from 1
 
     def __str__(self) -> str:
         return f"{self.file}: {self.function}, {self.method} {self.number}"

@@ -33,6 +33,6 @@ class Real:
             made = simulate_drain(snapshot, [node], made_at=made_at)[0]
         except (ClusterError, UnknownNodeError) as error:
             return Unknown(f"the simulation failed: {error}")
-        # What the agent believes has passed through the child's JSON.
         self.made += 1
+        # In production, an agent gets the forecast as JSON from a child process, so this forecast is converted as well.
         return Forecast.from_mapping(made.to_mapping())

@@ -109,8 +109,8 @@ def _ends(world: World) -> Iterator[str]:
         if name in world.persons.cordons:
             expected["cordon"] = True
         if name in world.persons.wiped:
-            # A key that the settings named for a while may be forgotten with the record; one of careen's own
-            # domain may not.
+            # Without the record, an agent cannot always prove that careen set a label, or a taint whose key was
+            # configured only for some time. So these may stay. A taint in the domain careen.dev must not stay.
             found["taints"] = [
                 taint for taint in found["taints"] if taint["key"] == "theirs" or taint["key"].startswith("careen.dev/")
             ]
@@ -121,7 +121,7 @@ def _ends(world: World) -> Iterator[str]:
         yield f"end: the lock still has claims of {[row.get('nodeID') for row in world.lock()['locks']]}"
 
 
-_STAY = ("careen.dev/last-reboot", "careen.dev/history")  # beyond the need
+_STAY = ("careen.dev/last-reboot", "careen.dev/history")  # stay on the Node after its reboot
 
 
 def _marks(node: dict[str, Any]) -> dict[str, Any]:
@@ -199,7 +199,8 @@ def _unreported(world: World) -> Iterator[str]:
     for name in world.shape.names:
         boots = [event.at for event in world.fleet.log if event.host == name and event.what == "booted"]
         asked = [event.at for event in world.fleet.log if event.host == name and event.what == "asked"]
-        # From the first boot after the host was asked until it is asked again: it may lose its power in between.
+        # The Event counts if it comes after the first boot that follows the request, and before the next request. In
+        # this time the host may boot again, because it may lose power.
         ends = {at: min((each for each in asked if each > at), default=world.now) for at in boots}
         for at in [next((at for at in boots if at > each), None) for each in asked]:
             if at is None:

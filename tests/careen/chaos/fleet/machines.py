@@ -32,12 +32,13 @@ class Host:
     has_need: bool = False
     need_survives: int = 0  # how many reboots the need outlives
     behaviour: str = "works"  # works, fails, silent: the effect of the reboot command
-    more_boots: int = 0  # how often it boots again by itself, soon after the next boots
+    more_boots: int = 0  # how many of the next boots are followed by a power failure within 25 s
     takes_long_to_go_down: bool = False
     is_going_down: bool = False
     is_sentinel_readable: bool = True
 
-    # The methods that the composition of a whole agent uses on its own host beside the protocol.
+    # These three attributes are not in the protocol `Host` of careen.host. `careen.agent.startup.wiring` reads them
+    # from a `LocalHost`, which this class replaces if a test runs a whole agent.
     soft_reboots: None = None
     has_commands: bool = False
 
@@ -93,7 +94,9 @@ class Fleet:
         self.slowness = 1.0
         self.shutdown_seconds = (0.1, 4.0)
         self._loop = loop
-        self._seed = chance.random()  # of a stream for each host, so that one more event moves no other host's
+        # Each host gets its own random numbers, with this seed and the host's name. So one more event of a host does
+        # not change the random numbers of other hosts.
+        self._seed = chance.random()
         self.workloads = Workloads(
             server,
             self._seed,

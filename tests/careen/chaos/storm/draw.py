@@ -58,8 +58,8 @@ class Weather:
     but: tuple[str, ...] = ()
 
 
-# The demo's judge would blame the agents for what people do to claims and needs; `laws.py` judges these stories
-# by their instants.
+# Rules that some storms do not check, because people or machines break them there. In every storm, `laws.py` checks the
+# instants at which hosts are asked to reboot and at which agents remove claims.
 _HANDS = ("taint", "finished", "once", "loop")
 _LOCK_HANDS = (*_HANDS, "reported", "claim", "claims", "release", "theft")
 _EVERYTHING = (*_LOCK_HANDS, "tidy", "drained", "hold", "settled", "explained", "own-node", "nodes-down")

@@ -119,7 +119,7 @@ def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:
 
 def _play_seed(seed: int) -> Outcome:
     outcome = play(story_of(seed))
-    # The story alone would do for most; a trace is worth its way to us only where a law broke.
+    # The outcome is sent to the main process, which needs a trace only of a storm that broke a rule.
     return outcome if outcome.broken else Outcome(story_of(seed), [], outcome.tally)
 
 
