@@ -42,7 +42,8 @@ def test_a_command_in_the_config_map_is_refused_at_start_and_at_runtime(story: S
         "an Event reports the refused edit", lambda: any(refused("reboot-command") in each for each in messages())
     )
     story.need_reboot([host])
-    story.finishes([host])  # with the days that no ConfigMap closed
+    # `reboot_days=[]` in the ConfigMap would forbid every reboot. The agent has refused this edit, so the host reboots.
+    story.finishes([host])
 
     host.agent_wanted = False
     story.wait_for("the agent has ended", lambda: host.agent is None)

@@ -86,7 +86,8 @@ class InKuredsPlace(Story):
             "PYTHONPATH": CAREEN_PYTHONPATH,
             "KUBERNETES_SERVICE_HOST": "127.0.0.1",
             "KUBERNETES_SERVICE_PORT": str(self.plane.port),
-            # A container's host name is its pod's, its port its own, and its reboot the host's.
+            # A real container has its pod's name as host name, has ports of its own, and reaches its host. Here, these
+            # variables give the agent the name, a free port, and the files of the simulated host.
             "POD_NAME": host.agent_pod_name,
             "CAREEN_METRICS_PORT": str(host.metrics_port()),
             "CAREEN_HOST_EXEC": "direct",

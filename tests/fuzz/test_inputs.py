@@ -84,7 +84,9 @@ def test_any_text_from_outside_gives_a_value_or_a_refusal(each: Input, count_exa
     law()
 
 
-SIZE = 60_000 if EXAMPLES >= 1_000 else 6_000  # letters; Python reads no number of more than 4,300
+# The number of characters in a large text. It is more than 4,300 in both cases, because Python refuses to convert a
+# text with more than 4,300 digits to a number.
+SIZE = 60_000 if EXAMPLES >= 1_000 else 6_000
 LARGE = {
     "one letter": "a" * SIZE,
     "digits": "9" * SIZE,

@@ -43,7 +43,8 @@ def test_the_catalogue_has_enough_mutants_with_unique_names() -> None:
 
 def test_a_mutant_still_applies_to_a_reformatted_function() -> None:
     over_lines = replace(SAMPLE, old="(  each.node\n  ==  node and  # a comment\n each.id == claim,\n)")
-    with pytest.raises(NoLongerApplies):  # a comma that the function does not have is another text
+    # `over_lines` has a comma after `claim`, but the function has no comma there.
+    with pytest.raises(NoLongerApplies):
         codes(over_lines)
     assert codes(replace(SAMPLE, old="( each.node\n ==  node and  # a comment\n each.id == claim\n)"))
 

@@ -44,7 +44,8 @@ def _settled_verdict(verdict: dict[str, Any]) -> dict[str, Any]:
         return verdict
     fixed = [reason for reason in verdict["reasons"] if reason in FIXED_ORDER]
     scalar = sorted(reason for reason in verdict["reasons"] if reason not in FIXED_ORDER)
-    in_order = verdict["reasons"][: len(fixed)] == fixed  # the native resources come first, as they are
+    # The reasons in `FIXED_ORDER` must come before all others. They are not sorted, so their order is compared.
+    in_order = verdict["reasons"][: len(fixed)] == fixed
     return verdict | {"reasons": fixed + scalar if in_order else verdict["reasons"]}
 
 

@@ -21,7 +21,7 @@ from tests.oracle import configurations, judges, quantities
 from tests.oracle.casegen.cases import case, large_case
 from tests.oracle.casegen.pointed import pointed_case
 
-PLAIN = 260  # every case up to here
+PLAIN = 260  # small cases at the beginning, which are all kept
 CANDIDATES = 4000  # searched for rare features
 WANTED = 4  # cases that should have each feature
 CONFIGURATIONS = 1200

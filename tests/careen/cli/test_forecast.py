@@ -469,7 +469,7 @@ def a_full_cluster() -> list[dict[str, Any]]:
 def test_forecast_says_how_many_more_nodes_would_be_enough(desk: Desk, wanted: str, told: str) -> None:
     desk.server.seed(*a_full_cluster())
     output = desk.run("forecast", "n1", "--with-nodes", wanted)
-    assert output.exit_code == 3  # of the unchanged cluster
+    assert output.exit_code == 3  # --with-nodes does not change the exit code
     assert told in " ".join(output.stdout.split())
 
 

@@ -104,9 +104,8 @@ def test_without_faults_every_node_reboots_once_and_the_concurrency_limit_is_rea
 def test_the_agents_reboot_their_nodes_in_the_planned_order(seed: int, order: Order) -> None:
     world, went = a_world(8000 + seed, fault_rate=0.0, order=order), []
     world.on_phase = lambda name, phase: went.append(name) if phase == "Draining" else None
-    world.write_lock(
-        '{"nodeID":"elsewhere","created":"2026-01-05T00:00:00Z"}'
-    )  # full, so that all of them are ready and named before the first starts
+    # This claim fills the lock until `unlock`. In this time, every node becomes ready and is named in the line.
+    world.write_lock('{"nodeID":"elsewhere","created":"2026-01-05T00:00:00Z"}')
     world.run(60)
     rules = RolloutRules(
         [node.view for node in world.nodes.values() if node is not None],

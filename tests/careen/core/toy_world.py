@@ -115,9 +115,8 @@ class World:
     persons_cordons: set[str] = field(default_factory=set)
     halted_since: dict[str, float] = field(default_factory=dict)  # claim id → when the lock first showed its failure
     touched_by_person: set[str] = field(default_factory=set)  # nodes whose lock entry or Node a person took away
-    wiped: set[str] = field(
-        default_factory=set
-    )  # nodes whose record a person removed: with it went which labels were whose
+    # Nodes whose record a person removed. Only the record says which labels careen changed, and their values before.
+    wiped: set[str] = field(default_factory=set)
     skews: dict[str, float] = field(default_factory=dict)
     on_phase: Callable[[str, str], None] = lambda _name, _phase: None  # called when a node's record enters a phase
 
@@ -210,9 +209,8 @@ class World:
 
     def person_cordons(self, name: str) -> None:
         node = self.nodes[name]
-        if (
-            node is not None and not node.view.unschedulable and not self.progress(name).is_cordoned_by_us
-        ):  # otherwise it would be unknown
+        # While the record says that careen cordoned the node, careen would treat a person's cordon as its own.
+        if node is not None and not node.view.unschedulable and not self.progress(name).is_cordoned_by_us:
             self.say(f"a person cordons {name}")
             self.write_node(name, unschedulable=True, cordoned_by=("kubectl-cordon",))
             node.cordoned_by, node.down_since = "person", self.now
@@ -663,7 +661,9 @@ class World:
             return
         if by != name:
             if name in self.wiped and entry.boot != f"{name}-{host.boot}":
-                return  # between the removal of the record and its recovery, after the reboot: its node stays up
+                # The agent of `by` may have read the Node while the record was missing. The host has already rebooted
+                # and stays up, so the removal of the claim does no harm.
+                return
             self.require(
                 node is None or self.progress(name).claim != entry.id,
                 f"rule 5: the agent of {by} removed the claim of {name}",

@@ -600,7 +600,8 @@ def _spend(state: State, kind: Kind) -> State | None:
         return None
     left = list(state.left)
     left[kind], left[-1] = left[kind] - 1, left[-1] - 1
-    # With none left of all kinds together it does not matter how many there were of one.
+    # `left[-1]` says how many more faults of all kinds together may happen. If it is 0, the numbers of the single kinds
+    # have no effect, so they become 0 as well: states that differ only in these numbers are then equal.
     return state._replace(left=tuple(left) if left[-1] else (0,) * len(left))
 
 

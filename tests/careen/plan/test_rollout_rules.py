@@ -213,7 +213,8 @@ def test_a_plan_keeps_the_pod_counts_from_its_start_even_if_simulated_pods_move(
 
 
 def test_a_plan_counts_zone_bound_pods_as_the_agents_do() -> None:
-    said = {keys.MOVES: "3"}  # by an agent, which found no pod that must stay
+    # An agent wrote this annotation. An agent that finds no zone-bound pods writes no `keys.MOVES_IN_ZONE`.
+    said = {keys.MOVES: "3"}
     nodes = [
         in_zone("a1", "a"),
         in_zone("b1", "b"),

@@ -35,7 +35,7 @@ class Guarded:
     story: Story
     own: str
     other: str
-    agent: Api  # with the token of own's agent
+    agent: Api  # with a token that is bound to the agent's pod on the node `own`
     unbound: Api  # with a token of the same account, made for no pod
 
 

@@ -623,7 +623,7 @@ def test_a_streaming_list_ends_with_an_annotated_bookmark(server: RunningServer)
     assert lines[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-# Around it -------------------------------------------------------------------------------------------------------
+# Discovery, rights and other responses ---------------------------------------------------------------------------
 
 
 def test_discovery_lists_all_kinds_and_the_eviction_subresource(server: RunningServer) -> None:

@@ -47,8 +47,8 @@ def without_plugins(d: Draw) -> dict[str, Any]:
     return {"apiVersion": API, "kind": "KubeSchedulerConfiguration", "profiles": [profile]}
 
 
-# The other filters end the cycle in an error without their PreFilter, or not, depending on which nodes come so
-# far and in which order.
+# These filters work without their PreFilter. Every other filter that has a PreFilter ends the cycle with an error if it
+# runs without the PreFilter. Whether it runs depends on the results of earlier filters, and on the order of the nodes.
 PREPARE_LATE = ("NodeAffinity", "VolumeZone", "NodeVolumeLimits")
 
 

@@ -215,7 +215,7 @@ def _point(d: Draw, found: dict[str, Any]) -> None:
 def _argument(d: Draw, found: dict[str, Any]) -> None:
     name = d.choice(tuple(ARGUMENTS))
     entries = _profile(d, found).setdefault("pluginConfig", [])
-    if not d.maybe(0.1):  # otherwise: perhaps twice
+    if not d.maybe(0.1):  # otherwise the plugin may have two entries
         entries[:] = [entry for entry in entries if entry["name"] != name]
     args = dict(d.choice(ARGUMENTS[name]))
     if d.maybe(0.8):

@@ -153,7 +153,7 @@ def spread(d: Draw, labels: dict[str, str]) -> list[dict[str, Any]]:
         key = d.often(word.TOPOLOGY_KEYS, (word.REGION, "disk", "absent"), 0.1)
         when = d.choice(("DoNotSchedule", "ScheduleAnyway"))
         if (key, when) in taken:
-            continue  # the API refuses the pair twice
+            continue  # the API refuses two constraints with the same key and the same `when`
         taken.add((key, when))
         one: dict[str, Any] = {
             "maxSkew": d.choice((1, 1, 2, 3)),

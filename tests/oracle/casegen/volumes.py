@@ -176,9 +176,9 @@ class Storage:
                     {"nfs": {"server": "s", "path": "/"}},
                 )
             )
-        if "gcePersistentDisk" not in source and d.maybe(
-            0.25
-        ):  # GCE's translation knows no zone that is not written as GCE writes it
+        # The scheduler cannot translate a GCE disk with the label "za__zb" to CSI: if the label has several zones, each
+        # zone must have a name like us-east1-b.
+        if "gcePersistentDisk" not in source and d.maybe(0.25):
             labels[d.often((word.ZONE,), (word.BETA_ZONE,), 0.3)] = d.choice((*word.ZONES, "za__zb"))
         if d.maybe(0.06):
             labels[d.choice((word.REGION, word.BETA_REGION))] = "r1"

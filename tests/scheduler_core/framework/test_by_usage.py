@@ -74,7 +74,7 @@ def test_a_cached_column_is_computed_again_if_a_nodes_allocatable_resources_chan
     asked(empty)
     assert asked(empty.with_node_replaced(a_node("n1").offering(pods="5").build()))[1] == 5
     assert asked(empty.with_node_cordoned("n1")) == [110] * 6
-    assert asked.rows == []  # a cordon offers no less
+    assert asked.rows == []  # a cordon does not change the allocatable resources
 
 
 def test_columns_are_correct_after_nodes_were_added_or_deleted(asked: Asked) -> None:

@@ -262,7 +262,8 @@ def test_the_spread_score_uses_only_the_domains_of_feasible_nodes() -> None:
     nodes = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_zone("b"), a_node("c1").in_zone("c")]
     pod = web().spread_over(ZONE, **SOFT)
     snapshot = cluster(nodes, running(a2=2, b1=1))
-    # Zone c is not among the candidates: two domains, weight ln 4. a has 2 pods (on a node that is none), b has 1.
+    # The candidates are a1 and b1, so zone c does not count: with two domains, the weight is ln 4. Zone a has 2 pods;
+    # they run on a2, which is not a candidate. Zone b has 1 pod.
     assert scored(plugin(SPREAD), pod, snapshot, ["a1", "b1"]) == {"a1": 33, "b1": 100}
 
 

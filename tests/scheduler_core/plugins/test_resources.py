@@ -209,7 +209,8 @@ def test_the_balance_score_rises_if_the_pod_improves_the_balance() -> None:
     balanced = plugin("NodeResourcesBalancedAllocation")
     lopsided = a_pod("lopsided").requesting(cpu="3").on("n")
     node = a_node("n").offering(cpu="10", memory="20000")
-    assert scored(balanced, POD, cluster(node, lopsided)) == {"n": 73}  # upstream's: with 82, without 85
+    # Upstream's numbers. The balance is 82 with the pod and 85 without the pod: 50 + (50 + 82 − 85) / 2, rounded down.
+    assert scored(balanced, POD, cluster(node, lopsided)) == {"n": 73}
     full = cluster(a_node("n").offering(cpu="1", memory="1000"), a_pod("cpu").requesting(cpu="1").on("n"))
     assert scored(balanced, a_pod().requesting(memory="1000"), full) == {"n": 100}
     empty = cluster(a_node("n").offering(cpu="1", memory="1000"))

@@ -236,7 +236,7 @@ def numbered(count: int, **more: Any) -> tuple[Likely, ...]:
 def test_a_pod_from_outside_the_drain_moves_the_search_start_as_far_as_earlier_pods_did() -> None:
     after = after_others(numbered(2000, others=0.5, strides=(100, 110)), "default/mine", 1.0)
     starts = Counter(each.search.start for each in after)
-    assert 0.6 < starts[5] / 2000 < 0.73  # two of three: none comes
+    assert 0.6 < starts[5] / 2000 < 0.73  # no other pod was bound: probability 2/3
     assert 0.08 < starts[105] / 2000 < 0.15
     assert 0.08 < starts[115] / 2000 < 0.15
     assert set(starts) & {205, 215, 225}

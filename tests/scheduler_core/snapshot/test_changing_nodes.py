@@ -178,7 +178,7 @@ def test_a_derived_snapshot_takes_no_more_memory_in_a_larger_cluster(derive: Cal
     """The test detects a copy of any structure that has an entry for each node, pod or image."""
 
     def bytes_for(snapshot: Snapshot) -> int:
-        derive(snapshot)  # what is made once for all derivations is there
+        derive(snapshot)  # the first derivation also makes what all derivations share, so it is not measured
         tracemalloc.start()
         try:
             begun, _ = tracemalloc.get_traced_memory()

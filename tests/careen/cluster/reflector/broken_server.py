@@ -39,7 +39,7 @@ FAULTS = (
     "refused",  # the connection is refused: the server restarts
     "silence",
     "again",  # the last events again, oldest first
-    "older",  # an event of the past alone
+    "older",  # one old event, and no other events
     "page of a proxy",
     "another kind",
     "bookmark",

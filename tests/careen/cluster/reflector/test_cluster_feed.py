@@ -76,7 +76,8 @@ async def agrees(server: RunningServer, feed: ClusterFeed, folder: Path) -> None
     try:
         api = ClusterApi(transport, Impatient(), chance=lambda: 0.5)
         fresh = seen(load_pages([page async for page in pages(api)]))
-        # The first two parts of a snapshot: nodes, and pods with their fields.
+        # The first four parts of `seen`: the nodes, the pods, the keys of the pods without a node, and the keys of the
+        # pods on unknown nodes.
         await until(lambda: seen(feed.cache.snapshot())[:4] == fresh[:4], lambda: f"{feed.troubles}\n{fresh[:2]}")
     finally:
         transport.close()

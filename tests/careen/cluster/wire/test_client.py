@@ -223,7 +223,7 @@ async def test_the_time_limit_of_a_request_starts_when_a_thread_sends_the_reques
     first = asyncio.ensure_future(transport.send(patch(10)))
     await until(lambda: gate.asked == 1)
     second = asyncio.ensure_future(transport.send(patch(1)))
-    await asyncio.sleep(2.5)  # longer than the second one's whole deadline
+    await asyncio.sleep(2.5)  # longer than the time limit of `second`: CONNECT_SECONDS + 2 · 1 s
     assert not second.done()
     gate.is_open.set()
     assert (await second).status == 200

@@ -107,7 +107,9 @@ def beside(*entries: Entry, **more: Any) -> LockContent:
     return held(*entries, **{"line": Line(names=("n1", "n2")), **more})
 
 
-YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a long round
+# The tests run at 12:00:00, so these claims are one and three minutes old. A claim is young for two minutes
+# (`preparing.YOUNG_SECONDS`).
+YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"
 
 
 @pytest.mark.parametrize(
