@@ -45,7 +45,6 @@ class NodeAffinity(Value):
 
     added: NodeAffinityRules | None = None
     name: ClassVar[str] = "NodeAffinity"
-    stays_in_range: ClassVar[bool] = True
 
     def skips(self, spec: PodSpec) -> bool:
         return _required(spec) is None and not spec.node_selector and self._added_required is None

@@ -56,7 +56,6 @@ class PodTopologySpread(Value):
     defaults: tuple[TopologySpreadConstraint, ...] = _SYSTEM_DEFAULTS
     defaults_are_systems: bool = True
     name: ClassVar[str] = "PodTopologySpread"
-    stays_in_range: ClassVar[bool] = True
 
     @classmethod
     def from_args(cls, args: PodTopologySpreadArgs) -> PodTopologySpread:

@@ -82,7 +82,7 @@ class Scorer:
             and p not in self._pre_scores
             and isinstance(p, PreScorePlugin)
         )
-        self._in_range = frozenset(p.name for p in self._scores if getattr(p, "stays_in_range", False))
+        self._in_range = frozenset(p.name for p in self._scores if vars(type(p)).get("stays_in_range", False))
         at_once = () if self._late else tuple(self._scores_all.values())
         self._node_rules = {p.name: p for p in at_once if isinstance(p, NodeRulePlugin)}
         self._usage_rules = {
@@ -154,7 +154,8 @@ class Scorer:
         found = [rule.score_usage(state, nodes, usage) for rule in rules]
         total = reduce(np.add, (self._times_weight(rule.name, each) for rule, each in zip(rules, found, strict=True)))
         for scores in filter(_leaves_the_range, found):
-            total[(scores < 0) | (scores > MAX_NODE_SCORE)] = _INVALID
+            # A new array, because `total` may be the array of the only rule, and belong to the snapshot.
+            total = np.where((scores < 0) | (scores > MAX_NODE_SCORE), _INVALID, total)
         return total
 
     # ---- other scores ----

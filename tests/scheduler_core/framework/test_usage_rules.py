@@ -16,13 +16,16 @@ from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import UsageRulePlugin
+from scheduler_core.framework.extension_points import Scores, UsageRulePlugin
 from scheduler_core.framework.scoring import by_usage as module
 from scheduler_core.model.manifests.from_manifest import pod_from_manifest
+from scheduler_core.model.pod import Pod
 from scheduler_core.plugins import IN_TREE
 from scheduler_core.snapshot.loading import load_objects
+from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import UsageTally
+from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.testing.builders import a_node, a_pod
 from tests.scheduler_core.drawn_clusters import clusters, pods
@@ -114,3 +117,37 @@ def changed(snapshot: Snapshot, act: str, node: str, cpu: str, name: str) -> Sna
             return snapshot.with_node_replaced(
                 a_node(node).offering(cpu={"250m": "4", "1": "8"}.get(cpu, "16")).build()
             )
+
+
+class CountsPods:
+    """The only score plugin of its profile: a node's score is the number of its pods."""
+
+    name = "CountsPods"
+
+    def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
+        return len(node_info.pods)
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores | None:
+        return None
+
+    def usage_key(self, state: CycleState) -> str:
+        return ""
+
+    def score_usage(self, state: CycleState, nodes: NodeList, usage: Usage) -> Scores:
+        return usage.pods
+
+
+def test_an_invalid_score_does_not_change_the_requests_of_the_snapshot() -> None:
+    """The plugin returns the snapshot's own array."""
+    profile = {
+        "plugins": {"multiPoint": {"enabled": [{"name": "CountsPods"}]}, "score": {"disabled": [{"name": "*"}]}},
+    }
+    profile["plugins"]["score"]["enabled"] = [{"name": "CountsPods"}]
+    configuration = Configuration.from_mapping(
+        {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [profile]}
+    )
+    scheduler = Scheduler(configuration, plugins={"CountsPods": lambda _args, _version: CountsPods()})
+    full = [a_pod(f"p{number}").on("n0").build() for number in range(101)]
+    snapshot = Snapshot.of([a_node(name).offering(pods="200").build() for name in ("n0", "n1")], full)
+    assert "returns an invalid score" in scheduler.schedule(snapshot, a_pod().build()).error
+    assert snapshot.tally(UsageTally(scheduler.rules)).usage.pods.tolist() == [101, 0]
