@@ -25,8 +25,6 @@ READ = {
     ("explain", "--scheduler-config"): ("explain", "shop/web-1"),
     ("shadow", "--scheduler-config"): _SHADOW,
 }
-# Every command except `demo` has --kubeconfig. tests/careen/cli/support/test_connection.py tests this option.
-CONNECTION = {"--kubeconfig"}
 FOLDERS = {("demo", "--keep")}  # tests/careen/cli/test_demo.py
 
 

@@ -249,7 +249,8 @@ def test_a_process_waits_another_150_seconds_if_the_announcement_changes_or_cann
     """A process waits until the announcement of another process has not changed for 150 seconds. The 150 seconds begin
     again if a third process announces the reboot, or if the Node cannot be read."""
     assert not asks(decided(record_by("third"), memory=watching(150, "other")))
-    blind = decide(an_observation(Unknown("503"), memory=watching(149, "other")), a_policy())
+    assert asks(decided(record_by("other"), memory=watching(150, "other")))
+    blind = decide(an_observation(Unknown("503"), memory=watching(150, "other")), a_policy())
     assert not asks(decided(record_by("other"), memory=blind.memory))
 
 
