@@ -216,11 +216,7 @@ class PreScorePlugin(Protocol):
 
 @runtime_checkable
 class ScorePlugin(Protocol):
-    """Returns the score of one node: any integer if the plugin normalizes scores, otherwise 0 to 100.
-
-    A plugin whose class sets `stays_in_range = True` guarantees that its final scores are from 0 to 100. The cycle
-    checks the scores of all other plugins. A subclass does not inherit the guarantee.
-    """
+    """Returns the score of one node: any integer if the plugin normalizes scores, otherwise 0 to 100."""
 
     @property
     def name(self) -> str: ...

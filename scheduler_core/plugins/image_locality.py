@@ -27,7 +27,6 @@ class ImageLocality(Value):
 
     kube_version: KubeVersion
     name: ClassVar[str] = "ImageLocality"
-    stays_in_range: ClassVar[bool] = True
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
         total = node_info.cluster_size

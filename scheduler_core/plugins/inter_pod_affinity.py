@@ -43,7 +43,6 @@ class InterPodAffinity(Value):
     args: InterPodAffinityArgs
     kube_version: KubeVersion
     name: ClassVar[str] = "InterPodAffinity"
-    stays_in_range: ClassVar[bool] = True
 
     def _reach(self, nodes: NodeList) -> Reach:
         return Reach(

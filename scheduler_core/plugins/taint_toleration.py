@@ -32,7 +32,6 @@ class TaintToleration(Value):
 
     kube_version: KubeVersion
     name: ClassVar[str] = "TaintToleration"
-    stays_in_range: ClassVar[bool] = True
 
     def node_key(self, pod: Pod) -> Hashable:
         return pod.spec.tolerations

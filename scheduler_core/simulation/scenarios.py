@@ -355,8 +355,7 @@ def _divided(scenarios: Sequence[Scenario], most: int, draw: Draw) -> list[Scena
     for turn, scenario in enumerate(scenarios):
         ways = min(len(scenario.choices), 1 + max(0, spare), scenario.most_ways)
         spare -= ways - 1
-        drawn = draw.among(len(scenario.choices), scenario.question) if draw.seed else 0
-        parts += scenario.divided(ways, turn + drawn)
+        parts += scenario.divided(ways, turn + draw.among(len(scenario.choices), scenario.question))
     return parts if len(parts) < 2 else _merged(parts)
 
 

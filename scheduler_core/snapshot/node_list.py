@@ -25,7 +25,7 @@ Element = TypeVar("Element", bound=np.generic)
 
 class NodeList(Sequence[NodeInfo]):
     """Nodes of one snapshot. `rows` are their positions in the snapshot. `is_all` is true if the list has all nodes in
-    the snapshot's order."""
+    the snapshot's order. `columns` has the data of all nodes of the snapshot."""
 
     __slots__ = ("columns", "is_all", "rows", "rules", "snapshot")
 

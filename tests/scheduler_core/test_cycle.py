@@ -311,22 +311,6 @@ def test_a_score_out_of_range_ends_the_cycle_with_an_error(value: int) -> None:
     assert 'plugin "Scores" returns an invalid score' in result.error
 
 
-class Bounded(Scores):
-    """A plugin that guarantees valid scores."""
-
-    stays_in_range: ClassVar[bool] = True
-
-
-class Derived(Bounded):
-    """A subclass, which may score differently."""
-
-
-def test_a_subclass_does_not_inherit_the_guarantee_of_valid_scores() -> None:
-    nodes = cluster(a_node("n1"), a_node("n2"))
-    assert with_plugin(Bounded(101)).schedule(nodes, a_pod().build()).error == ""
-    assert "returns an invalid score" in with_plugin(Derived(101)).schedule(nodes, a_pod().build()).error
-
-
 def test_a_negative_weight_in_the_configuration_ends_the_cycle_with_an_error() -> None:
     """kube-scheduler accepts the weight. NormalizeScore then returns a score below 0."""
     added = [

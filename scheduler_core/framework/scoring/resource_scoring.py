@@ -17,7 +17,6 @@ from scheduler_core.config.plugin_args import NodeResourcesFitArgs
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
 from scheduler_core.framework.scoring.shapes import FULL, scores_along
 from scheduler_core.model.resources import CPU, MEMORY
-from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.usage import Usage
@@ -60,7 +59,8 @@ def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes
     """Returns the score of each node: the weighted average of the scores of those resources in `shares` that the node
     has. The score is 0 if the node has none of them."""
     columns = nodes.columns
-    if strategy.rate is _least_allocated and _is_cpu_and_memory(shares) and _have_cpu_and_memory(columns):
+    is_exact = columns.all_have_cpu_and_memory and columns.has_exact_floats
+    if strategy.rate is _least_allocated and _is_cpu_and_memory(shares) and is_exact:
         wanted, weights, divisor = _requests_and_weights(shares)
         allocatable = nodes.take(columns.cpu_and_memory_floats)
         return _least_allocated_everywhere(usage.sums[-3:-1] + wanted, allocatable, weights, divisor)
@@ -76,10 +76,6 @@ def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes
 
 def _is_cpu_and_memory(shares: tuple[ResourceShare, ...]) -> bool:
     return len(shares) == 2 and shares[0].name == CPU and shares[1].name == MEMORY
-
-
-def _have_cpu_and_memory(columns: Columns) -> bool:
-    return columns.all_have_cpu_and_memory and columns.has_exact_floats
 
 
 @lru_cache(maxsize=1024)

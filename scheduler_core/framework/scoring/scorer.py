@@ -82,7 +82,6 @@ class Scorer:
             and p not in self._pre_scores
             and isinstance(p, PreScorePlugin)
         )
-        self._in_range = frozenset(p.name for p in self._scores if vars(type(p)).get("stays_in_range", False))
         at_once = () if self._late else tuple(self._scores_all.values())
         self._node_rules = {p.name: p for p in at_once if isinstance(p, NodeRulePlugin)}
         self._usage_rules = {
@@ -180,7 +179,7 @@ class Scorer:
         normalizer = self._normalizers.get(plugin.name)
         if normalizer is not None:
             scores = normalizer.normalize(state, pod, nodes, scores)
-        if plugin.name not in self._in_range and _leaves_the_range(scores):
+        if _leaves_the_range(scores):
             raise CycleError(
                 plugin.name,
                 f'plugin "{plugin.name}" returns an invalid score, it should in the range of [0, '
