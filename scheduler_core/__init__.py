@@ -1,7 +1,7 @@
-"""Makes kube-scheduler's decisions as a library: for a pod and a snapshot of a cluster, returns the chosen node, and
-the reason why each other node was not chosen.
+"""kube-scheduler's decisions as a library: for a pod and a snapshot of a cluster, the chosen node, and why each other
+node was not chosen.
 
-Importing this package does not load numpy. numpy is loaded when a name that needs it is first used.
+Importing this package does not load numpy; the first use of a name that needs numpy does. Words: docs/glossary.md.
 """
 
 from __future__ import annotations

@@ -12,14 +12,13 @@ from typing import TextIO
 
 from scheduler_core import __version__
 
-# The number of cases that a process receives at once. Small cases are judged faster than they are passed one by one.
+# Cases that a process receives at once: small cases are judged faster than they are passed one by one.
 _CASES_AT_A_TIME = 8
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Reads one case (a cluster and the pods to place, as JSON) per line from standard input. Writes one line of JSON
-    with the decisions for each case, in the same order. Returns the exit code: 2 if a line was not a valid case,
-    otherwise 0."""
+    """One case per line on standard input (a cluster and the pods to place, as JSON); one line of JSON with its
+    decisions on standard output, in the same order. Exit code 2 if a line was not a valid case."""
     parser = argparse.ArgumentParser(
         prog="python -m scheduler_core", description="Makes kube-scheduler's decisions without a cluster."
     )
@@ -59,8 +58,7 @@ def _answered(lines: Iterator[str], processes: int) -> Iterator[tuple[str, str]]
 
 
 def answer_line(line: str) -> tuple[str, str]:
-    """Judges the case in this line of JSON. Returns a pair: the line of JSON with the decisions and an empty error, or
-    an empty line and the error."""
+    """The decisions as a line of JSON and "", or "" and the error."""
     from scheduler_core.config.fields import ConfigurationError
     from scheduler_core.judge.answer import judge
     from scheduler_core.judge.cases import CaseError, read_case, write_answers

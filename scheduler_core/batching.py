@@ -1,13 +1,13 @@
-"""Decides whether kube-scheduler places pods in batches. A batch consists of identical pods that directly follow each
-other, all within half a second. For the first pod of a batch, the scheduler searches the nodes, and keeps the list of
-the other nodes that fit, sorted by score. For each later pod, the scheduler first checks whether the pod fits on the
-node of the previous pod. If the pod does not fit there, the scheduler tries the next node of the list, without a
-search. If the pod fits there, the batch ends, and the scheduler searches the nodes again.
+"""Whether kube-scheduler places pods in batches.
 
-The scheduler recognizes identical pods by a signature, to which every plugin must contribute. The default profile has
-no batches, because PodTopologySpread contributes to no signature while it has default constraints. Sources:
-computeBatchablePlugins and SignPod in pkg/scheduler/framework/runtime/framework.go, batch.go in the same folder, and
-SignPod of the plugins, v1.36.
+A batch consists of identical pods that directly follow each other within half a second. For its first pod, the
+scheduler searches the nodes and keeps the other nodes that fit, sorted by score. For each later pod, it first asks
+whether the pod fits on the previous pod's node. If so, the batch ends with a new search; if not, the next node of the
+list is tried, without a search.
+
+Pods are identical by a signature to which every plugin must contribute. The default profile has no batches:
+PodTopologySpread signs no pod while it has default constraints. Sources: computeBatchablePlugins and SignPod in
+pkg/scheduler/framework/runtime/framework.go, batch.go beside it, SignPod of the plugins, v1.36.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ _REFUSES: Final[Mapping[str, Callable[[Any, Pod], bool]]] = {
 
 
 def batches(scheduler: Scheduler, pod: Pod) -> bool:
-    """Whether the scheduler may place pods like this one in batches. False if the profile has an out-of-tree plugin,
-    because out-of-tree plugins are assumed to have no method SignPod."""
+    """False for a profile with an out-of-tree plugin, which is assumed to have no SignPod."""
     if scheduler.extenders or not scheduler.kube_version.opportunistic_batching:
         return False
     try:

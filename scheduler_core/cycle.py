@@ -1,13 +1,14 @@
-"""Runs one scheduling cycle for one pod, from top to bottom. Read this module first.
+"""One scheduling cycle for one pod, from top to bottom. Read this module first.
 
     search     PreFilter may restrict the nodes; Filter refuses nodes; extenders may refuse more nodes
     give up    if no node is left: PostFilter tries whether evicting other pods would help
     choose     the highest total of PreScore, Score, NormalizeScore and extenders, if several nodes are left
     bind       Reserve, Permit, PreBind, Bind, PostBind, for callers that bind the pod (framework/binding.py)
 
-Without a `Search`, every node is filtered and scored. In clusters of 100 nodes and more the real scheduler stops early,
-and starts at a node that depends on its earlier cycles (pkg/scheduler/schedule_one.go). With a `Search`, the cycle
-decides as the real scheduler does. `CycleResult.sample` says whether the real scheduler may stop early."""
+Without a `Search`, every node is filtered and scored. From 100 nodes on, the real scheduler stops early and starts at a
+node that depends on its earlier cycles (pkg/scheduler/schedule_one.go); with a `Search`, so does this cycle.
+`CycleResult.sample` says whether the real scheduler may stop early.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +50,13 @@ _NO_NODES: Final = "no nodes available to schedule pods"
 
 
 class NoProfileError(LookupError):
-    """No profile of the configuration has the pod's schedulerName: the pod belongs to another scheduler or to none."""
+    """No profile has the pod's schedulerName: the pod belongs to another scheduler or to none."""
 
 
 class Scheduler:
     """kube-scheduler's decisions under one configuration and for one Kubernetes release.
 
-    A `Scheduler` remembers nothing between calls, so the same snapshot and pod always give the same result.
+    Remembers nothing between calls: the same snapshot and pod always give the same result.
     """
 
     def __init__(
@@ -65,11 +66,11 @@ class Scheduler:
         plugins: Mapping[str, Factory] | None = None,
         transport: Callable[[ExtenderSettings], ExtenderTransport] | None = None,
     ) -> None:
-        """Creates a scheduler. `plugins` maps out-of-tree plugins to their factories; a profile must enable them.
-        `transport` connects to an extender, by default over HTTP.
+        """`plugins`: factories of out-of-tree plugins, by name; a profile must enable them. `transport` connects to an
+        extender, by default over HTTP.
 
-        Raises ConfigurationError if a configured plugin does not exist or does not implement its extension point.
-        Raises ExtenderError if an extender's address or certificates cannot be used.
+        Raises ConfigurationError if a configured plugin does not exist or does not implement its extension point, and
+        ExtenderError if an extender's address or certificates cannot be used.
         """
         self.configuration = configuration or Configuration()
         self.kube_version = KubeVersion.parse(kube_version) if isinstance(kube_version, str) else kube_version
@@ -106,11 +107,11 @@ class Scheduler:
 
     @property
     def runners(self) -> Mapping[str, Runner]:
-        """The plugins of each profile, by the profile's schedulerName."""
+        """Each profile's plugins, by schedulerName."""
         return self._runners
 
     def runner(self, pod: Pod) -> Runner:
-        """Returns the plugins that serve this pod. Raises NoProfileError if no profile has the pod's schedulerName."""
+        """The plugins that serve this pod. Raises NoProfileError if no profile has its schedulerName."""
         runner = self._runners.get(pod.spec.scheduler_name)
         if runner is None:
             raise NoProfileError(f"pod {pod.key}: no profile has the schedulerName {pod.spec.scheduler_name!r}")
@@ -126,12 +127,12 @@ class Scheduler:
         search: Search | None = None,
         start: int | None = None,
     ) -> CycleResult:
-        """Returns the node to which the pod would be bound now, and why other nodes refuse it. Changes no snapshot.
+        """The node to which the pod would be bound now, and why other nodes refuse it. Changes no snapshot.
 
         `nominated` maps a node to the pods that preemption nominated to it. With `honors_nomination`, the pod's own
-        nominated node is tried before all others. `search` says how the scheduler searches its nodes; without it, every
-        node is checked. `start=n` is short for `search=Search(n)`: one worker begins at this position of the
-        scheduler's node order. Raises NoProfileError if the pod belongs to another scheduler.
+        nominated node is tried first. Without a `search`, every node is checked; `start=n` is short for
+        `search=Search(n)`: one worker begins at this position of the scheduler's node order. Raises NoProfileError if
+        the pod belongs to another scheduler.
         """
         search = Search(start) if search is None and start is not None else search
         (result,) = self.schedule_each(
@@ -148,8 +149,7 @@ class Scheduler:
         nominated: Nominated = _NOBODY,
         honors_nomination: bool = True,
     ) -> list[CycleResult]:
-        """Returns the result of `schedule` for each of these searches. The searches share the parts of the computation
-        that are equal for all of them."""
+        """`schedule` for each of these searches, which share what is equal for all of them."""
         if self.extenders and len(searches) > 1:  # an extender's refusals belong to one search
             return [
                 self.schedule(snapshot, pod, nominated=nominated, honors_nomination=honors_nomination, search=each)
@@ -176,24 +176,22 @@ class Scheduler:
             return [failed if each is None else replace_value(failed, next_start=each.start) for each in searches]
 
     def nodes_wanted(self, pod: Pod, searched: int) -> int:
-        """Returns how many fitting nodes the real scheduler finds before it stops, if PreFilter left `searched`
-        nodes."""
+        """How many fitting nodes the real scheduler finds before it stops, if PreFilter left `searched` nodes."""
         return _nodes_wanted(self._percentages.get(pod.spec.scheduler_name, 0), searched)
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
-        """Returns how many fitting nodes the real scheduler finds before it stops, for pods of this profile. The result
-        is at most 1 if no plugin or extender scores nodes and no extender filters nodes."""
+        """`nodes_wanted` for pods of this profile. At most 1 if nothing scores nodes and no extender filters them."""
         return _nodes_wanted(self._percentages[profile.scheduler_name], searched)
 
     def _percentage(self, profile: Profile) -> int | None:
-        """Returns the profile's percentageOfNodesToScore, or None if the scheduler takes the first fitting node."""
+        """The profile's percentageOfNodesToScore; None if the scheduler takes the first fitting node."""
         runner = self._runners[profile.scheduler_name]
         if not (runner.has_scores or self.extenders.has_prioritizers or self.extenders.has_filters):
             return None
         return self.configuration.nodes_percentage(profile)
 
     def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
-        """Whether the pod fits on its nominated node. False if an extender fails."""
+        """False also if an extender fails."""
         columns = diagnosis.nodes.columns
         row = columns.row_of.get(pod.nominated_node_name)
         if row is None or row not in diagnosis.passed:
@@ -201,7 +199,7 @@ class Scheduler:
         return not self.extenders or bool(self.extenders.filter(pod, [columns.nodes[row]]).nodes)
 
     def extender_refusals(self, pod: Pod, columns: Columns, asked: Rows) -> dict[int, Verdict]:
-        """Maps rows (positions in the snapshot) to refusals. A node that an extender's answer omits is refused."""
+        """Refusals by row. A node that an extender's answer omits is refused."""
         if not self.extenders:
             return {}
         answer = self.extenders.filter(pod, [columns.nodes[row] for row in asked])
@@ -221,8 +219,7 @@ class Scheduler:
         return ScoreTable(table.nodes, {**table.by_plugin, EXTENDER_NAME: scores}, table.total + scores)
 
     def place(self, snapshot: Snapshot, result: CycleResult) -> Snapshot:
-        """Returns the cluster as the next pod's cycle sees it: the pod of `result` is on its node, and the volumes for
-        this pod's claims are reserved.
+        """The cluster as the next pod's cycle sees it: the pod on its node, the volumes for its claims reserved.
 
         Raises ValueError if the result has no node. The real binding is in framework/binding.py.
         """
@@ -239,8 +236,8 @@ class Scheduler:
 
 
 class _Cycle:
-    """Completes a pod's scheduling cycle after the filters, for one or several possible searches of the nodes. Searches
-    that find the same nodes share their scores, and preemption runs only once."""
+    """A cycle after the filters, for one or several possible searches. Searches that find the same nodes share their
+    scores, and preemption runs only once."""
 
     def __init__(
         self,
@@ -265,7 +262,7 @@ class _Cycle:
         self._given_up: CycleResult | None = None
 
     def conclude(self, search: Search | None) -> CycleResult:
-        """Completes the cycle for this search of the nodes. `search=None` means that every node is checked."""
+        """`search=None`: every node is checked."""
         if search is None:
             result = self._decide(self._passed, is_in_tree_order=False)
             # If all nodes are equally good, `best` has all of them, and it does not matter which the scheduler checked.
@@ -283,8 +280,7 @@ class _Cycle:
         return Windows(self._diagnosis, self._wanted, self._scheduler.configuration.parallelism)
 
     def _decide(self, found: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """Completes the cycle with the nodes that the search found. `found` has the rows (positions in the snapshot) of
-        these nodes: in the order of the scheduler's search if `is_in_tree_order`, otherwise in the snapshot's order."""
+        """`found`: rows in the order of the search if `is_in_tree_order`, otherwise in the snapshot's order."""
         refused = self._scheduler.extender_refusals(self._pod, self._diagnosis.nodes.columns, found)
         self._diagnosis = self._diagnosis.with_replaced(refused)
         passed = found if not refused else np.array([row for row in found if int(row) not in refused], dtype=np.intp)
@@ -318,7 +314,7 @@ class _Cycle:
         )
 
     def _choose(self, passed: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """Chooses the node with the highest total score. Among equal nodes, the order of the search decides."""
+        """The node with the highest total; among several, the order of the search decides."""
         table = self._table(np.sort(passed) if is_in_tree_order else passed)
         columns = table.nodes.columns
         best = table.nodes.rows.take((table.total == np.maximum.reduce(table.total)).nonzero()[0])

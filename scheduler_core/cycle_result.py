@@ -25,8 +25,7 @@ def _nothing() -> Diagnosis:
 
 
 class NodeSample(Value):
-    """The numbers of a search that ends early: the pod fits on `feasible` nodes, but the real scheduler stops its
-    search when it has found `looked_at` of these nodes."""
+    """The pod fits on `feasible` nodes, but the real scheduler stops when it has found `looked_at` of them."""
 
     looked_at: int
     feasible: int
@@ -35,10 +34,9 @@ class NodeSample(Value):
 class CycleResult(Value, dict=True):
     """The result of one pod's cycle. Results for single nodes are computed when they are read.
 
-    `node` is None if the pod fits nowhere now. `best_rows` has the rows (positions in the snapshot) of the nodes with
-    the highest total score. `names` has the name of every node in the snapshot, by row. `sentence` is the scheduler's
-    message if no node fits. `error` says that a plugin failed. `sample` is set if the real scheduler stops before it
-    has found every node that fits. The real scheduler may then choose a node that is not in `best_rows`.
+    `node` is None if the pod fits nowhere now. `best_rows`: the rows with the highest total score; `names`: every
+    node's name, by row. `sentence`: the scheduler's message if no node fits. `error`: a plugin failed. `sample` is set
+    if the real scheduler stops before it has found every node that fits; it may then choose a node outside `best_rows`.
     """
 
     pod: Pod
@@ -56,14 +54,13 @@ class CycleResult(Value, dict=True):
     next_start: int | None = None  # the position in the node list where the next search starts
 
     def without_evidence(self) -> CycleResult:
-        """Returns the result without the verdicts and scores of single nodes and without the plugins' state, so that
-        callers can keep many results in little memory."""
+        """Without the nodes' verdicts and scores and the plugins' state, so that callers can keep many results in
+        little memory."""
         return replace_value(self, diagnosis=_nothing(), table=None, state=None)
 
     @cached_property
     def best(self) -> tuple[str, ...]:
-        """The names of all nodes with the highest total score, sorted. The real scheduler may choose among them at
-        random."""
+        """All nodes with the highest total score, sorted. The real scheduler may choose among them at random."""
         return tuple(sorted([self.names[row] for row in self.best_rows]))
 
     @property
@@ -73,25 +70,24 @@ class CycleResult(Value, dict=True):
 
     @property
     def statuses(self) -> Mapping[str, Verdict]:
-        """Maps every node to its verdict."""
+        """Every node's verdict."""
         return Verdicts(self.diagnosis)
 
     @property
     def preemption(self) -> Nomination | None:
-        """The node where preemption makes room, and the victims. None if preemption does not help or was not tried."""
+        """Where preemption makes room, and the victims; None if preemption does not help or was not tried."""
         return self.nomination if self.nomination is not None and self.nomination.node else None
 
     @cached_property
     def unknown(self) -> str:
-        """Why the verdict on at least one node is Unknown (a decision that this library does not reproduce). Empty if
-        no verdict is Unknown. If `unknown` is not empty, `node` is unreliable, even if it is None."""
+        """Why the verdict on some node is Unknown, that is, a decision that this library does not reproduce; "" if none
+        is. If it is not empty, `node` is unreliable, even if it is None."""
         verdict = self.diagnosis.first_of(VerdictCode.UNKNOWN)
         return verdict.message if verdict else ""
 
     @property
     def scores(self) -> Mapping[str, NodeScores]:
-        """Maps each scored node to its scores. Empty if fewer than two nodes passed the filters, because no node is
-        then scored."""
+        """Each scored node's scores. Empty if fewer than two nodes passed the filters: no node is then scored."""
         return {} if self.table is None else ScoresByName(self.table)
 
     @property
@@ -101,9 +97,8 @@ class CycleResult(Value, dict=True):
 
     @property
     def runner_up(self) -> tuple[str, int] | None:
-        """The node with the highest total score among the nodes that are not in `best`, and this score. If several
-        nodes have this score, returns the first of them by name. None if no node was scored, or if every scored node is
-        in `best`."""
+        """The node with the highest total below that of `best`, the first by name if several have it, and this total.
+        None if no node was scored, or if every scored node is in `best`."""
         if self.table is None:
             return None
         total = self.table.total
@@ -123,8 +118,6 @@ class NodeScores(Value):
 
 
 class ScoresByName(Mapping[str, NodeScores]):
-    """The scores of a score table, by the name of the node."""
-
     def __init__(self, table: ScoreTable) -> None:
         self._table = table
         self._place = {name: place for place, name in enumerate(table.nodes.names)}

@@ -1,9 +1,9 @@
-"""Computes which nodes kube-scheduler checks before it stops its search, if it does not check all nodes.
+"""Which nodes kube-scheduler checks before it stops its search.
 
-In a cluster of 100 nodes or more, the scheduler stops when it has found enough nodes that fit. The position in the node
-list where its search starts depends on every pod that it scheduled before, so other programs do not know this start.
-But the result can be computed for any start. Sources: findNodesThatPassFilters and numFeasibleNodesToFind in
-pkg/scheduler/schedule_one.go, chunkSizeFor in pkg/scheduler/framework/parallelize/parallelism.go, v1.36.
+From 100 nodes on, the scheduler stops when it has found enough nodes that fit. Where its search starts depends on every
+pod that it scheduled before, so other programs do not know the start; but the result can be computed for any start.
+Sources: findNodesThatPassFilters and numFeasibleNodesToFind in pkg/scheduler/schedule_one.go, chunkSizeFor in
+pkg/scheduler/framework/parallelize/parallelism.go, v1.36.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ Rows = NDArray[np.intp]
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    """Returns the number of fitting nodes after which the scheduler stops its search. `nodes` is the number of nodes
-    that PreFilter left to search. `percentage` is the profile's percentageOfNodesToScore. If `percentage` is 0,
-    the scheduler computes another percentage from `nodes`."""
+    """The number of fitting nodes after which the scheduler stops. `nodes`: how many PreFilter left. `percentage`: the
+    profile's percentageOfNodesToScore; if it is 0, the scheduler computes another from `nodes`."""
     if nodes < FEWEST_NODES:
         return nodes
     share = percentage or max(_LEAST_PERCENTAGE, 50 - nodes // 125)
@@ -37,10 +36,9 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
 class Search(Value):
     """How the scheduler searches its node list in one cycle.
 
-    `start` is the scheduler's nextStartNodeIndex: the position of the first node that the search checks. `workers` is
-    the number of parallel workers, which proceed at equal speed: one per processor, at most the configured
-    `parallelism`. `order` selects one of the possible node orders in `Columns.tree_orders`. If `shuffle` is not 0, the
-    search uses the random order with this number (`Columns.shuffled_order`) instead.
+    `start` is the scheduler's nextStartNodeIndex: the position of the first node that it checks. `workers` proceed in
+    parallel at equal speed: one per processor, at most the configured `parallelism`. `order` selects one of
+    `Columns.tree_orders`; `shuffle`, if not 0, the random order with this number (`Columns.shuffled_order`) instead.
     """
 
     start: int = 0
@@ -51,18 +49,17 @@ class Search(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """The rows (positions in the snapshot) of the fitting nodes that a search found, in the order in which it found
-    them, and the number of nodes that it checked. The scheduler's next search starts this number of positions later."""
+    """The rows of the fitting nodes, in the order in which the search found them, and the number of nodes that it
+    checked. The next search starts that many positions later."""
 
     rows: Rows
     processed: int
 
 
 def run_search(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search, parallelism: int) -> Found:
-    """Runs the search over these rows, which are in the scheduler's node order. `fits` says for each row whether the
-    node passes the filters. Returns at most `wanted` fitting nodes, and the number of checked nodes. If more than
-    `wanted` nodes fit, the checked nodes are all nodes before the first fitting node that is not returned. Otherwise
-    the search checks all nodes."""
+    """`rows` are in the scheduler's node order; `fits` says for each whether it passes the filters. Finds at most
+    `wanted` nodes. If more than `wanted` fit, the checked nodes end before the first fitting node that is not returned;
+    otherwise all are checked."""
     checked = rows[(search.start + _checking_order(len(rows), search.workers, parallelism)) % max(1, len(rows))]
     fitting = np.flatnonzero(fits[checked])
     end = int(fitting[wanted]) if len(fitting) > wanted else len(checked)
@@ -70,7 +67,7 @@ def run_search(rows: Rows, fits: NDArray[np.bool_], wanted: int, search: Search,
 
 
 class Windows:
-    """Runs several searches over one pod's filter results. Each search may start at another node."""
+    """Several searches over one pod's filter results, each with its own start."""
 
     def __init__(self, diagnosis: Diagnosis, wanted: int, parallelism: int) -> None:
         columns = diagnosis.nodes.columns
@@ -83,7 +80,7 @@ class Windows:
         self._parallelism = parallelism
 
     def found(self, search: Search) -> Found:
-        """Returns the result of this search. If PreFilter refused all nodes, the search checks no node."""
+        """If PreFilter refused all nodes, the search checks none."""
         rows = self._order(search)
         if self._is_refused:
             return Found(rows[:0], 0)
@@ -98,8 +95,8 @@ class Windows:
 
 @lru_cache(maxsize=256)
 def _checking_order(nodes: int, workers: int, parallelism: int) -> Rows:
-    """Returns the positions of the node list in the order in which the parallel workers check them. When a worker has
-    finished its chunk of nodes, it takes the next free chunk."""
+    """Positions of the node list as the parallel workers check them. A worker that has finished its chunk takes the
+    next free chunk."""
     chunk = max(1, min(isqrt(nodes), nodes // parallelism + 1))
     places = np.arange(nodes, dtype=np.intp)
     chunks, within = places // chunk, places % chunk

@@ -1,4 +1,4 @@
-"""Formats lists of names for sentences."""
+"""Lists of names in sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 
 def first_few(names: Sequence[str], most: int = 3, *, separator: str = ", ") -> str:
-    """Returns the first `most` items and the number of the remaining items: "a, b, c and 4 more". Empty for an empty
-    list."""
+    """ "a, b, c and 4 more"; "" for an empty list."""
     shown = separator.join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

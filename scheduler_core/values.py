@@ -1,8 +1,8 @@
 """The base class of values: frozen, compared field by field, and cheap to define.
 
-For each class, `dataclasses.dataclass` compiles six functions; the classes derived from `Value` share their functions.
-Sharing saves memory and start time in the agent: `python -m bench.agent.tricks` measures both. A class that needs
-`field(init=False)` or `field(metadata=...)` must be a dataclass. A class with a `cached_property` needs `dict=True`.
+`dataclasses.dataclass` compiles six functions for each class; subclasses of `Value` share theirs, which saves memory
+and start time in the agent (`python -m bench.agent.tricks` measures both). A class that needs `field(init=False)` or
+`field(metadata=...)` must be a dataclass. A class with a `cached_property` needs `dict=True`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import msgspec
 
 
 class _Fields:
-    """A descriptor for the attribute that `replace`, `asdict` and `fields` of `dataclasses` read from a class. When the
-    attribute is first read, the descriptor creates the fields, which contain only their names."""
+    """The attribute that `replace`, `asdict` and `fields` of `dataclasses` read from a class, made at the first read.
+    The fields have only their names."""
 
     def __init__(self) -> None:
         self._made: dict[type[msgspec.Struct], dict[str, Field[Any]]] = {}
@@ -38,10 +38,8 @@ else:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True):
-    """The base of frozen values: `class Place(Value):` equals `@dataclass(frozen=True, slots=True)`.
-
-    The type checker treats such a class as a dataclass, and `dataclasses.replace` accepts it.
-    """
+    """`class Place(Value):` equals `@dataclass(frozen=True, slots=True)`, for the type checker and for
+    `dataclasses.replace` too."""
 
     if not TYPE_CHECKING:  # the type checker knows this attribute from `dataclass_transform`
         __dataclass_fields__ = _Fields()

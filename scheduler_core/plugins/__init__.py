@@ -1,5 +1,4 @@
-"""Maps each in-tree plugin's name to its factory, the function that creates the plugin. default_profile.py lists the
-plugins that run by default, in order.
+"""The in-tree plugins: each name with its factory. default_profile.py lists those that run by default, in order.
 
 A factory gets the plugin's arguments (typed, or None) and the Kubernetes release.
 """

@@ -1,5 +1,4 @@
-"""Scores a node by how evenly its cpu, memory and other resources would be in use with the pod. Since 1.36 the score
-compares how even the use is with the pod and without it. Refuses nothing."""
+"""Scores a node by how evenly its cpu, memory and other resources would be in use with the pod. Refuses nothing."""
 
 from __future__ import annotations
 
@@ -32,14 +31,13 @@ Floats = NDArray[np.float64]
 
 
 class BalancedShares(Value):
-    """The resources that count in the score, as pairs of the resource's name and the pod's exact request, such as
-    `("memory", 1048576)`."""
+    """The resources that count in the score, with the pod's exact request: `("memory", 1048576)`."""
 
     requested: tuple[tuple[str, int], ...]
 
 
 class NodeResourcesBalancedAllocation(Value):
-    """Scores a node with one minus the standard deviation of the fractions of its resources in use
+    """One minus the standard deviation of the fractions of the node's resources in use
     (plugins/noderesources/balanced_allocation.go).
 
     Since 1.36 the score shows how much the pod improves the balance; 75 means no change.
@@ -93,9 +91,8 @@ class NodeResourcesBalancedAllocation(Value):
     def _of_cpu_and_memory(
         self, used: NDArray[np.int64], wanted: NDArray[np.int64], whole: NDArray[np.float64]
     ) -> Scores:
-        """Computes the scores for the usual case, faster than the general code. In the usual case, the score depends
-        only on cpu and memory, and every node has both resources. `used` and `whole` have a row for cpu and a row for
-        memory. `wanted` is the result of `_cpu_and_memory`."""
+        """The usual case, faster: only cpu and memory count, and every node has both. `used` and `whole` have a row for
+        cpu and a row for memory; `wanted` comes from `_cpu_and_memory`."""
         fractions = np.minimum((used + wanted) / whole, 1.0)
         # Never below 0, so truncation equals flooring.
         balances = ((1 - np.abs((fractions[:, 0] - fractions[:, 1]) / 2)) * MAX_NODE_SCORE).astype(np.int64)
@@ -108,10 +105,8 @@ class NodeResourcesBalancedAllocation(Value):
 
 @lru_cache(maxsize=1024)
 def _cpu_and_memory(requested: tuple[tuple[str, int], ...]) -> NDArray[np.int64] | None:
-    """Returns two additions to the requests on each node. The first addition is for the case with the pod: the pod's
-    requests of cpu and memory. The second addition is for the case without the pod: zeros. The score compares both
-    cases. For example, the result of `(("cpu", 500), ("memory", 1024))` is `[[[500], [1024]], [[0], [0]]]`. Returns
-    None unless exactly cpu and memory count in the score, in this order."""
+    """What to add to the requests on each node: with the pod, and without it (zeros). `(("cpu", 500), ("memory",
+    1024))` gives `[[[500], [1024]], [[0], [0]]]`. None unless exactly cpu and memory count, in this order."""
     if [name for name, _ in requested] != [CPU, MEMORY]:
         return None
     return np.array([[[amount] for _, amount in requested], [[0], [0]]])
@@ -144,8 +139,8 @@ def _in_order(numbers: Sequence[float]) -> float:
 
 
 def _balances(used: Sequence[NDArray[np.int64]], whole: Sequence[NDArray[np.int64]], count: int) -> Scores:
-    """Returns each node's balance, from 0 to 100. The balance is 100 if the same fraction of every resource is in use.
-    Resources that the node does not have are ignored."""
+    """Each node's balance, from 0 to 100; 100 if the same fraction of every resource is in use. Resources that the node
+    does not have are ignored."""
     if not whole:
         return np.full(count, MAX_NODE_SCORE, dtype=np.int64)
     has = [amounts > 0 for amounts in whole]

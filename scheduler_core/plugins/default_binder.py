@@ -11,8 +11,8 @@ from scheduler_core.values import Value
 
 
 class DefaultBinder(Value):
-    """Always succeeds, because the library writes to no cluster. The caller places the pod in a new snapshot or posts
-    the Binding."""
+    """Always succeeds: the library writes to no cluster. The caller places the pod in a new snapshot or posts the
+    Binding."""
 
     name: ClassVar[str] = "DefaultBinder"
 

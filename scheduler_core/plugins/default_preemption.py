@@ -1,9 +1,8 @@
 """Makes room for an unschedulable pod by evicting pods of lower priority from one node.
 
-Refuses nothing. Returns the node to nominate and the pods to evict; the caller of the cycle writes both to the cluster.
-The plugin never changes an earlier nomination of the pod: the code that handles the failed cycle keeps, sets or clears
-the nomination. The algorithm is in preemption/. Source: pkg/scheduler/framework/plugins/defaultpreemption and
-pkg/scheduler/framework/preemption, v1.36.
+Refuses nothing. Names the node to nominate and the pods to evict; the caller of the cycle writes both to the cluster.
+An earlier nomination of the pod is kept, set or cleared by the code that handles the failed cycle. The algorithm is in
+preemption/. Source: pkg/scheduler/framework/plugins/defaultpreemption and pkg/scheduler/framework/preemption, v1.36.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from scheduler_core.values import Value
 if TYPE_CHECKING:
     from scheduler_core.framework.failed_search import FailedSearch
 
-# The plugin's arguments give the least number of candidates to find. The real scheduler tries the nodes in a random
-# order. Up to this number of nodes, all are tried, so that the best candidate is found, whatever the order.
+# The real scheduler tries nodes in a random order until it has the configured number of candidates. Up to this number
+# of nodes, all are tried here, so that the best candidate is found, whatever the order.
 _SEARCHED_IN_FULL = 100
 
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -42,8 +41,7 @@ def _nobody(_pod: Pod) -> bool:
 
 
 class DefaultPreemption(Value):
-    """Preempts pods for an unschedulable pod. `is_preempting` says whether evictions for a pod are still in progress;
-    that pod must not enter the queue until the evictions end."""
+    """`is_preempting`: evictions for this pod are still in progress; it must not enter the queue until they end."""
 
     args: DefaultPreemptionArgs = field(default_factory=DefaultPreemptionArgs)
     extenders: ExtenderChain = field(default_factory=ExtenderChain)
@@ -81,11 +79,10 @@ class DefaultPreemption(Value):
         return PostFilterResult(SUCCESS, Nomination(node=node, victims=to_evict, is_sampled=found.is_sampled))
 
     def find_candidates(self, state: CycleState, pod: Pod, search: FailedSearch) -> Candidates:
-        """Searches the nodes, in the scheduler's order, for nodes where evictions would make room for the pod. Stops
-        when enough nodes are found.
+        """Nodes where evictions would make room for the pod; stops when it has enough.
 
-        The real search starts at a random node and runs in several threads. This search starts at the first node, so
-        that the result is deterministic.
+        The real search starts at a random node and runs in several threads. This one starts at the first node, to be
+        deterministic.
         """
         rows = search.nodes.columns.in_tree_order(search.diagnosis.rows_that_may_be_helped)
         wanted = self._wanted(len(rows))
@@ -123,8 +120,8 @@ class DefaultPreemption(Value):
 
 
 class Candidates(Value):
-    """The nodes where evictions would make room, each with its victims (the pods to evict), and the refusals of the
-    nodes where evictions do not help. `is_sampled` is true if the search ended before it tried every node."""
+    """The nodes where evictions would make room, each with its victims, and the refusals of the nodes where evictions
+    do not help. `is_sampled`: the search ended before it tried every node."""
 
     candidates: dict[str, Victims]
     refusals: tuple[Verdict, ...]
@@ -132,8 +129,7 @@ class Candidates(Value):
 
 
 class _Trial(Value):
-    """Runs the cycle's filters on a node after pods were removed from the node or added to it. The filters also count
-    the pods that are nominated to the node."""
+    """The cycle's filters on a node whose pods were changed. The filters also count the pods nominated to the node."""
 
     search: FailedSearch
 
@@ -158,8 +154,8 @@ def _why_ineligible(pod: Pod, search: FailedSearch) -> str:
 
 
 def _sentence(refusals: Sequence[Verdict], node_count: int) -> str:
-    """Returns the message of a preemption that found no node: `0/3 nodes are available: 1 Insufficient cpu, 2
-    Preemption is not helpful for scheduling.` The last number is the number of nodes on which no eviction was tried."""
+    """`0/3 nodes are available: 1 Insufficient cpu, 2 Preemption is not helpful for scheduling.` The last number counts
+    the nodes on which no eviction was tried."""
     reasons = Counter(reason for verdict in refusals for reason in verdict.reasons)
     if len(refusals) < node_count:
         reasons[_NOT_HELPFUL] += node_count - len(refusals)

@@ -1,5 +1,4 @@
-"""Lists the plugins that run by default, with their weights. Comments give the reason for a plugin's position or
-weight.
+"""The plugins that run by default, with their weights; comments give the reason for a position or weight.
 
 The order within every extension point is the order of this list (pkg/scheduler/apis/config/v1/default_plugins.go,
 v1.36).
@@ -12,7 +11,7 @@ from scheduler_core.config.plugin_merge import EnabledPlugin
 
 
 def default_plugins(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:
-    """Returns the plugins that a Kubernetes release enables by default at the MultiPoint extension point, in order."""
+    """What this release enables at the MultiPoint extension point."""
     return (
         EnabledPlugin(name="SchedulingGates"),  # before the queue: gated pods cost nothing
         EnabledPlugin(name="PrioritySort"),  # the queue's order

@@ -1,7 +1,7 @@
 """Refuses nodes that cannot reach the devices already allocated to the pod's resource claims.
 
-The plugin does not reproduce how devices are allocated. So a pod gets the verdict *unknown* if one of its claims still
-needs an allocation, or if it requests an extended resource that only a DeviceClass offers. Source:
+How devices are allocated is not reproduced: a pod gets the verdict *unknown* if one of its claims still needs an
+allocation, or if it requests an extended resource that only a DeviceClass offers. Source:
 pkg/scheduler/framework/plugins/dynamicresources, v1.36 (KEP-4381, KEP-5004).
 """
 
@@ -35,8 +35,8 @@ _NOT_ON_THIS_NODE: Final = unresolvable("resourceclaim not available on the node
 
 
 class DevicesOfPod(Value):
-    """The pod's resource claims, all of them allocated. `extended` has the names of the extended resources that a
-    DeviceClass would provide on nodes that do not offer these resources themselves."""
+    """The pod's resource claims, all of them allocated. `extended`: the extended resources that a DeviceClass would
+    provide on nodes that do not offer them themselves."""
 
     claims: tuple[ResourceClaim, ...] = ()
     extended: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class DynamicResources(Value):
     name: str = "DynamicResources"
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """Keeps a pod out of the queue until the ResourceClaims from the pod's templates are created."""
+        """Keeps a pod out of the queue until the ResourceClaims from its templates are created."""
         for entry in pod.spec.resource_claims:
             found = _claim_name(pod, entry)
             if isinstance(found, Verdict):
@@ -94,22 +94,20 @@ class DynamicResources(Value):
         return SUCCESS if all(_is_available(claim, node) for claim in devices.claims) else _NOT_ON_THIS_NODE
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Does nothing, because the devices of a pod that reaches this point are already allocated."""
+        """Nothing to do: the devices of a pod that reaches this point are already allocated."""
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Does nothing, because `reserve` reserves nothing."""
+        """`reserve` reserves nothing."""
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Does nothing. The real plugin adds the pod to the status of its claims; callers of this library must update
-        the claims themselves."""
+        """Does nothing. The real plugin adds the pod to the status of its claims; here the caller must."""
         return SUCCESS
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """Returns only a message and never makes room for the pod. The message comes before that of DefaultPreemption.
+        """Only a message, before that of DefaultPreemption; never makes room for the pod.
 
-        The real plugin deallocates a claim that no other pod uses, because a later cycle may then allocate other
-        devices to the claim.
+        The real plugin deallocates a claim that no other pod uses: a later cycle may then allocate other devices to it.
         """
         devices = state.find(DevicesOfPod)
         if devices is None:
@@ -146,8 +144,8 @@ def _is_offered(name: str, offered: set[str | None], objects: ClusterObjects) ->
 
 
 def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> ResourceClaim | Verdict | None:
-    """Returns the ResourceClaim for an entry of spec.resourceClaims. Returns None if the entry needs no claim, or a
-    refusal if the claim cannot be used."""
+    """The ResourceClaim of an entry of spec.resourceClaims; None if the entry needs no claim; a refusal if the claim
+    cannot be used."""
     name = _claim_name(pod, entry)
     if name is None or isinstance(name, Verdict):
         return name
@@ -165,7 +163,7 @@ def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> R
 
 
 def _hopeless_request(claim: ResourceClaim, objects: ClusterObjects) -> Verdict | None:
-    """Returns the refusal of a claim if one of its requests can never be satisfied by any device; otherwise None."""
+    """The refusal if no device can ever satisfy one of the claim's requests."""
     for request in claim.requests:
         if request.class_name is None:
             return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
@@ -198,12 +196,11 @@ def _is_free_to_give_up(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 class ScoringDynamicResources(DynamicResources):
-    """The plugin DynamicResources since Kubernetes 1.35, which also scores nodes. A request may have a prioritized list
-    of alternatives (`firstAvailable`). The real plugin gives a higher score to a node that can provide an earlier
-    alternative.
+    """DynamicResources since Kubernetes 1.35, which also scores nodes: the real plugin prefers a node that can provide
+    an earlier alternative of a request's prioritized list (`firstAvailable`).
 
-    This library gives every node the score 0. The real plugin gives nodes different scores only for a pod whose list of
-    alternatives is not yet allocated; for such a pod the library answers *unknown* for every node.
+    Here every node gets 0. The real scores differ only for a pod whose list is not yet allocated; for it every node is
+    *unknown*.
     """
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002

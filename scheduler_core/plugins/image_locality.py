@@ -1,5 +1,5 @@
-"""Gives a higher score to nodes that already have the pod's images. An image that few nodes have adds less to the
-score. Refuses nothing."""
+"""Prefers nodes that already have the pod's images. An image that few nodes have adds less to the score. Refuses
+nothing."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MOST_BYTES_PER_CONTAINER: Final = 1000 * 2**20
 
 
 class ImageLocality(Value):
-    """Adds up the sizes of the pod's images that the node has. The score, from 0 to 100, says where this sum lies
-    between two thresholds: 23 MiB, and 1000 MiB for each container."""
+    """The score, from 0 to 100, says where the size of the pod's images on the node lies between two thresholds: 23
+    MiB, and 1000 MiB for each container."""
 
     kube_version: KubeVersion
     name: ClassVar[str] = "ImageLocality"
@@ -44,8 +44,7 @@ class ImageLocality(Value):
 
 @kept_with_spec
 def images_of(spec: PodSpec, *, with_volumes: bool) -> tuple[str, ...]:
-    """Returns the images that a pod runs or mounts, with explicit tags. An image that occurs twice in the pod's spec is
-    listed twice."""
+    """The images that a pod runs or mounts, with explicit tags; one that occurs twice in the spec is listed twice."""
     named = [c.image for c in (*spec.init_containers, *spec.containers)]
     mounted = [v.image for v in spec.volumes if v.kind == "image"] if with_volumes else []
     return tuple(_with_tag(name) for name in named + mounted)

@@ -1,9 +1,8 @@
-"""Refuses a node because of the pods in its domain (zone, host, …). Either a pod that the incoming pod's affinity
-requires is missing, or a pod that its anti-affinity excludes is present, or the anti-affinity of a present pod excludes
-the incoming pod.
+"""Refuses a node because of the pods in its domain (zone, host, …): a pod that the incoming pod's affinity requires is
+missing, or a pod that its anti-affinity excludes is present, or the anti-affinity of a present pod excludes the
+incoming pod.
 
-Also scores nodes by the preferred terms of the incoming pod and of the existing pods. affinity_counts.py counts the
-pods.
+Also scores nodes by the preferred terms of the incoming and the existing pods. affinity_counts.py counts the pods.
 """
 
 from __future__ import annotations
@@ -37,9 +36,6 @@ _UNWANTED: Final = unschedulable("node(s) didn't satisfy existing pods anti-affi
 
 
 class InterPodAffinity(Value):
-    """Applies affinity and anti-affinity between pods, required and preferred. Uses the terms of the incoming pod and
-    the terms of the existing pods."""
-
     args: InterPodAffinityArgs
     kube_version: KubeVersion
     name: ClassVar[str] = "InterPodAffinity"
@@ -123,14 +119,13 @@ class InterPodAffinity(Value):
 
 
 class _Pulls(Value, eq=False):
-    """Those affinity terms of placed pods that select the incoming pod. PreFilter writes them, and PreScore reads
-    them."""
+    """The affinity terms of placed pods that select the incoming pod. PreFilter writes them, PreScore reads them."""
 
     by_key: PullsByKey
 
 
 def _problem(pod: Pod) -> str:
-    """Returns why the scheduler cannot parse the pod's affinity terms. Empty if the scheduler can parse them."""
+    """Why the scheduler cannot parse the pod's affinity terms; "" if it can."""
     if not pod.spec.pod_affinity and not pod.spec.pod_anti_affinity:
         return ""
     both = (pod.spec.pod_affinity, pod.spec.pod_anti_affinity)

@@ -1,5 +1,5 @@
 """Refuses nodes that the pod's nodeSelector, its required node affinity, or the profile's added affinity does not
-select. Gives a higher score to nodes that preferred terms select."""
+select. Prefers nodes that preferred terms select."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ class _Rule(Value):
 
 
 class NodeAffinity(Value):
-    """Applies node affinity. A node must match both the pod's own rules and `added`, the addedAffinity of the
-    profile."""
+    """A node must match both the pod's own rules and `added`, the addedAffinity of the profile."""
 
     added: NodeAffinityRules | None = None
     name: ClassVar[str] = "NodeAffinity"
@@ -80,8 +79,7 @@ class NodeAffinity(Value):
         return Refusals(codes, {code: rule.refusal for code, rule in enumerate(rules, 1)})
 
     def _rules(self, pod: Pod) -> tuple[_Rule, ...]:
-        """Returns the rules that a node must match, in the order in which kube-scheduler checks them: first the
-        profile's added affinity, then the pod's own rule."""
+        """In the order in which kube-scheduler checks them."""
         own = _Rule(pod.spec.node_selector, _required(pod.spec), _NOT_CHOSEN)
         return (own,) if self._added_required is None else (_Rule((), self._added_required, _NOT_ADDED), own)
 
@@ -120,8 +118,7 @@ def _required(spec: PodSpec) -> NodeSelector | None:
 
 
 def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
-    """Returns the names of the nodes if every term selects nodes by their names (metadata.name). Returns None if some
-    term does not."""
+    """None unless every term selects nodes by name (metadata.name)."""
     union: frozenset[str] = frozenset()
     for term in required.terms:
         names = _names_in_term(term)

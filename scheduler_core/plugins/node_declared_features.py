@@ -17,8 +17,8 @@ from scheduler_core.values import Value
 
 _LACKING: Final = unresolvable("node(s) didn't match Pod's required features")
 
-# The declared features that a pod's spec can require (component-helpers/nodedeclaredfeatures/features, v1.36).
-# Other declared features matter only for updates of running pods.
+# What a pod's spec can require (component-helpers/nodedeclaredfeatures/features, v1.36). Other declared features matter
+# only for updates of running pods.
 _NEEDED_BY: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
     "RestartAllContainersOnContainerExits": lambda spec: any(
         c.may_restart_all for c in (*spec.containers, *spec.init_containers)
@@ -28,19 +28,16 @@ _NEEDED_BY: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
 
 
 def needed_features(spec: PodSpec) -> frozenset[str]:
-    """Returns the names of the features that a node must declare to run the pod."""
+    """What a node must declare to run the pod."""
     return frozenset(feature for feature, is_needed in _NEEDED_BY.items() if is_needed(spec))
 
 
 class NeededFeatures(Value):
-    """The names of the features that a node must declare to run this pod."""
-
     names: frozenset[str]
 
 
 class NodeDeclaredFeatures(Value):
-    """Refuses nodes that do not declare a feature that the pod needs. Almost every pod skips this plugin, because few
-    pods need such a feature."""
+    """Almost every pod skips this plugin."""
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
 

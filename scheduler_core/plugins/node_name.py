@@ -1,4 +1,4 @@
-"""Refuses all nodes except the node in the pod's spec.nodeName. Refuses no node if this field is empty."""
+"""Refuses all nodes except the one in the pod's spec.nodeName, if this field is set."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ _ANOTHER: Final = unresolvable("node(s) didn't match the requested node name")
 
 
 class NodeName(Value):
-    """Applies spec.nodeName. Normally a pod with spec.nodeName bypasses the scheduler; this filter is for a pod with
-    spec.nodeName that is scheduled nevertheless."""
+    """Normally a pod with spec.nodeName bypasses the scheduler; this is for one that is scheduled nevertheless."""
 
     name: ClassVar[str] = "NodeName"
 

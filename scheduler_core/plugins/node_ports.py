@@ -1,4 +1,4 @@
-"""Refuses nodes where a host port of the pod is in use."""
+"""Refuses nodes where a host port of the pod (containers and sidecars) is in use."""
 
 from __future__ import annotations
 
@@ -20,15 +20,10 @@ _TAKEN: Final = unschedulable("node(s) didn't have free ports for the requested 
 
 
 class WantedPorts(Value):
-    """The host ports of the pod."""
-
     ports: tuple[HostPort, ...]
 
 
 class NodePorts(Value):
-    """Checks the host ports of containers and sidecars. `HostPort.conflicts_with` decides whether two ports
-    conflict."""
-
     name: ClassVar[str] = "NodePorts"
 
     def skips(self, spec: PodSpec) -> bool:

@@ -1,6 +1,6 @@
 """Refuses nodes without room for the pod's requests, and scores nodes by their free resources.
 
-resource_scoring.py has the three scoring strategies.
+framework/scoring/resource_scoring.py has the three scoring strategies.
 """
 
 from __future__ import annotations
@@ -40,11 +40,10 @@ _MOST_IN_A_BYTE: Final = 5  # resources, with a bit each; the other bits are the
 
 
 class PodDemand(Value):
-    """The pod's requests that a node must have room for, as pairs such as `("memory", 1048576)`. A refusal lists the
-    missing resources in the same order.
+    """What a node must have room for: `("memory", 1048576)`. A refusal lists the missing resources in the same order.
 
-    `from_devices` has the names of extended resources that a DeviceClass provides. On nodes that do not offer these
-    resources, the plugin DynamicResources decides.
+    `from_devices`: extended resources that a DeviceClass provides. On nodes that do not offer them, DynamicResources
+    decides.
     """
 
     amounts: tuple[tuple[str, int], ...]
@@ -52,8 +51,8 @@ class PodDemand(Value):
 
 
 class NodeResourcesFit(Value):
-    """Compares the pod's exact requests with the free amount of each resource on the node, and the number of the node's
-    pods with the number that the node allows."""
+    """The pod's exact requests must fit into the free amounts of the node, and the pod into the number of pods that the
+    node allows."""
 
     args: NodeResourcesFitArgs
     kube_version: KubeVersion
@@ -85,10 +84,10 @@ class NodeResourcesFit(Value):
         return unresolvable(*short) if for_good else unschedulable(*short)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals | None:  # noqa: ARG002
-        """Gives each node a code, an integer whose bits say what is missing. Bit 0 means too many pods, bit 1 means
-        that a request exceeds the node's allocatable amount, and each further bit stands for one resource.
+        """A code per node, whose bits say what is missing: bit 0 too many pods, bit 1 a request above the node's
+        allocatable amount, each further bit one resource.
 
-        Returns None if the caller must filter the nodes one by one.
+        None if the caller must filter the nodes one by one.
         """
         demand = state.read(PodDemand)
         if demand.from_devices or len(demand.amounts) > 60:
@@ -144,8 +143,8 @@ class FitShares(Value):
 
 @lru_cache(maxsize=1024)
 def _least_free(amounts: tuple[tuple[str, int], ...], resource_names: tuple[str, ...]) -> NDArray[np.int64]:
-    """Returns the amount of each resource that a node must have free: one row per resource, in a single column. The
-    amount is negative for a resource that the pod does not request, so even an overused node passes."""
+    """What a node must have free: one row per resource, in a single column. Negative for a resource that the pod does
+    not request, so even an overused node passes."""
     wanted = dict(amounts)
     return np.array([[min(wanted.get(name, -MOST_COUNTED), MOST_COUNTED)] for name in resource_names], dtype=np.int64)
 
@@ -160,9 +159,8 @@ def _demand(spec: PodSpec, rules: RequestRules, args: NodeResourcesFitArgs, offe
 
 
 def _is_ignored(args: NodeResourcesFitArgs, name: str) -> bool:
-    """Whether the plugin ignores the resource `name`. The plugin ignores an extended resource, such as
-    `example.com/gpu`, in two cases: `ignored_resources` contains its name, or `ignored_resource_groups` contains the
-    part before the slash (`example.com`)."""
+    """Only an extended resource is ignored, such as `example.com/gpu`: by its name (`ignored_resources`) or by the part
+    before the slash (`ignored_resource_groups`)."""
     if not is_extended(name):
         return False
     return name in args.ignored_resources or name.partition("/")[0] in args.ignored_resource_groups

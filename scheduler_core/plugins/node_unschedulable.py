@@ -21,7 +21,7 @@ _TAINT: Final = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
 
 
 class NodeUnschedulable(Value):
-    """Checks the node's field spec.unschedulable. The plugin TaintToleration checks the taint."""
+    """Reads spec.unschedulable; TaintToleration reads the taint."""
 
     name: ClassVar[str] = "NodeUnschedulable"
 

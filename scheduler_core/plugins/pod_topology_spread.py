@@ -1,5 +1,5 @@
 """Refuses a node if its domain (zone, host, …) would have too many matching pods compared with the domain that has the
-fewest. Gives a higher score to a node if its domain has fewer matching pods.
+fewest. Prefers domains with fewer matching pods.
 
 spread_counts.py counts the pods per domain.
 """
@@ -50,8 +50,8 @@ Action = Literal["DoNotSchedule", "ScheduleAnyway"]
 
 
 class PodTopologySpread(Value):
-    """Spreads pods over domains. `defaults` apply to pods without their own constraints. `defaults_are_systems` says
-    that these are Kubernetes' own defaults; then a node without a zone label is scored too."""
+    """`defaults` apply to pods without their own constraints. If they are Kubernetes' own (`defaults_are_systems`), a
+    node without a zone label is scored too."""
 
     defaults: tuple[TopologySpreadConstraint, ...] = _SYSTEM_DEFAULTS
     defaults_are_systems: bool = True
@@ -66,8 +66,8 @@ class PodTopologySpread(Value):
         )
 
     def _constraints(self, snapshot: Snapshot, pod: Pod, action: Action) -> tuple[TopologySpreadConstraint, ...]:
-        """Returns the constraints whose whenUnsatisfiable is `action`. Their selectors include the pod's
-        matchLabelKeys. The default constraints apply only if the pod has no constraint at all."""
+        """Those whose whenUnsatisfiable is `action`; their selectors include the pod's matchLabelKeys. Defaults apply
+        only if the pod has no constraint at all."""
         own = pod.spec.topology_spread
         if own:
             return tuple(with_match_label_keys(c, pod) for c in own if c.when_unsatisfiable == action)
@@ -148,15 +148,14 @@ def _with_selector(
 
 
 def _evened(scores: Scores, ignored: NDArray[np.bool_] | None) -> Scores:
-    """Turns the raw scores of nodes into scores from 0 to 100. The node with the fewest matching pods gets 100, a node
-    with more pods gets less, and an ignored node gets 0 (NormalizeScore in scoring.go, v1.36)."""
+    """Scores from 0 to 100: the node with the fewest matching pods gets 100, an ignored node 0 (NormalizeScore in
+    scoring.go, v1.36)."""
     counted = scores if ignored is None else scores[~ignored]
     most = int(np.maximum.reduce(counted, initial=0))
     if most == 0:
         evened = np.full_like(scores, MAX_NODE_SCORE)
     elif most < len(scores):
-        # The raw scores are whole numbers from 0 to `most`. There are fewer of these numbers than nodes, so it is
-        # faster to convert each number once than to convert the score of each node.
+        # The raw scores are whole numbers from 0 to `most`, fewer than nodes: converting each number once is faster.
         evened = (MAX_NODE_SCORE * (most + int(np.minimum.reduce(counted)) - np.arange(most + 1)) // most).take(scores)
     else:
         evened = MAX_NODE_SCORE * (most + int(np.minimum.reduce(counted)) - scores) // most

@@ -9,7 +9,7 @@ from scheduler_core.values import Value
 
 
 class PrioritySort(Value):
-    """The default queue order (plugins/queuesort/priority_sort.go, v1.36)."""
+    """plugins/queuesort/priority_sort.go, v1.36."""
 
     name: ClassVar[str] = "PrioritySort"
 

@@ -1,4 +1,4 @@
-"""Keeps pods with scheduling gates out of the queue."""
+"""Keeps a pod out of the active queue until all its scheduling gates are removed (KEP-3521)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from scheduler_core.values import Value
 
 
 class SchedulingGates(Value):
-    """Keeps a pod out of the active queue until all its gates are removed (KEP-3521)."""
-
     name: ClassVar[str] = "SchedulingGates"
 
     def pre_enqueue(self, pod: Pod) -> Verdict:

@@ -1,5 +1,5 @@
-"""Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate. Gives a higher score to nodes with
-fewer PreferNoSchedule taints that the pod does not tolerate."""
+"""Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate. Prefers nodes with fewer
+PreferNoSchedule taints that it does not tolerate."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from scheduler_core.values import Value
 
 
 class SoftTolerations(Value):
-    """The pod's tolerations. The score reads only the tolerations for PreferNoSchedule or for any effect."""
+    """The score reads only tolerations for PreferNoSchedule or for any effect."""
 
     tolerations: tuple[Toleration, ...]
 
 
 class TaintToleration(Value):
-    """Filters and scores nodes by their taints. A node without untolerated PreferNoSchedule taints scores 100. The
-    plugin's default weight is 3, so nearly every node gets 300."""
+    """A node without untolerated PreferNoSchedule taints scores 100. The default weight is 3, so nearly every node gets
+    300."""
 
     kube_version: KubeVersion
     name: ClassVar[str] = "TaintToleration"

@@ -1,9 +1,8 @@
 """Refuses nodes that the pod's bound volumes cannot reach, and nodes where no volume can be found or provisioned for
-the pod's unbound claims.
+its unbound claims.
 
 Source: pkg/scheduler/framework/plugins/volumebinding (v1.36) and component-helpers/storage/volume. The real PreBind
-calls the API. This plugin writes no object: Reserve stores a VolumePlan, and the caller makes the next snapshot from
-that plan.
+calls the API. This plugin writes no object: Reserve stores a VolumePlan, from which the caller makes the next snapshot.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ _NANOS = 10**9
 
 
 class ClaimsOfPod(Value):
-    """The pod's bound claims, and its waiting claims, which get a volume only when the pod has a node.
-    `volumes_by_class` has the volumes of the waiting claims' storage classes."""
+    """`waiting` claims get a volume only when the pod has a node; `volumes_by_class`: the volumes of their storage
+    classes."""
 
     bound: tuple[PersistentVolumeClaim, ...]
     waiting: tuple[PersistentVolumeClaim, ...]
@@ -71,16 +70,15 @@ class ClaimsOfPod(Value):
 
 
 class Provision(Value):
-    """A volume to be provisioned for a claim. `capacity` is the storage pool with room for the volume, or None if the
-    driver does not report capacity or the claim requests no storage."""
+    """`capacity`: the storage pool with room for the volume; None if the driver does not report capacity or the claim
+    requests no storage."""
 
     claim: PersistentVolumeClaim
     capacity: CSIStorageCapacity | None
 
 
 class VolumesOnNode(Value):
-    """The volumes that the waiting claims would get on one node. `reasons` says why the node is refused, and is empty
-    if the node is accepted."""
+    """What the waiting claims would get on one node. `reasons` say why the node is refused."""
 
     reasons: tuple[str, ...] = ()
     bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
@@ -88,15 +86,14 @@ class VolumesOnNode(Value):
 
 
 class VolumePlan(Value):
-    """The changed objects of a pod's binding. `volumes` are existing volumes, each bound to the claim that gets it.
-    `claims` are claims for which a volume will be provisioned, each with the name of the selected node."""
+    """The changed objects of a pod's binding: existing `volumes`, each bound to its claim, and `claims` for which a
+    volume will be provisioned, each with the selected node's name."""
 
     claims: tuple[PersistentVolumeClaim, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
 
     def applied_to(self, objects: ClusterObjects) -> ClusterObjects:
-        """Returns the cluster's objects with the claims and volumes of this plan, so that the next pod cannot get the
-        same volumes."""
+        """The objects after the binding, so that the next pod cannot get the same volumes."""
         if not self.claims and not self.volumes:
             return objects
         return replace(
@@ -136,8 +133,7 @@ class VolumeBinding(Value):
         return self._verdict(state.read(ClaimsOfPod), node_info.node)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
-        """Filters the nodes one by one. Reads only the Node objects, so the sums over each node's pods need not be
-        computed."""
+        """One by one, but from the Node objects alone: sums over the nodes' pods need not be computed."""
         claims, all_nodes = state.read(ClaimsOfPod), nodes.columns.nodes
         return Refusals.of_each(self._verdict(claims, all_nodes[row]) for row in nodes.rows)
 
@@ -145,8 +141,8 @@ class VolumeBinding(Value):
         return SUCCESS if self.kube_version.storage_capacity_scoring else SKIP
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002 -- the point's signature
-        """Scores the fraction of the node's storage that would be in use. The profile's shape maps this fraction to a
-        score. The result is the mean over the storage classes."""
+        """The fraction of the node's storage that would be in use, mapped by the profile's shape; the mean over the
+        storage classes."""
         claims = state.find(ClaimsOfPod)
         if claims is None:
             return 0
@@ -159,8 +155,8 @@ class VolumeBinding(Value):
         return int(total / len(storage) + 0.5)  # half away from zero, as Go rounds; scores are not negative
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Writes the plan for the waiting claims to the state. For each claim, the plan either binds an existing
-        volume, or records the selected node, on which a volume will be provisioned."""
+        """Plans for each waiting claim: an existing volume is bound to it, or the selected node is recorded, on which
+        one will be provisioned."""
         claims = state.find(ClaimsOfPod)
         if claims is None or not claims.waiting:
             state.write(VolumePlan())
@@ -183,8 +179,8 @@ class VolumeBinding(Value):
         state.write(VolumePlan())
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Does nothing. The real plugin writes the plan to the API and waits for the volumes; callers of this library
-        must do both themselves."""
+        """Does nothing. The real plugin writes the plan to the API and waits for the volumes; here the caller must do
+        both."""
         return SUCCESS
 
     def _verdict(self, claims: ClaimsOfPod, node: Node) -> Verdict:
@@ -206,7 +202,7 @@ _REASON_ORDER: Final = (_UNREACHABLE, _UNREACHABLE_UNTIL_1_32, _NO_VOLUME, _NO_S
 
 
 def _problem(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, is_ephemeral: bool) -> str:
-    """Returns the reason why this claim makes the pod unschedulable. The reason is empty if the claim is usable."""
+    """Why this claim makes the pod unschedulable; "" if it is usable."""
     if claim is None:
         what = "waiting for ephemeral volume controller to create the " if is_ephemeral else ""
         return f'{what}persistentvolumeclaim "{name}"' + ("" if is_ephemeral else " not found")
@@ -262,8 +258,7 @@ def _bound_problem(claims: ClaimsOfPod, node: Node, *, says_conflict: bool) -> t
 
 
 def _serve(claims: ClaimsOfPod, node: Node, *, counts_attributes_class: bool) -> VolumesOnNode:
-    """Finds a volume on this node for each waiting claim: the smallest existing volume that fits, or else a volume that
-    can be provisioned."""
+    """For each waiting claim the smallest existing volume that fits, or else one that can be provisioned."""
     to_make: list[PersistentVolumeClaim] = []
     to_match: list[PersistentVolumeClaim] = []
     for claim in claims.waiting:
@@ -299,11 +294,11 @@ def smallest_match(
     *,
     counts_attributes_class: bool = True,
 ) -> PersistentVolume | None:
-    """Returns the volume that is pre-bound to the claim, or else the smallest free volume that satisfies the claim. Of
-    volumes of equal size, returns the first.
+    """The volume that is pre-bound to the claim, or else the smallest free one that satisfies it; of equal sizes the
+    first.
 
-    Returns None if no volume satisfies the claim, or if the node cannot reach the pre-bound volume. All volumes must be
-    of the claim's storage class.
+    None if no volume satisfies the claim, or if the node cannot reach the pre-bound one. All volumes must be of the
+    claim's storage class.
     """
     smallest: PersistentVolume | None = None
     for volume in volumes:
@@ -322,8 +317,8 @@ def smallest_match(
 
 
 def _may_hold(claim: PersistentVolumeClaim, volume: PersistentVolume, *, counts_attributes_class: bool) -> bool:
-    """Whether the volume may be bound to the claim: the volume is large enough, has the claim's volume mode and
-    attributes class, and is neither bound to another claim nor being deleted."""
+    """Whether the volume is large enough, has the claim's volume mode and attributes class, and is neither bound to
+    another claim nor being deleted."""
     if volume.claim is not None and not _is_promised_to(volume.claim, claim):
         return False
     attributes = (claim.attributes_class_name or "") if counts_attributes_class else ""
@@ -340,7 +335,7 @@ def _is_promised_to(reference: ClaimReference, claim: PersistentVolumeClaim) -> 
 
 
 def _provision(claim: PersistentVolumeClaim, node: Node, objects: ClusterObjects) -> Provision | str:
-    """Returns the volume to provision for the claim on this node, or the reason why none can be provisioned."""
+    """The volume to provision on this node, or why none can be."""
     storage_class = objects.storage_classes[claim_class(claim)]
     if storage_class.provisioner in ("", NO_PROVISIONER) or not _is_allowed(storage_class, node):
         return _NO_VOLUME
@@ -388,8 +383,8 @@ def _promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persist
 
 
 def storage_by_class(found: VolumesOnNode) -> Mapping[str, tuple[int, int]]:
-    """Returns (requested, capacity) in bytes for each storage class. The capacity is the total size of the existing
-    volumes that the claims get. If no claim gets an existing volume, the capacity is the size of the storage pools."""
+    """(requested, capacity) in bytes for each storage class. The capacity is the size of the existing volumes that the
+    claims get; if they get none, the size of the storage pools."""
     sums: dict[str, tuple[int, int]] = {}
     if found.bindings:
         for claim, volume in found.bindings:

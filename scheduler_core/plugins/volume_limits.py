@@ -1,6 +1,6 @@
-"""Refuses nodes to which no more volumes of a driver can be attached.
+"""NodeVolumeLimits: refuses nodes to which no more volumes of a driver can be attached.
 
-The plugin's name is NodeVolumeLimits. Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, v1.36.
+Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, v1.36.
 """
 
 from __future__ import annotations
@@ -37,12 +37,10 @@ equal pairs."""
 
 
 class ClusterForLimits(Value):
-    """The claims and volumes of the cluster, the volumes attached to each node, and the volumes that the pod would
-    attach.
+    """The claims and volumes of the cluster, what is attached to each node, and what the pod would attach.
 
-    `wanted_with_csi_node` has the volumes that the pod would attach to a node with a CSINode object. `wanted_without`
-    has the volumes that the pod would attach to any other node; it leaves out in-tree disks. If a claim of the pod
-    cannot be used, both fields have a verdict instead of volumes.
+    `wanted_with_csi_node`: to a node with a CSINode object; `wanted_without`: to any other node, without in-tree disks.
+    Both are a verdict instead if a claim of the pod cannot be used.
     """
 
     objects: ClusterObjects
@@ -52,8 +50,8 @@ class ClusterForLimits(Value):
 
 
 class NodeVolumeLimits(Value):
-    """Limits how many volumes of a CSI driver a node has: volumes of the node's pods, of VolumeAttachments and of the
-    incoming pod. Each volume is counted once, even if several pods use it."""
+    """Counts the volumes of the node's pods, of VolumeAttachments and of the incoming pod, each once, even if several
+    pods use it."""
 
     kube_version: KubeVersion
     name: str = "NodeVolumeLimits"
@@ -79,7 +77,7 @@ class NodeVolumeLimits(Value):
         return self._verdict(state.read(ClusterForLimits), node_info.name, node_info.pods)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
-        """Filters the nodes one by one. Reads only those pods of each node that have volumes."""
+        """One by one, over those pods of each node that have volumes."""
         cluster, names = state.read(ClusterForLimits), nodes.columns.names
         users = nodes.snapshot.tally(VOLUME_USERS).by_row
         return Refusals.of_each(self._verdict(cluster, names[row], users.get(int(row), ())) for row in nodes.rows)
@@ -125,8 +123,7 @@ def _fits(new: set[Handle], there: set[Handle], limits: Mapping[str, int]) -> bo
 
 
 def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle] | Verdict:
-    """Returns the volumes that the pod would attach. Returns a verdict instead if one of its claims does not exist or
-    belongs to another pod."""
+    """A verdict if one of the pod's claims does not exist or belongs to another pod."""
     handles = _inline_handles(pod, has_csi_node=has_csi_node)
     for use in claims_used(pod):
         if not use.name:
@@ -143,7 +140,7 @@ def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: boo
 
 
 def _handles_of_running(pods: Iterable[Pod], objects: ClusterObjects) -> set[Handle] | Verdict:
-    """Returns the volumes that these pods use on a node with a CSINode. Ignores claims that do not exist."""
+    """What these pods use on a node with a CSINode. Ignores claims that do not exist."""
     handles: set[Handle] = set()
     for pod in pods:
         handles |= _inline_handles(pod, has_csi_node=True)
@@ -175,8 +172,8 @@ def _handle_of_claim(claim: PersistentVolumeClaim, objects: ClusterObjects, *, h
 
 
 def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle]:
-    """Returns a set with the handle of the volume that will be provisioned for the claim: the pair (CSI driver of the
-    claim's storage class, `claim NAMESPACE/NAME`). The set is empty if the class or its driver is unknown."""
+    """The volume that will be provisioned for the claim, as (CSI driver of its storage class, `claim NAMESPACE/NAME`);
+    empty if the class or its driver is unknown."""
     storage_class = objects.storage_classes.get(claim_class(claim))
     if storage_class is None:
         return set()
@@ -187,7 +184,7 @@ def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, h
 
 
 def _must_be_installed(driver: str, csi_node: CSINode | None, objects: ClusterObjects) -> bool:
-    """Whether the node must have the CSI driver but does not have it."""
+    """Whether the node lacks a driver that it must have."""
     known = objects.csi_drivers.get(driver)
     if known is None or not known.prevent_scheduling_if_missing:
         return False

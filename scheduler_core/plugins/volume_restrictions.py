@@ -1,5 +1,5 @@
-"""Refuses nodes on which another pod uses a disk that cannot be shared. Also refuses a pod whose ReadWriteOncePod claim
-another pod uses.
+"""Refuses nodes on which another pod uses a disk that cannot be shared, and a pod whose ReadWriteOncePod claim another
+pod uses.
 
 Source: pkg/scheduler/framework/plugins/volumerestrictions, v1.36; KEP-2485 for ReadWriteOncePod.
 """
@@ -35,7 +35,7 @@ _CLAIM_IN_USE_UNTIL_1_33: Final = unschedulable(
 
 
 class ExclusiveClaims(Value):
-    """The names of the pod's ReadWriteOncePod claims, and how often other pods use these claims."""
+    """The pod's ReadWriteOncePod claims, and how often other pods use them."""
 
     names: frozenset[str]
     conflicts: int
@@ -48,8 +48,8 @@ class ExclusiveClaims(Value):
 
 
 class VolumeRestrictions(Value):
-    """Applies two rules: pods of one node cannot share a legacy disk (GCE, EBS, iSCSI, RBD), and only one pod of the
-    cluster can use a ReadWriteOncePod claim."""
+    """Pods of one node cannot share a legacy disk (GCE, EBS, iSCSI, RBD), and only one pod of the cluster can use a
+    ReadWriteOncePod claim."""
 
     kube_version: KubeVersion
     name: str = "VolumeRestrictions"
@@ -67,8 +67,7 @@ class VolumeRestrictions(Value):
                 return PreFilterResult(unresolvable(f'persistentvolumeclaim "{volume.claim_name}" not found'))
             if READ_WRITE_ONCE_POD in claim.access_modes:
                 exclusive.add(volume.claim_name)
-        # Counts the claims that other pods use, not these pods. kube-scheduler does the same, because at most one pod
-        # can use a ReadWriteOncePod claim.
+        # Counts claims in use, not their pods, as kube-scheduler does: at most one pod can use such a claim.
         uses = nodes.snapshot.tally(VOLUME_USERS).uses if exclusive else {}
         in_use = sum(uses.get(f"{pod.namespace}/{name}", 0) > 0 for name in exclusive)
         if not in_use and not any(

@@ -1,4 +1,4 @@
-"""Refuses nodes outside the zone or region that is in the labels of the pod's bound volumes.
+"""Refuses nodes outside the zone or region in the labels of the pod's bound volumes.
 
 Source: pkg/scheduler/framework/plugins/volumezone, v1.36. Newer volumes have a node affinity instead, which
 VolumeBinding checks.
@@ -32,21 +32,21 @@ _NO_ZONE: Final = unresolvable("node(s) had no available volume zone")
 
 
 class TopologyOfVolume(Value):
-    """A zone or region label of a volume. `values` are the values that a node may have for this label."""
+    """A zone or region label of a volume, with the values that a node may have for it."""
 
     key: str
     values: frozenset[str]
 
 
 class VolumeTopologies(Value):
-    """The topology labels of all volumes to which the pod's claims are bound."""
+    """The labels of all volumes to which the pod's claims are bound."""
 
     topologies: tuple[TopologyOfVolume, ...]
 
 
 class VolumeZone(Value):
-    """Checks the zone and region labels of volumes. Accepts every node that has neither a zone nor a region label,
-    because a cluster without these labels is treated as one zone."""
+    """Accepts every node that has neither a zone nor a region label: a cluster without these labels is treated as one
+    zone."""
 
     name: str = "VolumeZone"
     prepares_late: ClassVar[tuple[str, ...]] = ("filter",)
@@ -82,8 +82,7 @@ def _verdict(node: Node, wanted: VolumeTopologies) -> Verdict:
 
 
 def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:
-    """Returns the volume's zone and region labels. The value `a__b` means a or b. A label is ignored if one part of its
-    value is empty."""
+    """The value `a__b` means a or b. A label with an empty part in its value is ignored."""
     found = []
     for key in _TOPOLOGY_LABELS:
         values = frozenset(value.strip() for value in volume.labels.get(key, "").split("__"))
@@ -93,8 +92,8 @@ def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:
 
 
 def _volume_behind(pod: Pod, claim_name: str, objects: ClusterObjects) -> PersistentVolume | Verdict | None:
-    """Returns the volume to which the claim is bound. Returns None if the claim will be bound only after the pod has a
-    node, or a refusal if the claim cannot be used."""
+    """The volume to which the claim is bound; None if it will be bound only after the pod has a node; a refusal if the
+    claim cannot be used."""
     if not claim_name:
         return unresolvable("PersistentVolumeClaim had no name")
     claim = find_claim(pod, claim_name, objects.claims)
