@@ -1,1 +1,1 @@
-"""The scheduling framework: extension points, verdicts, the runner, and the diagnosis of an unschedulable pod."""
+"""Extension points, verdicts, the runner, and the diagnosis of an unschedulable pod."""

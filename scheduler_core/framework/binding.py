@@ -1,8 +1,8 @@
-"""Binds a pod to its chosen node: Reserve, Permit, PreBind, Bind, PostBind. If one of them fails, Unreserve runs.
+"""Binds a pod to its chosen node: Reserve, Permit, PreBind, Bind, PostBind; Unreserve if one of them fails.
 
 Source: RunReservePluginsReserve … RunPostBindPlugins in pkg/scheduler/framework/runtime/framework.go and bindingCycle
-in pkg/scheduler/schedule_one.go, v1.36. If a Permit plugin makes the pod wait, the caller must wait, because this
-module has no clock.
+in pkg/scheduler/schedule_one.go, v1.36. This module has no clock: if a Permit plugin makes the pod wait, the caller
+must wait.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from scheduler_core.values import Value
 
 
 class Stage(StrEnum):
-    """The extension points of a binding, in order."""
-
     RESERVED = "Reserve"
     PERMITTED = "Permit"
     PREPARED = "PreBind"
@@ -29,15 +27,15 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingProgress:
-    """The progress of a pod's binding. `stage` is the last extension point that ran. A verdict other than SUCCESS or
-    WAIT means that the binding failed at this point and all reservations were released."""
+    """`stage` is the last extension point that ran. A verdict other than SUCCESS or WAIT means that the binding failed
+    there and all reservations were released."""
 
     stage: Stage
     verdict: Verdict = SUCCESS
 
     @property
     def waits(self) -> bool:
-        """Whether a Permit plugin makes the pod wait. If so, the reservations remain, and the caller calls
+        """Whether a Permit plugin makes the pod wait. The reservations then remain, and the caller calls
         `BindingCycle.bind` when the pod may continue."""
         return self.verdict.code is VerdictCode.WAIT
 
@@ -51,14 +49,13 @@ def _no_extender(_pod: Pod, _node_name: str) -> None:
 
 
 class BindingCycle(Value):
-    """Runs one profile's plugins of the extension points from Reserve to PostBind. The object has no state of its own,
-    because plugins keep their state in the CycleState."""
+    """One profile's plugins from Reserve to PostBind. Has no state: plugins keep theirs in the CycleState."""
 
     plugins: PluginSet
     extender_bind: ExtenderBind = _no_extender
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> BindingProgress:
-        """Runs Reserve and Permit."""
+        """Reserve and Permit."""
         for plugin in self.plugins.at("reserve"):
             verdict: Verdict = plugin.reserve(state, pod, node_name)
             if not verdict.is_success:
@@ -82,7 +79,7 @@ class BindingCycle(Value):
         return BindingProgress(stage=Stage.PERMITTED)
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> BindingProgress:
-        """Runs PreBind, Bind and PostBind. Call it only after `reserve` has succeeded."""
+        """PreBind, Bind and PostBind; only after `reserve` has succeeded."""
         for plugin in self.plugins.at("preBind"):
             verdict: Verdict = plugin.pre_bind(state, pod, node_name)
             if not verdict.is_success and not verdict.is_skip:
@@ -95,8 +92,7 @@ class BindingCycle(Value):
         return BindingProgress(stage=Stage.BOUND)
 
     def give_up(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Runs Unreserve of all plugins in reverse order, as kube-scheduler does, even of plugins that reserved
-        nothing."""
+        """Unreserve of all plugins in reverse order, as in kube-scheduler even of plugins that reserved nothing."""
         for plugin in reversed(self.plugins.at("reserve")):
             plugin.unreserve(state, pod, node_name)
 
@@ -116,8 +112,7 @@ class BindingCycle(Value):
 
 
 def _blamed(verdict: Verdict, plugin: str, point: str) -> Verdict:
-    """Returns the plugin's verdict with the plugin's name. A verdict that is neither a success nor a refusal becomes an
-    error of the plugin."""
+    """A verdict that is neither a success nor a refusal becomes an error of the plugin."""
     if verdict.is_success or verdict.is_rejection:
         return verdict.by(plugin)
     return Verdict(VerdictCode.ERROR, (f'running {point} plugin "{plugin}": {verdict.message}',), plugin)

@@ -1,8 +1,7 @@
-"""Runs rules that read one field of the node, such as its taints. The argument of a rule is a value of that field, so
-the same rule serves a single node and all nodes at once.
+"""Rules that read one field of the node, such as its taints, as a value: the same rule serves one node and all nodes.
 
-In a cluster such a field has few different values. So the rule is evaluated once for each value, and the result for all
-nodes is cached as long as the nodes do not change.
+Such a field has few different values in a cluster. So the rule runs once for each value, and the result for all nodes
+is cached as long as the nodes do not change.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ Distinct = tuple[Sequence[T], NDArray[np.intp]]
 def refusals_by_value(
     nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], Verdict], question: Hashable
 ) -> Refusals:
-    """Returns the refusals of a filter whose `rule` reads one field of the node. `distinct` has the different values of
-    the field. `question` is the key of the cached result, and contains all other data that `rule` reads."""
+    """`distinct`: the different values of the field. `question`: the key of the cached result; it must contain all
+    other data that `rule` reads."""
     known: tuple[NDArray[Any], Mapping[int, Verdict]] | None = nodes.columns.by_value.get(question)
     if known is None:
         values, places = distinct
@@ -37,8 +36,7 @@ def refusals_by_value(
 
 
 def scores_by_value(nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], int], question: Hashable) -> Scores:
-    """Returns the scores of a plugin whose `rule` reads one field of the node. `distinct` has the different values of
-    the field. `question` is the key of the cached result, and contains all other data that `rule` reads."""
+    """As `refusals_by_value`."""
     known: Scores | None = nodes.columns.by_value.get(question)
     if known is None:
         values, places = distinct

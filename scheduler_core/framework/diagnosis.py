@@ -1,4 +1,4 @@
-"""Says why no node fits: the verdict of each node, how many nodes got each refusal, and the scheduler's message.
+"""Why no node fits: each node's verdict, how many nodes got each refusal, and the scheduler's message.
 
 The message follows FitError in pkg/scheduler/framework/types.go, v1.36.
 """
@@ -20,9 +20,8 @@ from scheduler_core.values import Value, replace_value
 
 
 class Round(Value, eq=False):
-    """The result of one plugin's filter. `refusals` has a code for every node that the search checked: another code
-    than 0 if the plugin refused the node, and 0 if not. `refused` has the nodes that this plugin refused and that no
-    earlier plugin refused, as positions in the list of checked nodes."""
+    """One plugin's filter. `refusals` has a code for every node that the search checked. `refused`: the nodes that this
+    plugin was the first to refuse, as positions in the list of checked nodes."""
 
     plugin: str
     refused: NDArray[np.intp]
@@ -36,15 +35,14 @@ class Round(Value, eq=False):
         return self.refusals.may_be(code) and any(verdict.code is code for verdict, _ in self.counted())
 
     def counted(self) -> Iterator[tuple[Verdict, int]]:
-        """Yields each distinct verdict of this plugin with the number of nodes that got it."""
+        """Each distinct verdict of this plugin, with its number of nodes."""
         codes, counts = np.unique(self.refusals.codes[self.refused], return_counts=True)
         for code, count in zip(codes, counts, strict=True):
             yield self.refusals.verdict(int(code)).by(self.plugin), int(count)
 
 
 class Diagnosis(Value, eq=False, kw_only=True, dict=True):
-    """The verdict of every node. The verdicts are stored as arrays of codes; a Verdict object is built when it is
-    read."""
+    """The verdict of every node, as arrays of codes; a Verdict is built when it is read."""
 
     nodes: NodeList
     prefilter: Verdict | None = None  # refuses all nodes at once
@@ -57,17 +55,16 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
     replace the verdicts of the filters."""
 
     def with_replaced(self, verdicts: Mapping[int, Verdict]) -> Diagnosis:
-        """Returns a diagnosis in which these verdicts replace the verdicts of the filters. `verdicts` maps a node's row
-        (its position in the snapshot) to its new verdict."""
+        """These verdicts, by row, replace those of the filters."""
         return replace_value(self, replaced={**self.replaced, **verdicts}) if verdicts else self
 
     @property
     def searched(self) -> NDArray[np.intp]:
-        """The rows (positions in the snapshot) of the nodes that the filters checked."""
+        """The rows that the filters checked."""
         return self.nodes.rows if self.inside is None else self.inside
 
     def verdict(self, row: int) -> Verdict:
-        """Returns the verdict on the node in this row of the snapshot; SUCCESS if the node passed."""
+        """SUCCESS if the node passed."""
         if self.prefilter is not None:
             return self.prefilter
         if row in self.replaced:
@@ -79,8 +76,8 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
 
     @cached_property
     def _who(self) -> NDArray[np.int16]:
-        """For each row of the snapshot, the position in `rounds` of the first plugin that refused the node. The
-        position is negative if no plugin refused the node (`_PASSED`) or the filters did not check it (`_OUTSIDE`)."""
+        """By row: the position in `rounds` of the first plugin that refused the node; negative if none did (`_PASSED`)
+        or the filters did not check it (`_OUTSIDE`)."""
         who = np.full(len(self.nodes.columns), _OUTSIDE, dtype=np.int16)
         who[self.searched] = _PASSED
         for number, each in enumerate(self.rounds):
@@ -89,14 +86,14 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
 
     @cached_property
     def _where(self) -> NDArray[np.intp]:
-        """For each row of the snapshot, the position of the row in `searched`."""
+        """By row: its position in `searched`."""
         where = np.zeros(len(self.nodes.columns), dtype=np.intp)
         where[self.searched] = np.arange(len(self.searched))
         return where
 
     @property
     def passed(self) -> NDArray[np.intp]:
-        """The rows of the nodes that passed every filter, in the snapshot's order."""
+        """The rows that passed every filter, in the snapshot's order."""
         if self.prefilter is not None:
             return self.searched[:0]
         if self.sieved is not None and not self.replaced:
@@ -112,8 +109,7 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
 
     @property
     def rows_that_may_be_helped(self) -> NDArray[np.intp]:
-        """The rows of the nodes that were refused with the code Unschedulable. Evicting pods may help only on these
-        nodes."""
+        """The rows refused with Unschedulable: only there evictions may help."""
         size = len(self.nodes.columns)
         if self.prefilter is not None:
             return np.arange(size if self.prefilter.code is VerdictCode.UNSCHEDULABLE else 0)
@@ -131,7 +127,6 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
         return np.flatnonzero(found)
 
     def first_of(self, code: VerdictCode) -> Verdict | None:
-        """Returns the first verdict with this code on any node, or None."""
         said = (self.prefilter, self.outside, *self.replaced.values())
         # Every cycle calls this method and few find a verdict; counting all verdicts would cost as much as a filter.
         if not (
@@ -142,7 +137,7 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
         return next((verdict for verdict in self.verdict_counts() if verdict.code is code), None)
 
     def verdict_counts(self) -> Counter[Verdict]:
-        """Maps each distinct refusal to the number of nodes that got it."""
+        """Each distinct refusal, with its number of nodes."""
         counts: Counter[Verdict] = Counter()
         if self.prefilter is not None:
             counts[self.prefilter] = len(self.nodes.columns)
@@ -161,12 +156,11 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
         return +counts
 
     def refusing_plugins(self) -> frozenset[str]:
-        """The plugins that refused at least one node. The pod is tried again after an event for which one of these
-        plugins registered."""
+        """The plugins that refused a node. The pod is tried again after an event for which one of them registered."""
         return frozenset(verdict.plugin for verdict in self.verdict_counts() if verdict.plugin)
 
     def sentence(self, after: str = "") -> str:
-        """Returns `0/N nodes are available: 3 Insufficient cpu, …`, followed by `after`, the message of PostFilter."""
+        """`0/N nodes are available: 3 Insufficient cpu, …`, then `after`, the message of PostFilter."""
         head = f"0/{len(self.nodes.columns)} nodes are available:"
         if self.prefilter is not None:
             head += f" {self.prefilter.message}." if self.prefilter.message else ""
@@ -185,7 +179,7 @@ _OUTSIDE = -2
 
 
 class Verdicts(Mapping[str, Verdict]):
-    """Maps each node of the snapshot to its verdict. A verdict is built when it is read."""
+    """By node name; built when read."""
 
     def __init__(self, diagnosis: Diagnosis) -> None:
         self._diagnosis = diagnosis

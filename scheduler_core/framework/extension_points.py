@@ -1,9 +1,8 @@
-"""Defines the extension points, one Protocol each, in the order in which a pod passes them. Some points have a second
-Protocol for plugins that can handle all nodes in one call (the all-nodes form) instead of one node per call.
+"""The extension points, one Protocol each, in the order in which a pod passes them. Some have a second Protocol for
+plugins that handle all nodes in one call (the all-nodes form).
 
-A plugin is a small frozen object with a `name`. It serves an extension point if it has the method of that point's
-Protocol; it need not register. A plugin gets its inputs from its factory or from the call, and never a handle to the
-whole scheduler.
+A plugin is a small frozen object with a `name`. It serves an extension point by having the method of its Protocol; it
+need not register. Its inputs come from its factory or from the call; it never gets a handle to the whole scheduler.
 
 Source of the points and their order: k8s.io/kube-scheduler/framework/interface.go, v1.36.
 """
@@ -33,7 +32,7 @@ MAX_NODE_SCORE = 100
 
 
 class Plugin(Protocol):
-    """Any object with a name. Configurations and refusals use the name."""
+    """Configurations and refusals use the name."""
 
     @property
     def name(self) -> str: ...
@@ -51,7 +50,7 @@ class QueueSortPlugin(Protocol):
 
 
 class QueuedPodInfo(Protocol):
-    """The fields of a queue entry that queue sorting reads: the pod, and the time in seconds when it was queued."""
+    """What queue sorting reads: the pod, and the time in seconds when it was queued."""
 
     @property
     def pod(self) -> Pod: ...
@@ -61,8 +60,7 @@ class QueuedPodInfo(Protocol):
 
 @runtime_checkable
 class PreEnqueuePlugin(Protocol):
-    """Decides whether the pod may enter the active queue. A refused pod waits until an event occurs for which the
-    plugin registered."""
+    """Whether the pod may enter the active queue. A refused pod waits for an event for which the plugin registered."""
 
     @property
     def name(self) -> str: ...
@@ -70,8 +68,8 @@ class PreEnqueuePlugin(Protocol):
 
 
 class PreFilterResult(Value):
-    """The nodes that the search may use: the nodes in `node_names`, or all nodes if `node_names` is None. The verdict
-    SKIP means that the plugin's filter need not run for this pod."""
+    """The nodes to search: `node_names`, or all if None. The verdict SKIP: the plugin's filter need not run for this
+    pod."""
 
     verdict: Verdict = SUCCESS
     node_names: frozenset[str] | None = None
@@ -93,19 +91,18 @@ class SkipsBySpec(Protocol):
     @property
     def name(self) -> str: ...
     def skips(self, spec: PodSpec) -> bool:
-        """Whether `pre_filter` returns SKIP for every pod with this spec in every cluster. `pre_filter` is then not
-        called, so the plugin's other methods must not read the state that `pre_filter` writes.
+        """Whether `pre_filter` returns SKIP for every pod with this spec in every cluster. It is then not called, so
+        the plugin's other methods must not read the state that it writes.
 
-        A subclass inherits this method. A subclass that overrides `pre_filter` must override `skips` too if the
-        inherited result would be wrong.
+        A subclass that overrides `pre_filter` must override `skips` too if the inherited result would be wrong.
         """
         ...
 
 
 @runtime_checkable
 class PreFilterExtensions(Protocol):
-    """Updates the state that `pre_filter` wrote, when a pod is added to a node or removed from it. Preemption adds and
-    removes pods; nominated pods are only added.
+    """Updates the state of `pre_filter` when a pod is added to a node or removed from it. Preemption adds and removes
+    pods; nominated pods are only added.
 
     `node_info` already contains the change. Methods write new state values instead of changing the old ones.
     """
@@ -118,7 +115,7 @@ class PreFilterExtensions(Protocol):
 
 @runtime_checkable
 class FilterPlugin(Protocol):
-    """Decides whether the pod may run on this node."""
+    """Whether the pod may run on this node."""
 
     @property
     def name(self) -> str: ...
@@ -128,7 +125,7 @@ class FilterPlugin(Protocol):
 @runtime_checkable
 class FilterAllPlugin(Protocol):
     """A filter that checks all nodes in one call, with the snapshot's columns. If it returns None, `filter` is called
-    for each node instead."""
+    for each node."""
 
     @property
     def name(self) -> str: ...
@@ -137,14 +134,14 @@ class FilterAllPlugin(Protocol):
 
 @runtime_checkable
 class NodeRulePlugin(Protocol):
-    """A plugin whose results for all nodes can be cached while the nodes stay the same. `filter_all`, `score_all` and
-    `normalize` may read only the nodes, the plugin's settings and the pod's `node_key`. These methods must not read
-    placed pods, other objects or the cycle's state."""
+    """A plugin whose results for all nodes can be cached while the nodes stay the same: `filter_all`, `score_all` and
+    `normalize` may read only the nodes, the plugin's settings and the pod's `node_key`, but no placed pods, other
+    objects or cycle state."""
 
     @property
     def name(self) -> str: ...
     def node_key(self, pod: Pod) -> Hashable:
-        """Returns a key. Pods with equal keys get the same results."""
+        """Pods with equal keys get the same results."""
         ...
 
 
@@ -152,31 +149,25 @@ class NodeRulePlugin(Protocol):
 class UsageRulePlugin(Protocol):
     """A score plugin whose scores can be cached while the requests of the pods on a node stay the same.
 
-    `score_usage` may read only the nodes' allocatable resources, their usage, the plugin's settings, and what
-    `usage_key` contains. A plugin that normalizes its scores cannot be a UsageRulePlugin, because each of its scores
-    depends on the other nodes. For a UsageRulePlugin, the scheduler calls `score_usage` instead of `score`. So a
-    subclass with other scores must override `score_usage`, not only `score`.
+    `score_usage` may read only the nodes' allocatable resources, their usage, the plugin's settings and what
+    `usage_key` contains. A plugin that normalizes cannot be one: each of its scores depends on the other nodes. The
+    scheduler calls `score_usage` instead of `score`, so a subclass with other scores must override it too.
     """
 
     @property
     def name(self) -> str: ...
     def usage_key(self, state: CycleState) -> Hashable:
-        """Returns a key. Pods with equal keys get the same scores. The method is called after PreScore, and reads what
-        PreScore wrote to `state`."""
+        """Pods with equal keys get the same scores. Called after PreScore; reads what PreScore wrote to `state`."""
         ...
 
     def score_usage(self, state: CycleState, nodes: NodeList, usage: Usage) -> Scores:
-        """Returns the scores of these nodes. `usage` has the requests of the pods on each node, in the order of
-        `nodes`."""
+        """`usage`: the requests of the pods on each node, in the order of `nodes`."""
         ...
 
 
 @runtime_checkable
 class PostFilterPlugin(Protocol):
-    """Runs if no node fits. The plugins run in order until one succeeds.
-
-    The in-tree plugins are DefaultPreemption and DynamicResources.
-    """
+    """Runs if no node fits, in order until one plugin succeeds. In-tree: DefaultPreemption and DynamicResources."""
 
     @property
     def name(self) -> str: ...
@@ -186,9 +177,8 @@ class PostFilterPlugin(Protocol):
 class Nomination(Value, kw_only=True):
     """The result of preemption: the node, and the pods to evict there ("namespace/name", sorted).
 
-    If `clears` is true, no node is nominated, and an earlier nomination is removed when the cycle fails. If
-    `is_sampled` is true, not all nodes were tried; the real scheduler may then find other candidates, because it begins
-    at a random node.
+    `clears`: no node is nominated, and an earlier nomination is removed when the cycle fails. `is_sampled`: not all
+    nodes were tried; the real scheduler begins at a random node and may find other candidates.
     """
 
     node: str = ""
@@ -198,7 +188,7 @@ class Nomination(Value, kw_only=True):
 
 
 class PostFilterResult(Value):
-    """The result of PostFilter. If `nomination` is None, the pod keeps an earlier nomination."""
+    """If `nomination` is None, the pod keeps an earlier nomination."""
 
     verdict: Verdict
     nomination: Nomination | None = None
@@ -206,8 +196,8 @@ class PostFilterResult(Value):
 
 @runtime_checkable
 class PreScorePlugin(Protocol):
-    """Reads the nodes that passed the filters, and writes state for the score. The verdict SKIP means that the plugin
-    adds 0 to the score of every node."""
+    """Reads the nodes that passed the filters, and writes state for the score. SKIP: the plugin adds 0 to every
+    node."""
 
     @property
     def name(self) -> str: ...
@@ -216,7 +206,7 @@ class PreScorePlugin(Protocol):
 
 @runtime_checkable
 class ScorePlugin(Protocol):
-    """Returns the score of one node: any integer if the plugin normalizes scores, otherwise 0 to 100."""
+    """The score of one node: any integer if the plugin normalizes scores, otherwise 0 to 100."""
 
     @property
     def name(self) -> str: ...
@@ -225,7 +215,7 @@ class ScorePlugin(Protocol):
 
 @runtime_checkable
 class ScoreAllPlugin(Protocol):
-    """A plugin that scores all nodes in one call. If it returns None, `score` is called for each node instead.
+    """Scores all nodes in one call. If it returns None, `score` is called for each node.
 
     As with `score`, a node's score depends on the node, the cluster and the state of pre_score, but not on other nodes.
     `nodes` may contain nodes that did not pass the filters.
@@ -238,8 +228,7 @@ class ScoreAllPlugin(Protocol):
 
 @runtime_checkable
 class NormalizePlugin(Protocol):
-    """Scales the scores of all nodes that passed the filters, so that they are between 0 and 100. Returns a new array
-    in the order of `nodes`."""
+    """Scales the scores of all nodes that passed the filters to 0 … 100, as a new array in the order of `nodes`."""
 
     @property
     def name(self) -> str: ...
@@ -258,7 +247,7 @@ class ReservePlugin(Protocol):
 
 @runtime_checkable
 class PermitPlugin(Protocol):
-    """Decides whether the pod may be bound now. WAIT makes the pod wait."""
+    """Whether the pod may be bound now. WAIT makes it wait."""
 
     @property
     def name(self) -> str: ...
@@ -276,7 +265,7 @@ class PreBindPlugin(Protocol):
 
 @runtime_checkable
 class BindPlugin(Protocol):
-    """Binds the pod. SKIP passes the pod to the next bind plugin."""
+    """Binds the pod. SKIP passes it to the next bind plugin."""
 
     @property
     def name(self) -> str: ...
@@ -285,7 +274,7 @@ class BindPlugin(Protocol):
 
 @runtime_checkable
 class PostBindPlugin(Protocol):
-    """Is called after the pod was bound."""
+    """After the pod was bound."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Defines what a PostFilter plugin gets after a search that found no node."""
+"""What a PostFilter plugin gets after a search that found no node."""
 
 from __future__ import annotations
 
@@ -17,27 +17,25 @@ from scheduler_core.values import Value
 
 
 class Retrial(Protocol):
-    """Filters one node again while preemption removes pods from the node and adds them back."""
+    """Filters one node again while preemption removes pods from it and adds them back."""
 
     def filter_node_with_nominated(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
     ) -> Verdict:
-        """Returns SUCCESS if the pod fits on the node both with and without the pods nominated to the node, or else a
-        refusal."""
+        """SUCCESS if the pod fits both with and without the pods nominated to the node."""
         ...
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that the pod `other` was added to the node."""
+        """Tells the plugins that `other` was added to the node."""
         ...
 
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that the pod `other` was removed from the node."""
+        """Tells the plugins that `other` was removed from the node."""
         ...
 
 
 class FailedSearch(Value, kw_only=True):
-    """What a PostFilter plugin gets: all nodes, their refusals, a runner that can filter a node again, and a mapping
-    from each node's name to the pods nominated to the node."""
+    """`nominated`: pods by the name of the node to which they are nominated."""
 
     nodes: NodeList
     diagnosis: Diagnosis

@@ -1,8 +1,4 @@
-"""The plugins of each extension point, in order, with weights.
-
-A plugin serves an extension point if it has the point's method. The order and the weights come from the merged
-configuration.
-"""
+"""The plugins of each extension point, with order and weights from the merged configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from typing import Any, Final
 from scheduler_core.framework.extension_points import Plugin
 from scheduler_core.values import Value
 
-# Extension point in its configuration spelling → the method of a plugin that serves it.
+# Extension point, as configurations spell it → the method of a plugin that serves it.
 METHOD_OF: Final[Mapping[str, str]] = {
     "preEnqueue": "pre_enqueue",
     "queueSort": "less",
@@ -32,17 +28,16 @@ Factory = Callable[[Any, Any], Plugin]
 
 
 class DuplicatePluginError(ValueError):
-    """Two plugins have the same name, so a configuration could not distinguish them. Rename one of them."""
+    """Two plugins have the same name; rename one, or a configuration could not distinguish them."""
 
 
 def serves(plugin: Plugin, point: str) -> bool:
-    """Whether the plugin has the method of this extension point (`point` is written as in the configuration:
-    `preFilter`)."""
+    """Whether the plugin has the method of this extension point, spelled as in configurations: `preFilter`."""
     return callable(getattr(plugin, METHOD_OF[point], None))
 
 
 def register(*lists: Mapping[str, Factory]) -> dict[str, Factory]:
-    """Joins several maps of plugin names to factories. Raises DuplicatePluginError if a name occurs in two maps."""
+    """Raises DuplicatePluginError if a name occurs in two maps."""
     together: dict[str, Factory] = {}
     for factories in lists:
         twice = sorted(together.keys() & factories.keys())
@@ -53,13 +48,11 @@ def register(*lists: Mapping[str, Factory]) -> dict[str, Factory]:
 
 
 class PluginSet(Value):
-    """The plugins of one profile. `by_point` maps an extension point to the names of its plugins, in the order in which
-    they run. `weights` maps the name of a score plugin to its weight."""
+    """The plugins of one profile. `by_point`: names in the order in which they run. `weights`: by score plugin."""
 
     plugins: Mapping[str, Plugin]
     by_point: Mapping[str, tuple[str, ...]]
     weights: Mapping[str, int]
 
     def at(self, point: str) -> tuple[Any, ...]:
-        """Returns the plugins of one extension point, in the order in which they run."""
         return tuple(self.plugins[name] for name in self.by_point.get(point, ()))

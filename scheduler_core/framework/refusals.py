@@ -1,5 +1,4 @@
-"""The result of a filter that checks all nodes in one call: a small integer (code) for each node, and the verdict that
-each code stands for."""
+"""The result of a filter that checks all nodes in one call."""
 
 from __future__ import annotations
 
@@ -15,11 +14,10 @@ _OF_FUNCTIONS: Final = (VerdictCode.UNSCHEDULABLE, VerdictCode.UNSCHEDULABLE_AND
 
 
 class Refusals:
-    """The result of a filter for all nodes of a list. Each node has a small integer, its code: 0 means that the node
-    passed, and any other code means a refusal.
+    """A code (a small integer) for each node, 0 if it passed, and the verdict of each other code.
 
-    `verdicts` maps a code to its verdict. If there are too many codes for a mapping, `verdicts` is a function. All its
-    verdicts must be Unschedulable or UnschedulableAndUnresolvable.
+    If there are too many codes for a mapping, `verdicts` is a function; all its verdicts must be Unschedulable or
+    UnschedulableAndUnresolvable.
     """
 
     __slots__ = ("_verdicts", "codes", "may_fail")
@@ -33,25 +31,24 @@ class Refusals:
 
     @classmethod
     def of_each(cls, verdicts: Iterable[Verdict]) -> Self:
-        """Returns the result with these verdicts, one per node."""
+        """From one verdict per node."""
         return cls(*numbered(verdicts))
 
     def may_be(self, code: VerdictCode) -> bool:
-        """Whether some node's verdict may have this VerdictCode. If False, no node's verdict has it."""
+        """If False, no node's verdict has this VerdictCode."""
         if callable(self._verdicts):
             return code in _OF_FUNCTIONS
         return any(verdict.code is code for verdict in self._verdicts.values())
 
     def verdict(self, code: int) -> Verdict:
-        """Returns the verdict of a code; SUCCESS for 0."""
+        """SUCCESS for 0."""
         if code == 0:
             return SUCCESS
         return self._verdicts(code) if callable(self._verdicts) else self._verdicts[code]
 
 
 def numbered(verdicts: Iterable[Verdict]) -> tuple[NDArray[Any], Mapping[int, Verdict]]:
-    """Gives each distinct verdict a number, its code in `Refusals`. Returns the code of each verdict, and the verdict
-    of each code."""
+    """Each verdict's code in `Refusals`, and each code's verdict."""
     numbers: dict[Verdict, int] = {}
     codes = [0 if each.is_success else numbers.setdefault(each, len(numbers) + 1) for each in verdicts]
     kind = bool if len(numbers) < 2 else np.intp  # a mask is searched several times faster than numbers

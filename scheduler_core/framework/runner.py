@@ -1,8 +1,8 @@
-"""Runs the plugins of one extension point. A plugin that can handle all nodes at once gets one call; any other plugin
-is called node by node.
+"""Runs the plugins of one extension point: in one call if the plugin can handle all nodes at once, otherwise node by
+node.
 
-Source: pkg/scheduler/framework/runtime/framework.go, v1.36. For example, this Go file defines after which verdict no
-further plugin runs.
+Source: pkg/scheduler/framework/runtime/framework.go, v1.36, which defines, for example, after which verdict no further
+plugin runs.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _NOBODY: Final[Nominated] = {}
 
 
 class PreFiltered(Value):
-    """The result of PreFilter. Either `refusal` refuses every node, or `node_names` has the names of the nodes to
-    search (None means all nodes). `asked_by` has the names of the plugins that chose the nodes."""
+    """Either `refusal` refuses every node, or `node_names` are the nodes to search (None: all), chosen by the plugins
+    in `asked_by`."""
 
     refusal: Verdict | None = None
     node_names: frozenset[str] | None = None
@@ -50,10 +50,10 @@ class PreFiltered(Value):
 
 
 class _Sieved(Value, eq=False):
-    """The nodes that passed the filters that have run so far.
+    """The nodes that passed the filters so far.
 
-    `alive` has a bool for each node of the searched list: whether the node passed. `rows` has the rows of the passed
-    nodes in the snapshot, if known. `rounds` has the refusals of each filter. `is_over` is true if no node is left.
+    `alive`: for each node of the searched list, whether it passed. `rows`: the passed rows of the snapshot, if known.
+    `rounds`: each filter's refusals. `is_over`: no node is left.
     """
 
     alive: NDArray[np.bool_]
@@ -68,22 +68,21 @@ class _Sieved(Value, eq=False):
 
 
 class Runner:
-    """The plugins of one profile. A method runs the plugins of one extension point. The object has no state of its own;
-    all state is in the arguments."""
+    """The plugins of one profile. Has no state of its own."""
 
     def __init__(self, plugins: PluginSet) -> None:
         self.plugins = plugins
         self._pre_filters = plugins.at("preFilter")
         self._skipped_by_spec = SkippedBySpec(self._pre_filters)
         self._filters: tuple[FilterPlugin, ...] = plugins.at("filter")
-        # The forms that each plugin has are looked up once here, because the lookup costs more than many filters.
+        # Looked up once: the lookup costs more than many filters.
         self._filters_all = {p.name: p for p in self._filters if isinstance(p, FilterAllPlugin)}
         self._extensions = tuple(p for p in self._pre_filters if isinstance(p, PreFilterExtensions))
         self._post_filters = plugins.at("postFilter")
         self.reserves = plugins.at("reserve")
         self._scorer = Scorer(plugins)
-        # A profile may disable a plugin's PreFilter but not its Filter. Some plugins then prepare in Filter
-        # (`prepares_late`); all others end the cycle with an error.
+        # A profile may disable a plugin's PreFilter but not its Filter. Plugins then prepare in Filter
+        # (`prepares_late`) or end the cycle with an error.
         self._late_filters = tuple(
             p
             for p in self._filters
@@ -91,23 +90,23 @@ class Runner:
             and p not in self._pre_filters
             and isinstance(p, PreFilterPlugin)
         )
-        # The first filters whose results depend only on the nodes. Their results are cached. Empty if a filter prepares
-        # late: each call of `_refusals` then writes state, and a cached result would skip these writes.
+        # The first filters whose results depend only on the nodes and are cached. Empty if a filter prepares late: each
+        # call of `_refusals` then writes state, which a cached result would skip.
         first = takewhile(lambda p: isinstance(p, NodeRulePlugin) and p.name in self._filters_all, self._filters)
         self._node_filters: tuple[Any, ...] = () if self._late_filters else tuple(first)
 
     # ---- PreEnqueue ----
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """Returns the first refusal of a PreEnqueue plugin, or SUCCESS."""
+        """The first refusal, or SUCCESS."""
         verdicts = (plugin.pre_enqueue(pod).by(plugin.name) for plugin in self.plugins.at("preEnqueue"))
         return next((verdict for verdict in verdicts if not verdict.is_success), SUCCESS)
 
     # ---- PreFilter ----
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFiltered:
-        """Runs PreFilter. If a plugin refuses the pod and evictions cannot help, no further plugin runs. If evictions
-        may help, the other plugins still run, because preemption needs their state (kubernetes/kubernetes#119770)."""
+        """After a refusal that evictions cannot help, no further plugin runs. If they may help, the others still run:
+        preemption needs their state (kubernetes/kubernetes#119770)."""
         plugins, skipping = self._skipped_by_spec.called_and_skipped(pod.spec)
         skipped = set(skipping)
         refusal: Verdict | None = None
@@ -139,10 +138,10 @@ class Runner:
     # ---- Filter ----
 
     def search(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated = _NOBODY) -> Diagnosis:
-        """Runs PreFilter and Filter, and returns every node's verdict. Raises CycleError if a plugin fails.
+        """PreFilter and Filter; every node's verdict. Raises CycleError if a plugin fails.
 
-        `nominated` maps the name of a node to the pods that preemption nominated to this node. The pod must fit beside
-        the nominated pods of equal or higher priority.
+        `nominated`: pods by the node to which preemption nominated them. The pod must fit beside those of equal or
+        higher priority.
         """
         prepared = self.pre_filter(state, pod, nodes)
         if prepared.refusal is not None:
@@ -164,8 +163,7 @@ class Runner:
         return Diagnosis(nodes=nodes, inside=rows, outside=outside, rounds=rounds, replaced=replaced)
 
     def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[tuple[Round, ...], Rows | None]:
-        """Runs the filters. Returns the refusals of each filter, and the rows of the nodes that passed. If `nodes` does
-        not have all nodes of the snapshot, returns None instead of the rows."""
+        """The refusals of each filter, and the passed rows; None for the rows if `nodes` is not the whole snapshot."""
         if not nodes.is_all:
             return self._sift(self._filters, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes).rounds, None
         begun = self._by_node_rules(state, pod, nodes)
@@ -173,8 +171,8 @@ class Runner:
         return done.rounds, begun.rows if done is begun else done.alive.nonzero()[0]
 
     def _by_node_rules(self, state: CycleState, pod: Pod, nodes: NodeList) -> _Sieved:
-        """Runs the first filters, whose results depend only on the nodes (`NodeRulePlugin`). Returns the nodes that
-        pass. The result is cached as long as the nodes do not change."""
+        """The first filters, whose results depend only on the nodes (`NodeRulePlugin`); cached as long as the nodes do
+        not change."""
         asked = [p for p in self._node_filters if p.name not in state.skipped_filters]
         key = (self, *((p.name, p.node_key(pod)) for p in asked))
         known: _Sieved | None = nodes.columns.answers.get(key)
@@ -188,8 +186,7 @@ class Runner:
     def _sift(
         self, filters: Sequence[FilterPlugin], begun: _Sieved, state: CycleState, pod: Pod, nodes: NodeList
     ) -> _Sieved:
-        """Runs these filters on the nodes that are left in `begun`, and returns the nodes that pass. Returns `begun`
-        itself if all these nodes pass."""
+        """The nodes of `begun` that pass these filters; `begun` itself if all pass."""
         left = begun
         for plugin in filters:
             if left.is_over:
@@ -203,8 +200,7 @@ class Runner:
         return left
 
     def _refused_beside(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated) -> dict[int, Verdict]:
-        """Maps the row of a node to its refusal, for each node on which the pod does not fit together with the pods
-        nominated to this node."""
+        """By row: refusals of nodes on which the pod does not fit together with the pods nominated to them."""
         refused: dict[int, Verdict] = {}
         for node_name, pods in nominated.items():
             row = nodes.columns.row_of.get(node_name)
@@ -229,8 +225,7 @@ class Runner:
             raise CycleError(plugin.name, f'running "{plugin.name}" filter plugin: {missing}') from missing
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        """Runs the filters on one node, and returns the first refusal or SUCCESS. PreFilter must have written to
-        `state` before."""
+        """The first refusal, or SUCCESS. PreFilter must have written to `state` before."""
         for plugin in self._filters:
             if plugin.name not in state.skipped_filters:
                 try:
@@ -242,8 +237,8 @@ class Runner:
         return SUCCESS
 
     def every_verdict(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Verdict]:
-        """Returns each filter's verdict on one node, by the plugin's name. The filters run even after a refusal;
-        skipped filters are left out. The result explains a decision; the cycle does not use it."""
+        """Each filter's verdict on one node, even after a refusal, without skipped filters. Explains a decision; the
+        cycle does not use it."""
         return {
             plugin.name: plugin.filter(state, pod, node_info)
             for plugin in self._filters
@@ -253,8 +248,8 @@ class Runner:
     def filter_node_with_nominated(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
     ) -> Verdict:
-        """Filters the node first with its nominated pods of equal or higher priority, then without them. Returns the
-        first refusal, or SUCCESS."""
+        """First with the nominated pods of equal or higher priority, then without them: the first refusal, or
+        SUCCESS."""
         verdict = self._beside(state, pod, node_info, nominated)
         return self.filter_node(state, pod, node_info) if verdict.is_success else verdict
 
@@ -269,8 +264,7 @@ class Runner:
         return self.filter_node(trial, pod, node_info)
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Updates the counts of all plugins that count pods, after the pod `other` was added to the node. The plugins
-        write the counts to `state`. `node_info` already contains `other`."""
+        """Updates the counts in `state` after `other` was added; `node_info` already contains it."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.add_pod(state, pod, other, node_info)
@@ -279,8 +273,7 @@ class Runner:
         return SUCCESS
 
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Updates the counts of all plugins that count pods, after the pod `other` was removed from the node. The
-        plugins write the counts to `state`. `node_info` no longer contains `other`."""
+        """Updates the counts in `state` after `other` was removed; `node_info` no longer contains it."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.remove_pod(state, pod, other, node_info)
@@ -291,8 +284,8 @@ class Runner:
     # ---- PostFilter ----
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """Runs the PostFilter plugins until one succeeds or says that eviction cannot help. If no plugin does
-        so, returns the reasons of all plugins together, and the last nomination that a plugin returned."""
+        """Runs until a plugin succeeds or says that eviction cannot help. If none does, the reasons of all plugins and
+        the last nomination."""
         reasons: list[str] = []
         nomination = None
         rejector = ""
@@ -319,16 +312,14 @@ class Runner:
         return self._scorer.has_plugins
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeList) -> ScoreTable:
-        """Returns the weighted, normalized scores of nodes that passed the filters. Raises CycleError if a plugin fails
-        or returns a score outside 0 … 100."""
+        """Weighted, normalized scores. Raises CycleError if a plugin fails or returns a score outside 0 … 100."""
         return self._scorer.score(state, pod, nodes)
 
 
 def one_by_one(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]
 ) -> Refusals:
-    """Calls a filter once for each node that no earlier filter has refused. The nodes that were refused earlier get
-    SUCCESS here."""
+    """Nodes that an earlier filter refused get SUCCESS here."""
     return Refusals.of_each(
         plugin.filter(state, pod, nodes[position]) if is_alive else SUCCESS
         for position, is_alive in enumerate(alive.tolist())
@@ -336,7 +327,7 @@ def one_by_one(
 
 
 def _checked(answers: Round) -> Round:
-    """Returns `answers` unchanged. Raises CycleError if a verdict in `answers` means that the plugin failed."""
+    """Raises CycleError if a verdict means that the plugin failed."""
     for verdict, _ in answers.counted() if answers.refusals.may_fail else ():
         if not verdict.is_rejection:
             raise CycleError(answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message}')

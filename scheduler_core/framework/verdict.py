@@ -1,7 +1,7 @@
 """The verdict of a plugin: a code, reasons for people, and the plugin's name.
 
-The codes are kube-scheduler's (k8s.io/kube-scheduler/framework, v1.36). The code Unknown is added for decisions that
-this library does not reproduce.
+The codes are kube-scheduler's (k8s.io/kube-scheduler/framework, v1.36), and Unknown for decisions that this library
+does not reproduce.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ class VerdictCode(StrEnum):
 
 
 class Verdict(Value):
-    """A plugin's verdict on one pod. Filter and other extension points run once for each node. At such an extension
-    point, the verdict is about one pod and one node."""
+    """About one pod; at extension points that run node by node, such as Filter, about one pod and one node."""
 
     code: VerdictCode
     reasons: tuple[str, ...] = ()
@@ -41,8 +40,8 @@ class Verdict(Value):
 
     @property
     def is_rejection(self) -> bool:
-        """Whether the pod is refused, now or permanently (IsRejected in kube-scheduler). Also true for Unknown, because
-        a pod with this verdict has not passed."""
+        """Whether the pod is refused, now or permanently (IsRejected in kube-scheduler). Unknown too: such a pod has
+        not passed."""
         return self.code in (
             VerdictCode.UNSCHEDULABLE,
             VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE,
@@ -55,8 +54,7 @@ class Verdict(Value):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Verdict:
-        """Adds the plugin's name to the verdict. A verdict that already names a plugin, or that is a success, is
-        returned unchanged."""
+        """Adds the plugin's name, unless the verdict already names a plugin or is a success."""
         return self if self.plugin or self.code is VerdictCode.SUCCESS else Verdict(self.code, self.reasons, plugin)
 
 
@@ -65,20 +63,20 @@ SKIP: Final = Verdict(VerdictCode.SKIP)
 
 
 def unschedulable(*reasons: str) -> Verdict:
-    """Returns the verdict "refused, but evicting other pods may help"."""
+    """Refused, but evicting other pods may help."""
     return Verdict(VerdictCode.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Verdict:
-    """Returns the verdict "refused, and evicting other pods will not help"."""
+    """Refused, and evicting other pods will not help."""
     return Verdict(VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
 def error(*reasons: str) -> Verdict:
-    """Returns the verdict of a plugin that failed. Such a verdict ends the cycle, and the pod is tried again later."""
+    """The plugin failed: the cycle ends, and the pod is tried again later."""
     return Verdict(VerdictCode.ERROR, reasons)
 
 
 def unknown(*reasons: str) -> Verdict:
-    """Returns the verdict for a result that depends on a feature which this library does not reproduce."""
+    """The result depends on a feature that this library does not reproduce."""
     return Verdict(VerdictCode.UNKNOWN, reasons)

@@ -1,2 +1,1 @@
-"""Code that several scoring plugins share: counting pods, normalizing scores, and computing scores from the resources
-of a node (LeastAllocated, MostAllocated, RequestedToCapacityRatio)."""
+"""What several scoring plugins share: counting pods, normalizing, and scores from a node's resources."""

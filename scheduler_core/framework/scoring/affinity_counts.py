@@ -1,4 +1,4 @@
-"""Counts the pods that affinity terms select, per topology domain. InterPodAffinity uses these counts.
+"""The pods that affinity terms select, per topology domain, for InterPodAffinity.
 
 Source: plugins/interpodaffinity/{filtering,scoring,plugin}.go, v1.36.
 """
@@ -28,17 +28,17 @@ Labels = Mapping[str, str]
 
 
 class Reach(Value):
-    """Finds the namespaces that an affinity term of an incoming pod selects in this snapshot.
+    """The namespaces that an affinity term of an incoming pod selects in this snapshot.
 
-    If `negative_selectors_reach_all` is true, a namespaceSelector that matches a namespace without labels (NotIn,
-    DoesNotExist) selects every namespace. The scheduler does this since 1.34, by a regression of #132457.
+    With `negative_selectors_reach_all`, a namespaceSelector that matches a namespace without labels (NotIn,
+    DoesNotExist) selects every namespace, as since 1.34 by a regression of #132457.
     """
 
     snapshot: Snapshot
     negative_selectors_reach_all: bool
 
     def namespaces(self, term: PodAffinityTerm) -> frozenset[str] | None:
-        """Returns the names of the namespaces that the term selects. None means every namespace."""
+        """None means every namespace."""
         selector = term.namespace_selector
         if selector.requirements is None:
             return term.namespaces
@@ -47,17 +47,17 @@ class Reach(Value):
         return term.namespaces | self.snapshot.namespaces_selected(selector)
 
     def query(self, terms: tuple[PodAffinityTerm, ...]) -> PodQuery:
-        """Returns a query for the pods that match all of these affinity terms."""
+        """The pods that match all of these terms."""
         return _query(tuple((self.namespaces(term), term) for term in terms))
 
     def incoming(self, pod: Pod) -> IncomingPod:
-        """Returns the properties of the incoming pod that decide which affinity terms of existing pods select it."""
+        """What decides which affinity terms of existing pods select the incoming pod."""
         return self.snapshot.remember(
             ("incoming", pod.namespace, tuple(pod.labels.items())), lambda: self._incoming(pod)
         )
 
     def pulls_on(self, pod: Pod) -> PullsByKey:
-        """Returns how many affinity terms of placed pods select the incoming pod, as `PullTally` counts them."""
+        """How many affinity terms of placed pods select the incoming pod, as `PullTally` counts them."""
         incoming = self.incoming(pod)
         if not self.snapshot.placements.table.affinities.pulls_on(incoming):
             return {}
@@ -74,20 +74,20 @@ def _query(parts: tuple[tuple[frozenset[str] | None, PodAffinityTerm], ...]) -> 
 
 
 class DomainCount(Value, eq=False):
-    """The number of pods in each domain of a topology key. The last element of `counts` is for nodes without the key,
-    which belong to no domain."""
+    """Pods per domain of a topology key. The last element of `counts` is for nodes without the key, which are in no
+    domain."""
 
     topology: Topology
     counts: Ints
 
     def at(self, labels: Labels) -> int:
-        """Returns the count in the domain of a node with these labels, or 0 if the node is in no domain."""
+        """In the domain of a node with these labels; 0 if it is in no domain."""
         code = self.topology.code_of.get(labels.get(self.topology.key, ""), -1) if self.topology.key in labels else -1
         return 0 if code < 0 else int(self.counts[code])
 
     @property
     def rows(self) -> Mask:
-        """Returns a bool for each node: whether the count in the node's domain is above zero."""
+        """For each node, whether the count in its domain is above zero."""
         is_used = self.counts > 0
         is_used[-1] = False
         return is_used.take(self.topology.codes)
@@ -103,11 +103,11 @@ class DomainCount(Value, eq=False):
 
 
 class AffinityCounts(Value, eq=False):
-    """The counts that InterPodAffinity's filter reads: pods in each domain of a topology key.
+    """What InterPodAffinity's filter reads, per domain.
 
-    `near` counts the pods that match all required affinity terms, for the key of each term. `off` counts, for each
-    required anti-affinity term, the pods that the term selects. `keeps_off` counts, for each key, the anti-affinity
-    terms of existing pods that select the incoming pod.
+    `near`: for the key of each required affinity term, the pods that match all of these terms. `off`: for each required
+    anti-affinity term, the pods that it selects. `keeps_off`: for each key, the anti-affinity terms of existing pods
+    that select the incoming pod.
     """
 
     reach: Reach
@@ -118,9 +118,9 @@ class AffinityCounts(Value, eq=False):
     is_first_of_its_kind: bool
 
     def near_enough(self, labels: Labels) -> bool:
-        """Whether a node with these labels satisfies the pod's required affinity terms. The node must have the topology
-        key of every term, and for each key, the node's domain must contain a pod that matches all terms. If no domain
-        contains such a pod, but the incoming pod itself matches all terms, the topology keys are enough."""
+        """Whether a node with these labels has the topology key of every required affinity term, and in each of these
+        domains a pod that matches all terms. If no domain has such a pod, but the incoming pod itself matches all
+        terms, the keys are enough."""
         if any(count.topology.key not in labels for count in self.near):
             return False
         return all(count.at(labels) > 0 for count in self.near) or self._may_be_first
@@ -154,8 +154,7 @@ class AffinityCounts(Value, eq=False):
         return found
 
     def changed(self, pod: Pod, other: Pod, row: int, sign: int) -> AffinityCounts:
-        """Returns the counts after `other` was added to the node in this row (`sign` 1) or removed from it (`sign`
-        -1)."""
+        """After `other` was added to the node (`sign` 1) or removed (-1)."""
 
         def chosen(query: PodQuery) -> bool:
             return query.matches(other.namespace, other.labels, terminating=False)
@@ -181,8 +180,7 @@ def _nobody(snapshot: Snapshot, key: str) -> DomainCount:
 
 
 def count_required(reach: Reach, pod: Pod, pulls: PullsByKey) -> AffinityCounts | None:
-    """Returns the counts for an incoming pod. `pulls` is the result of `Reach.pulls_on`. Returns None if neither the
-    pod nor an existing pod has a required term that concerns the pod."""
+    """`pulls`: see `Reach.pulls_on`. None if no required term of the pod or of an existing pod concerns the pod."""
     affinity, anti_affinity = pod.spec.pod_affinity.required, pod.spec.pod_anti_affinity.required
     keeps_off = _kept_off(reach, pulls) if pulls else {}
     if not affinity and not anti_affinity and not keeps_off:
@@ -214,13 +212,12 @@ def _by_domain(reach: Reach, query: PodQuery, key: str) -> DomainCount:
 
 
 class AffinityPull(Value, eq=False):
-    """The sums that InterPodAffinity's score reads. For each topology key of a term, there is an array with the sum of
-    the terms' weights in each domain."""
+    """What InterPodAffinity's score reads: for each topology key, the sum of the terms' weights in each domain."""
 
     by_key: tuple[tuple[Topology, Ints], ...]
 
     def at(self, labels: Labels) -> int:
-        """Returns the score of a node with these labels: the sum of the weights in the node's domains."""
+        """The sum of the weights in the domains of a node with these labels."""
         return sum(
             int(weights[topology.code_of[labels[topology.key]]])
             for topology, weights in self.by_key
@@ -235,9 +232,8 @@ class AffinityPull(Value, eq=False):
 
 
 def count_scores(reach: Reach, pod: Pod, pulls_on_pod: PullsByKey, hard_weight: int) -> AffinityPull | None:
-    """Returns the sums of the terms' weights, by domain, for an incoming pod. `pulls_on_pod` is the result of
-    `Reach.pulls_on`. Returns None if no term connects the pod with an existing pod on a node that has the term's
-    key."""
+    """`pulls_on_pod`: see `Reach.pulls_on`. None if no term connects the pod with an existing pod on a node that has
+    the term's key."""
     found: dict[str, list[tuple[int, Pull]]] = {}
     weight_of = {"keeps off": 0, "required": hard_weight, "preferred": 1}
     for (kind, key), pull in pulls_on_pod.items():
@@ -257,8 +253,7 @@ def count_scores(reach: Reach, pod: Pod, pulls_on_pod: PullsByKey, hard_weight: 
 
 
 def _weighed(pulls: list[tuple[int, Pull]]) -> Ints:
-    """Adds up the weights in each domain. `pulls` are pairs of a factor and the weights to multiply. The last element
-    of the result, for nodes without the key, is 0."""
+    """Sums by domain of `pulls`, each multiplied by its factor. The last element, for nodes without the key, is 0."""
     total = np.zeros(len(pulls[0][1].weights), dtype=np.int64)
     for factor, pull in pulls:
         total += pull.weights if factor == 1 else pull.weights * factor

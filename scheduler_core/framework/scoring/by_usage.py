@@ -1,8 +1,7 @@
-"""Caches columns (one number per node) that filters and scores compute from the nodes' resources and their pods'
-requests.
+"""Caches columns that filters and scores compute from the nodes' resources and their pods' requests.
 
-The scheduler sees pods with equal requests repeatedly, and few nodes change between two such pods. So, in a large
-cluster, only the rows of changed nodes are computed again.
+Pods with equal requests come repeatedly, and few nodes change between two of them. So, in a large cluster, only the
+rows of changed nodes are computed again.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _FEWEST_NODES: Final = 1000
 
 
 def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList, Usage], NDArray[Number]]) -> NDArray[Number]:
-    """Computes a column (one number per node) with `work_out`. In a large cluster, computes it only for those nodes
-    whose pods' requests have changed since the last call with this key.
+    """The column of `work_out`. In a large cluster it is computed only for nodes whose pods' requests have changed
+    since the last call with this key.
 
     `work_out` gets the nodes and the requests of their pods. Besides these it may read only what is in the key, and the
     nodes' allocatable resources.

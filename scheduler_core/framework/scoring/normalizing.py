@@ -1,4 +1,4 @@
-"""Scales raw scores to 0 … 100, as kube-scheduler's helper does (plugins/helper/normalize_score.go, v1.36)."""
+"""Raw scores to 0 … 100, as in plugins/helper/normalize_score.go, v1.36."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
 
 
 def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
-    """Returns each score as a percentage of the highest score, rounded toward zero. If `reverse` is true, a score of p
-    percent becomes 100 − p.
+    """Percentages of the highest score, rounded toward zero; p becomes 100 − p if `reverse`.
 
-    If no score is above 0, the scores stay the same if `reverse` is false, and become 100 if `reverse` is true.
+    If no score is above 0, scores stay the same, or become 100 if `reverse`.
     """
     highest = int(np.maximum.reduce(scores, initial=0))
     if highest == 0:
@@ -21,7 +20,7 @@ def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
 
 
 def truncated_division(dividend: Scores, divisor: int) -> Scores:
-    """Divides integers and rounds toward zero, as Go does. The division of numpy would round down."""
+    """Rounds toward zero, as Go does; numpy would round down."""
     quotient: Scores = (
         np.sign(dividend) * (np.abs(dividend) // divisor)
         if np.minimum.reduce(dividend, initial=0) < 0

@@ -1,5 +1,4 @@
-"""Scores nodes by their resources, with one of the strategies LeastAllocated, MostAllocated and
-RequestedToCapacityRatio.
+"""Scores by a node's resources: LeastAllocated, MostAllocated and RequestedToCapacityRatio.
 
 The arithmetic follows plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go, v1.36:
 integers, whose quotients are truncated. Only the average of RequestedToCapacityRatio is rounded, halves away from zero.
@@ -27,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 class ResourceShare(Value):
-    """One resource on which a score depends: its weight, and the amount that the pod requests (`requested`)."""
+    """One resource on which a score depends. `requested` is the pod's request."""
 
     name: str
     weight: int
@@ -35,11 +34,9 @@ class ResourceShare(Value):
 
 
 class Strategy(Value):
-    """A scoring strategy. `rate(used, allocatable)` gets the amounts of one resource on several nodes, and returns a
-    score from 0 to 100 for each node.
+    """`rate(used, allocatable)`: from the amounts of one resource on several nodes, a score from 0 to 100 for each.
 
-    If `skips_zero` is true, a resource that scores 0 is left out of the average, and the average is rounded instead of
-    truncated.
+    `skips_zero`: a resource that scores 0 is left out of the average, and the average is rounded instead of truncated.
     """
 
     rate: Callable[[Ints, Ints], Ints]
@@ -47,7 +44,6 @@ class Strategy(Value):
 
 
 def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
-    """Returns the scoring strategy that is set in the plugin's arguments."""
     if args.strategy == "MostAllocated":
         return Strategy(_most_allocated)
     if args.strategy == "RequestedToCapacityRatio":
@@ -56,8 +52,7 @@ def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
 
 
 def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes: NodeList, usage: Usage) -> Scores:
-    """Returns the score of each node: the weighted average of the scores of those resources in `shares` that the node
-    has. The score is 0 if the node has none of them."""
+    """The weighted average over those resources in `shares` that the node has; 0 if it has none of them."""
     columns = nodes.columns
     is_exact = columns.all_have_cpu_and_memory and columns.has_exact_floats
     if strategy.rate is _least_allocated and _is_cpu_and_memory(shares) and is_exact:
@@ -80,24 +75,22 @@ def _is_cpu_and_memory(shares: tuple[ResourceShare, ...]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _requests_and_weights(shares: tuple[ResourceShare, ...]) -> tuple[Ints, Ints, int]:
-    """Returns the requests (one row per resource, in a single column), the weights of the resources, and the divisor of
-    their average."""
+    """The requests (one row per resource, in a single column), the weights, and the divisor of their average."""
     weights = np.array([share.weight for share in shares])
     return np.array([[share.requested] for share in shares]), weights, max(int(weights.sum()), 1)
 
 
 def _least_allocated_everywhere(used: Ints, allocatable: Floats, weights: Ints, divisor: int) -> Scores:
-    """Computes the LeastAllocated scores. The caller must make sure that every node has every resource, because the
-    function divides by each amount in `allocatable`. `used` and `allocatable` have a row for each resource. The
-    function divides floating-point numbers, which is several times faster than dividing integers. If
-    `Columns.has_exact_floats` is true, the results are the same. `divisor` is the sum of the weights."""
+    """LeastAllocated if every node has every resource (it divides by each). `used` and `allocatable` have a row for
+    each resource; `divisor` is the sum of the weights. Dividing floats is several times faster than integers, and equal
+    if `Columns.has_exact_floats`."""
     rates = (np.maximum(allocatable - used, 0.0) * float(MAX_NODE_SCORE) / allocatable).astype(np.int64)
     averages: Scores = weights @ rates // divisor
     return averages
 
 
 def score_of_node(strategy: Strategy, shares: tuple[ResourceShare, ...], node_info: NodeInfo) -> int:
-    """Returns the same score as `scores_of_nodes`, for one node."""
+    """The same score as `scores_of_nodes`."""
     taken = {CPU: node_info.nonzero_cpu, MEMORY: node_info.nonzero_memory}
     parts = []
     for share in shares:
@@ -138,7 +131,7 @@ def _most_allocated(used: Ints, allocatable: Ints) -> Ints:
 
 
 def _along(scores: Ints, used: Ints, allocatable: Ints) -> Ints:
-    """Returns the score of each node from its utilization. `scores` has the score for each percentage from 0 to 100."""
+    """`scores`: the score for each percentage from 0 to 100."""
     utilization = np.clip(used * 100 // allocatable, 0, FULL)  # out of bounds where the product overflows
     found: Ints = scores[np.where(used > allocatable, FULL, utilization)]
     return found

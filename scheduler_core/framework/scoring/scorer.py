@@ -1,4 +1,4 @@
-"""Runs PreScore, Score and NormalizeScore, and adds up the weighted scores.
+"""PreScore, Score and NormalizeScore, and the weighted sum.
 
 The rules, such as which verdicts of PreScore end the cycle, follow pkg/scheduler/framework/runtime/framework.go, v1.36.
 """
@@ -36,7 +36,7 @@ _INVALID: Final = -1  # valid sums are not negative
 
 
 class ScoreTable(Value, eq=False):
-    """For each plugin the weighted scores of the scored nodes, and for each node the sum over the plugins (`total`)."""
+    """Each plugin's weighted scores of the scored nodes, and each node's sum over the plugins."""
 
     nodes: NodeList
     by_plugin: Mapping[str, Scores]
@@ -44,8 +44,7 @@ class ScoreTable(Value, eq=False):
 
 
 class _WhenRead(Mapping[str, Scores]):
-    """Maps a plugin's name to its weighted scores. The scores are computed only when they are read, because a cycle
-    needs only the sum over the plugins."""
+    """Weighted scores by plugin, computed when they are read: a cycle needs only their sum."""
 
     def __init__(self, ways: Mapping[str, Callable[[], Scores]]) -> None:
         self._ways = ways
@@ -64,17 +63,17 @@ class _WhenRead(Mapping[str, Scores]):
 
 
 class Scorer:
-    """Runs the score plugins of one profile. The object has no state of its own; all state is in the arguments."""
+    """The score plugins of one profile. Has no state of its own."""
 
     def __init__(self, plugins: PluginSet) -> None:
         self._weights = plugins.weights
         self._pre_scores = plugins.at("preScore")
         self._scores: tuple[ScorePlugin, ...] = plugins.at("score")
-        # The forms that each plugin has are looked up once here, because the lookup costs more than many scores.
+        # Looked up once: the lookup costs more than many scores.
         self._scores_all = {p.name: p for p in self._scores if isinstance(p, ScoreAllPlugin)}
         self._normalizers = {p.name: p for p in self._scores if isinstance(p, NormalizePlugin)}
-        # A profile may disable a plugin's PreScore but not its Score. Some plugins then prepare in Score
-        # (`prepares_late`); all others end the cycle with an error.
+        # A profile may disable a plugin's PreScore but not its Score. Plugins then prepare in Score
+        # (`prepares_late`) or end the cycle with an error.
         self._late = tuple(
             p
             for p in self._scores
@@ -93,8 +92,7 @@ class Scorer:
         return bool(self._scores)
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeList) -> ScoreTable:
-        """Returns the weighted, normalized scores of nodes that passed the filters. Raises CycleError if a plugin fails
-        or returns a score outside 0 … 100."""
+        """See `Runner.score`."""
         if not self._scores:
             return ScoreTable(nodes, {}, np.ones(len(nodes), dtype=np.int64))
         state.skipped_scores = self._prepared(state, pod, nodes)
@@ -124,7 +122,7 @@ class Scorer:
         return ScoreTable(nodes, _WhenRead(ways), total)
 
     def _prepared(self, state: CycleState, pod: Pod, nodes: NodeList) -> frozenset[str]:
-        """Runs PreScore, and returns the names of the plugins that skip Score for the pod."""
+        """Runs PreScore: the names of the plugins that skip Score for the pod."""
         skipped: set[str] = set()
         for plugin in self._pre_scores:
             verdict = plugin.pre_score(state, pod, nodes)
@@ -137,8 +135,7 @@ class Scorer:
     # ---- scores by the pods' requests ----
 
     def _sum_by_usage(self, rules: Sequence[UsageRulePlugin], state: CycleState, nodes: NodeList) -> Scores:
-        """Returns for each node the sum of the weighted scores of these plugins. Only this sum is cached, not the
-        scores of each plugin."""
+        """Each node's sum over these plugins. Only this sum is cached, not the scores of each plugin."""
         keys = []
         for rule in rules:
             try:
@@ -148,8 +145,8 @@ class Scorer:
         return by_usage(nodes, (self, *keys), partial(self._add_up, rules, state))
 
     def _add_up(self, rules: Sequence[UsageRulePlugin], state: CycleState, nodes: NodeList, usage: Usage) -> Scores:
-        """Returns the sum of the weighted scores, or `_INVALID` for a node with a score outside 0 … 100. The cycle
-        fails only if such a node passed the filters, so this method does not raise."""
+        """`_INVALID` for a node with a score outside 0 … 100. Does not raise: the cycle fails only if such a node
+        passed the filters."""
         found = [rule.score_usage(state, nodes, usage) for rule in rules]
         total = reduce(np.add, (self._times_weight(rule.name, each) for rule, each in zip(rules, found, strict=True)))
         for scores in filter(_leaves_the_range, found):
@@ -192,8 +189,8 @@ class Scorer:
         return scores if weight == 1 else scores * weight
 
     def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
-        """Returns the plugin's scores of `nodes`, before normalizing. A plugin that can score all nodes in one call
-        scores the nodes in `asked`, which contains `nodes`. The scores of nodes that are not in `nodes` are dropped."""
+        """Scores of `nodes` before normalizing. A plugin with an all-nodes form scores `asked`, which contains `nodes`;
+        the rest is dropped."""
         if self._late and any(
             plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late
         ):

@@ -1,5 +1,4 @@
-"""Computes scores from a configured shape: a piecewise linear function that maps the utilization of a resource to a
-score.
+"""Scores from a configured shape: a piecewise linear function from a resource's utilization to a score.
 
 Source: BuildBrokenLinearFunction in plugins/helper/shape_score.go, v1.36.
 """
@@ -20,8 +19,8 @@ _MOST_POINTS = 10  # the highest score of a point of a shape
 
 @lru_cache(maxsize=64)
 def scores_along(shape: tuple[ShapePoint, ...]) -> tuple[int, ...]:
-    """Returns the score (0 to 100) for each utilization from 0 to `FULL` percent. A score between two points of the
-    shape is rounded toward the score of the point with the lower utilization."""
+    """The score (0 to 100) for each utilization from 0 to `FULL` percent. Between two points it is rounded toward the
+    score of the point with the lower utilization."""
     return tuple(_score(shape, utilization) for utilization in range(FULL + 1))
 
 

@@ -1,7 +1,7 @@
-"""Counts matching pods in each topology domain, for PodTopologySpread.
+"""Matching pods in each topology domain, for PodTopologySpread.
 
-Three rules decide these counts: which nodes take part, what a domain is, and which pods count. The rules are those of
-kube-scheduler (plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/spread.go, v1.36).
+Which nodes take part, what a domain is, and which pods count is decided as in kube-scheduler
+(plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/spread.go, v1.36).
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ Floats = NDArray[np.float64]
 
 
 def with_match_label_keys(constraint: TopologySpreadConstraint, pod: Pod) -> TopologySpreadConstraint:
-    """Returns the constraint with a selector that also considers the constraint's `matchLabelKeys`. For each of these
-    keys that is a label key of the pod, the selector additionally requires the pod's value. Keys that the pod does not
-    have are ignored."""
+    """The selector also requires the pod's values of the constraint's `matchLabelKeys`. Keys that the pod does not have
+    are ignored."""
     if not constraint.match_label_keys:
         return constraint
     own = [(key, pod.labels[key]) for key in constraint.match_label_keys if key in pod.labels]
@@ -46,7 +45,7 @@ def with_match_label_keys(constraint: TopologySpreadConstraint, pod: Pod) -> Top
 
 
 def with_selector(constraint: TopologySpreadConstraint, selector: LabelSelector) -> TopologySpreadConstraint:
-    """Returns a default constraint with this selector, which comes from the pod's services and controller."""
+    """For a default constraint; the selector comes from the pod's services and controller."""
     return replace_value(constraint, selector=selector)
 
 
@@ -54,16 +53,15 @@ _CONTROLLERS: Final = {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"
 
 
 def default_selector(snapshot: Snapshot, pod: Pod) -> LabelSelector:
-    """Returns the selector for default constraints: the selectors of the pod's services and of its controller, joined.
-    If the result is empty, no default constraint applies to the pod."""
+    """The selectors of the pod's services and of its controller, joined. If it is empty, no default constraint
+    applies."""
     key = ("default selector", pod.namespace, tuple(pod.labels.items()), pod.owner)
     return snapshot.remember(key, lambda: _deduce_selector(_owners_in(snapshot, pod.namespace), pod))
 
 
 class _Owners(Value):
-    """The services and controllers of one namespace. `services` finds services by the first label of their selector,
-    and `controllers` finds controllers by kind and name. This index makes the search fast in a namespace with tens of
-    thousands of old ReplicaSets."""
+    """The services (by the first label of their selector) and controllers (by kind and name) of one namespace. Fast
+    even with tens of thousands of old ReplicaSets."""
 
     services: Mapping[tuple[str, str], Sequence[SelectingOwner]]
     controllers: Mapping[tuple[str, str], SelectingOwner]
@@ -114,8 +112,7 @@ def _query(namespace: str, selector: LabelSelector) -> PodQuery:
 
 
 def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> Ints:
-    """Returns for each node the number of its pods in this namespace that the selector matches. Leaves out terminating
-    pods. An empty selector matches no pod (countPodsMatchSelector in common.go)."""
+    """Without terminating pods. An empty selector matches no pod (countPodsMatchSelector in common.go)."""
     if selector.is_empty or selector.requirements is None:
         return np.zeros(len(snapshot.columns), dtype=np.int64)
     return snapshot.tally(QueryTally(_query(namespace, selector)))
@@ -125,8 +122,7 @@ def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) 
 
 
 def _included(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint) -> Mask | None:
-    """Returns a bool for each node: whether the constraint's policies (nodeAffinityPolicy, nodeTaintsPolicy) include
-    the node. None means that all nodes are included."""
+    """For each node, whether the constraint's policies (nodeAffinityPolicy, nodeTaintsPolicy) include it. None: all."""
     mask: Mask | None = None
     if constraint.honors_affinity:
         required = None if pod.spec.node_affinity is None else pod.spec.node_affinity.required
@@ -139,8 +135,7 @@ def _included(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint
 
 
 def _with_all_keys(snapshot: Snapshot, constraints: tuple[TopologySpreadConstraint, ...]) -> Mask | None:
-    """Returns a bool for each node: whether the node has the keys of all constraints. None means that all nodes have
-    them."""
+    """For each node, whether it has the keys of all constraints. None: all nodes have them."""
     mask: Mask | None = None
     for constraint in constraints:
         topology = snapshot.columns.labels.topology(constraint.topology_key)
@@ -159,11 +154,11 @@ def _both(one: Mask | None, other: Mask | None) -> Mask | None:
 
 
 class HardConstraint(Value, eq=False):
-    """One DoNotSchedule constraint with its counts. `counts` (matching pods) and `is_domain` have an element for each
-    value of the topology key. `participating` has an element for each node; None means that every node participates.
+    """One DoNotSchedule constraint with its counts. `counts` and `is_domain` are by value of the topology key,
+    `participating` by row (None: every node).
 
-    A value of the key is a domain if at least one participating node has the value, even without pods. `own` is 1 if
-    the pod itself would count, otherwise 0. `fewest` is the smallest count of a domain.
+    A value is a domain if a participating node has it, even without pods. `own` is 1 if the pod itself would count.
+    `fewest` is the smallest count of a domain.
     """
 
     constraint: TopologySpreadConstraint
@@ -175,21 +170,19 @@ class HardConstraint(Value, eq=False):
     fewest: int
 
     def skew_in(self, value: str) -> int:
-        """Returns the skew of the domain `value` if the pod ran there: the domain's count with the pod, minus the
-        smallest count of any domain."""
+        """The skew if the pod ran in this domain: its count with the pod, minus the smallest count of any domain."""
         code = self.topology.code_of.get(value)
         return (0 if code is None else int(self.counts[code])) + self.own - self.fewest
 
     @property
     def too_skewed(self) -> Mask:
-        """Returns a bool for each node: whether the pod would exceed maxSkew in the node's domain."""
+        """For each node, whether the pod would exceed maxSkew in its domain."""
         by_domain = self.counts > self.constraint.max_skew - self.own + self.fewest
         return by_domain.take(self.topology.codes)
 
     def changed(self, other: Pod, row: int, sign: int) -> HardConstraint:
-        """Returns the constraint with the counts after `other` was added to the node in this row (`sign` 1) or removed
-        from it (`sign` -1). Unlike `count_hard`, this method counts terminating pods, and lets an empty selector match
-        every pod, as updateWithPod of filtering.go does."""
+        """After `other` was added to the node (`sign` 1) or removed (-1). Unlike `count_hard`, counts terminating pods
+        and lets an empty selector match every pod, as updateWithPod of filtering.go does."""
         if not self.constraint.selector.matches(other.labels) or (
             self.participating is not None and not self.participating[row]
         ):
@@ -200,14 +193,13 @@ class HardConstraint(Value, eq=False):
 
 
 def _fewest(counts: Ints, is_domain: Mask | None, min_domains: int | None) -> int:
-    """Returns the smallest count of a domain. Returns 0 if there are no domains, or fewer domains than minDomains."""
+    """0 without domains, or with fewer than minDomains."""
     domains = counts[:-1] if is_domain is None else counts[is_domain]
     return 0 if not len(domains) or len(domains) < (min_domains or 1) else int(domains.min())
 
 
 class HardSpread(Value):
-    """The pod's DoNotSchedule constraints. `takes_part` has a bool for each node: whether the node has the keys of all
-    constraints. None means that every node has them."""
+    """`takes_part`: for each node, whether it has the keys of all constraints. None: all nodes have them."""
 
     constraints: tuple[HardConstraint, ...]
     takes_part: Mask | None
@@ -219,8 +211,7 @@ class HardSpread(Value):
 
 
 def count_hard(snapshot: Snapshot, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...]) -> HardSpread:
-    """Counts the matching pods for each DoNotSchedule constraint, on all nodes of the snapshot, even on cordoned
-    nodes."""
+    """Over all nodes of the snapshot, even cordoned ones."""
     complete = _with_all_keys(snapshot, constraints)
     return HardSpread(tuple(_count_hard(snapshot, pod, c, complete) for c in constraints), complete)
 
@@ -252,8 +243,8 @@ def _count_hard(
 
 
 class SoftConstraint(Value, eq=False):
-    """One ScheduleAnyway constraint with its counts of matching pods: `by_node` if the topology key is the host name,
-    or else `by_domain`. A key with many values gets a higher `weight`, because each of its domains has fewer pods."""
+    """One ScheduleAnyway constraint: matching pods `by_node` if the topology key is the host name, else `by_domain`. A
+    key with many values gets a higher `weight`, because each of its domains has fewer pods."""
 
     constraint: TopologySpreadConstraint
     topology: Topology
@@ -262,13 +253,10 @@ class SoftConstraint(Value, eq=False):
     by_node: Ints | None
 
     def points(self) -> tuple[Ints, Floats]:
-        """Returns the points that this constraint adds to the raw score of each node, as two arrays. The first array
-        has a code for each node. The second array has the points for each code, because nodes with equal codes get
-        equal points.
+        """What this constraint adds to each node's raw score: a code for each node, and the points for each code.
 
-        If the topology key is the host name, the code is the number of matching pods on the node. With any other key,
-        the code is the index of the node's domain. The nodes without the key share one further code, which has 0
-        points.
+        With the host name as key, the code is the number of matching pods on the node, otherwise the index of the
+        node's domain. Nodes without the key share one further code, with 0 points.
         """
         more = float(self.constraint.max_skew - 1)
         if self.by_domain is not None:
@@ -284,15 +272,14 @@ class SoftConstraint(Value, eq=False):
 
 
 class SoftSpread(Value):
-    """The pod's ScheduleAnyway constraints. `ignored` has a bool for each node: whether the node lacks a required
-    topology key; these nodes score 0. None means that no node is ignored."""
+    """`ignored`: for each node, whether it lacks a required topology key; it then scores 0. None: no node is
+    ignored."""
 
     constraints: tuple[SoftConstraint, ...]
     ignored: Mask | None
 
     def scores(self, nodes: NodeList) -> Scores:
-        """Returns the raw score of each node. A node whose domains have more matching pods has a higher raw score, and
-        later a lower normalized score."""
+        """Raw scores: more matching pods in a node's domains give a higher raw and later a lower normalized score."""
         found = [soft.points() for soft in self.constraints]
         if math.prod(len(by_code) for _, by_code in found) <= len(nodes):
             # Few combinations of codes occur, so the scores of all combinations cost less than those of all nodes.
@@ -304,8 +291,7 @@ class SoftSpread(Value):
         return rounded if self.ignored is None else np.where(nodes.take(self.ignored), 0, rounded)
 
     def score_of(self, pod: Pod, node_info: NodeInfo) -> int:
-        """Returns the raw score of one node, which equals its score in `scores`. For constraints over host names,
-        counts the matching pods of `node_info`."""
+        """The node's score in `scores`. For constraints over host names, counts the matching pods of `node_info`."""
         if self.ignored is not None and self.ignored[node_info.row]:
             return 0
         total = 0.0
@@ -319,7 +305,7 @@ class SoftSpread(Value):
 
 
 def _rounded(totals: Floats) -> Scores:
-    """Rounds halves away from zero, as Go does."""
+    """Halves away from zero, as in Go."""
     whole = np.trunc(totals)
     whole += np.trunc((totals - whole) * 2)
     return whole.astype(np.int64)
@@ -345,8 +331,8 @@ def _count_in(soft: SoftConstraint, pod: Pod, node_info: NodeInfo, value: str) -
 def count_soft(
     nodes: NodeList, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...], *, needs_all_keys: bool
 ) -> SoftSpread:
-    """Counts the matching pods for each ScheduleAnyway constraint, on all nodes of the snapshot. `nodes` are the nodes
-    that passed the filters; a constraint's weight depends on the number of domains among these nodes."""
+    """Over all nodes of the snapshot. `nodes` passed the filters; weights depend on the number of domains among
+    them."""
     snapshot = nodes.snapshot
     complete = _with_all_keys(snapshot, constraints) if needs_all_keys else None
     ignored = None if complete is None else ~complete
@@ -374,9 +360,8 @@ def _count_soft(
 
 
 def _domains_among(rows: NDArray[np.intp], codes: NDArray[np.intp], topology: Topology) -> int:
-    """Returns how many different values of the label key the nodes in these rows have. The function skips the counting
-    if `rows` leaves out fewer nodes than the rarest value has: then each value is still on at least one node in
-    `rows`."""
+    """How many different values of the label key these rows have. No counting is needed if `rows` leaves out fewer
+    nodes than the rarest value has: each value then still occurs."""
     if codes is topology.codes and len(codes) - len(rows) < topology.fewest:
         return topology.used
     return int(np.count_nonzero(np.bincount(codes[rows])))
