@@ -1,7 +1,7 @@
-"""Chooses the node for preemption. If several nodes are equally good, the first by name is chosen.
+"""The node for preemption; the first by name if several are equally good.
 
-Among equally good nodes, the real scheduler chooses by the order of a Go map, which is random. Source:
-pickOneNodeForPreemption in pkg/scheduler/framework/preemption/preemption.go, v1.36.
+There the real scheduler chooses by the order of a Go map, which is random. Source: pickOneNodeForPreemption in
+pkg/scheduler/framework/preemption/preemption.go, v1.36.
 """
 
 from __future__ import annotations
@@ -16,17 +16,13 @@ _ABOVE_EVERY_PRIORITY = 2**31  # makes each victim count, so that many victims o
 
 
 def choose_node(candidates: Mapping[str, Victims]) -> str:
-    """Returns the name of the node on which the eviction of the victims has the lowest cost. `candidates` must not be
-    empty, and each candidate must have a victim."""
+    """The node whose victims cost least. `candidates` must not be empty, and each must have a victim."""
     return min(candidates, key=lambda name: (*cost(candidates[name]), name))
 
 
 def cost(victims: Victims) -> tuple[int, int, int, int, float]:
-    """Returns the cost of evicting the victims, as a tuple. Costs are compared entry by entry: the number of violated
-    budgets, the highest priority, the sum of priorities, the number of victims, and the start time.
-
-    The start time is the earliest start time among the victims of highest priority. A later start time is a lower cost.
-    """
+    """Compared entry by entry: violated budgets, the highest priority, the sum of priorities, the number of victims,
+    and the earliest start time among the victims of highest priority, where later is cheaper."""
     return (
         victims.budget_violations,
         victims.pods[0].priority,

@@ -1,7 +1,5 @@
-"""Decides whether a pod may preempt other pods.
-
-Source: PodEligibleToPreemptOthers in plugins/defaultpreemption/default_preemption.go, v1.36.
-"""
+"""Whether a pod may preempt others. Source: PodEligibleToPreemptOthers in
+plugins/defaultpreemption/default_preemption.go, v1.36."""
 
 from __future__ import annotations
 
@@ -12,16 +10,15 @@ from scheduler_core.model.pod import Pod
 
 
 def is_preemptible_by(victim: Pod, pod: Pod) -> bool:
-    """Whether the pod has a higher priority than the victim. Disruption budgets do not matter here, because they never
-    forbid a preemption."""
+    """By priority alone: disruption budgets never forbid a preemption."""
     return victim.priority < pod.priority
 
 
 def why_ineligible(pod: Pod, nominated_verdict: Verdict | None, pods_on_nominated_node: Iterable[Pod]) -> str:
-    """Returns why the pod must not preempt other pods now. Empty if it may preempt pods.
+    """Why the pod must not preempt now; "" if it may.
 
-    A pod that has already preempted pods waits until these pods are gone. It need not wait if `nominated_verdict` says
-    that its nominated node has become unresolvable (no preemption can make the pod fit there).
+    A pod that has already preempted others waits until they are gone, unless its nominated node has become
+    unresolvable: no preemption can make it fit there.
     """
     if pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."

@@ -1,8 +1,8 @@
 """Sorts as Go's sort.Slice does, including the order of equal items.
 
-Pods of one ReplicaSet often start in the same second, and then the order of equal items decides which pods preemption
-spares. Go's sort is a pattern-defeating quicksort (Peters 2021, arXiv:2106.05123). It is not stable, but deterministic:
-even its shuffles depend only on the number of items. The parameters below are those of Go's package sort since 1.19.
+Pods of one ReplicaSet often start in the same second; then the order of equal items decides which pods preemption
+spares. Go's sort is a pattern-defeating quicksort (Peters 2021, arXiv:2106.05123): not stable, but deterministic, as
+even its shuffles depend only on the number of items. The parameters are those of Go's package sort since 1.19.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ _WORD: Final = 2**64 - 1
 
 
 def go_sorted(items: Iterable[Item], less: Callable[[Item, Item], bool]) -> list[Item]:
-    """Returns the items in Go's order. `less` need not be a consistent order, because this function compares the same
-    pairs in the same sequence as Go does."""
+    """`less` need not be a consistent order: the same pairs are compared in the same sequence as in Go."""
     run = list(items)
     _Sort(run, less).sort(0, len(run), len(run).bit_length())
     return run
 
 
 class _Sort(Generic[Item]):
-    """The state of one sort. A range of items begins at `start` and ends before `end`."""
+    """A range begins at `start` and ends before `end`."""
 
     def __init__(self, run: list[Item], less: Callable[[Item, Item], bool]) -> None:
         self._run = run
@@ -42,7 +41,7 @@ class _Sort(Generic[Item]):
         self._run[one], self._run[other] = self._run[other], self._run[one]
 
     def sort(self, start: int, end: int, patience: int) -> None:
-        """Sorts the range. After `patience` unbalanced partitions, heap sort is used instead."""
+        """After `patience` unbalanced partitions, heap sort is used instead."""
         balanced = partitioned = True
         while end - start > _INSERTION_AT_MOST:
             if patience == 0:
@@ -81,8 +80,8 @@ class _Sort(Generic[Item]):
     # ---- pivots ----
 
     def _choose_pivot(self, start: int, end: int) -> tuple[int, int]:
-        """Returns the position of an item that is probably near the median, and how many of the compared pairs were out
-        of order."""
+        """The position of an item that is probably near the median, and how many of the compared pairs were out of
+        order."""
         quarter = (end - start) // 4
         places = [start + quarter, start + 2 * quarter, start + 3 * quarter]
         swaps = 0
@@ -106,8 +105,8 @@ class _Sort(Generic[Item]):
     # ---- partitions ----
 
     def _partition(self, start: int, end: int, pivot: int) -> tuple[int, bool]:
-        """Moves the items that are smaller than the pivot to positions before the pivot, and all other items to
-        positions after the pivot. Returns the pivot's position, and whether each item was already on its side."""
+        """Moves smaller items before the pivot, the others after it. The pivot's position, and whether each item was
+        already on its side."""
         self._swap(start, pivot)
         low, high = self._close_in(start, start + 1, end - 1)
         already = low > high
@@ -125,8 +124,8 @@ class _Sort(Generic[Item]):
         return low, high
 
     def _partition_equal(self, start: int, end: int, pivot: int) -> int:
-        """Moves items equal to the pivot to the front, and returns the position after them. No item in the range may be
-        smaller than the pivot."""
+        """Moves items equal to the pivot to the front: the position after them. No item may be smaller than the
+        pivot."""
         self._swap(start, pivot)
         low, high = start + 1, end - 1
         while True:
@@ -142,7 +141,7 @@ class _Sort(Generic[Item]):
     # ---- special runs ----
 
     def _repair(self, start: int, end: int) -> bool:
-        """Repairs an almost sorted range. Returns False if too many pairs are out of order."""
+        """Repairs an almost sorted range. False if too many pairs are out of order."""
         place = start + 1
         for _ in range(_REPAIRS):
             while place < end and not self._less(place, place - 1):
@@ -170,8 +169,7 @@ class _Sort(Generic[Item]):
             place += 1
 
     def _break_pattern(self, start: int, end: int) -> None:
-        """Swaps three items near the middle of the range with pseudo-random other items. The random numbers depend only
-        on the length of the range."""
+        """Swaps three items near the middle with pseudo-random others, which depend only on the length of the range."""
         length = number = end - start
         middle = start + length // 4 * 2
         for place in (middle - 1, middle, middle + 1):

@@ -1,6 +1,6 @@
-"""Selects the victims on one node. First removes all pods of lower priority. Then puts back each pod with which the
-preemptor still fits. Pods whose eviction would violate a disruption budget are tried first, and more important pods
-before less important ones.
+"""The victims on one node: all pods of lower priority are removed, then each with which the preemptor still fits is put
+back. Pods whose eviction would violate a disruption budget come first, and more important pods before less important
+ones.
 
 Source: SelectVictimsOnNode and filterPodsWithPDBViolation in plugins/defaultpreemption/default_preemption.go, v1.36.
 """
@@ -32,22 +32,22 @@ class NodeTrial(Protocol):
     """Filters one node again after pods were added or removed, and updates the plugins' state."""
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        """Returns the verdict of the filters for this node. Counts pods nominated to the node as if they ran there."""
+        """Counts pods nominated to the node as if they ran there."""
 
     def pod_added(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
-        """Updates the plugins' state after a pod was added to the node. `node_info` already contains this pod."""
+        """`node_info` already contains `added`."""
 
     def pod_removed(self, state: CycleState, pod: Pod, removed: Pod, node_info: NodeInfo) -> Verdict:
-        """Updates the plugins' state after a pod was removed from the node. `node_info` no longer contains this pod."""
+        """`node_info` no longer contains `removed`."""
 
 
 def select_victims(
     trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo, budgets: Sequence[DisruptionBudget]
 ) -> Victims | Verdict:
-    """Returns the victims on this node, or why evictions on this node do not help. Changes `state`, so pass a copy.
+    """The victims, or why evictions on this node do not help. Changes `state`, so pass a copy.
 
-    The set of victims is not always the smallest one: a more important pod is spared first, even if several less
-    important pods could be spared in its place.
+    Not always the smallest set: a more important pod is spared first, even if several less important ones could be
+    spared in its place.
     """
     candidates = [other for other in node_info.pods if is_preemptible_by(other, pod)]
     if not candidates:
@@ -71,8 +71,7 @@ def select_victims(
 
 
 def most_important_first(pods: list[Pod]) -> list[Pod]:
-    """Sorts pods by priority, the highest first, then by start time, the earliest first. Pods that are equal in both
-    get the order of Go's sort."""
+    """By priority, the highest first, then by start time, the earliest first. Equal pods get the order of Go's sort."""
     importances = [(-pod.priority, pod.start_time) for pod in pods]
     if len(set(importances)) == len(pods):
         return sorted(pods, key=lambda pod: (-pod.priority, math.inf if pod.start_time is None else pod.start_time))
@@ -80,10 +79,10 @@ def most_important_first(pods: list[Pod]) -> list[Pod]:
 
 
 def is_more_important(one: Pod, other: Pod) -> bool:
-    """Whether preemption spares the pod `one` rather than the pod `other`.
+    """Whether preemption spares `one` rather than `other`.
 
-    A pod that has not started is treated as starting now. If neither pod has started, `one` is treated as the older
-    one, because kube-scheduler reads the clock for it first (util.GetPodStartTime).
+    A pod that has not started counts as starting now. If neither has started, `one` counts as the older: kube-scheduler
+    reads the clock for it first (util.GetPodStartTime).
     """
     if one.priority != other.priority:
         return one.priority > other.priority
@@ -93,8 +92,8 @@ def is_more_important(one: Pod, other: Pod) -> bool:
 
 
 def split_by_budget(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
-    """Splits the pods into two lists: pods whose eviction would violate a disruption budget, and all other pods.
-    Assumes that the pods are evicted one after another in the given order. Each list keeps this order.
+    """Pods whose eviction would violate a disruption budget, and all others, if they are evicted one after another in
+    the given order.
 
     As in the scheduler, a budget with an empty selector selects nothing, and no budget selects a pod without labels.
     The eviction API is stricter.
@@ -119,8 +118,7 @@ def _counts_against(budget: DisruptionBudget, pod: Pod) -> bool:
 
 
 class _Node:
-    """The node on which preemption is tried: pods are removed from it, and some of them are added back. Keeps the first
-    error of a plugin."""
+    """The node on which preemption is tried. Keeps the first error of a plugin."""
 
     def __init__(self, trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo) -> None:
         self._trial, self._state, self._pod, self._info = trial, state, pod, node_info
@@ -131,8 +129,7 @@ class _Node:
         self._note(self._trial.pod_removed(self._state, self._pod, other, self._info))
 
     def spare(self, other: Pod) -> bool:
-        """Puts the removed pod back on the node if the preemptor then still fits. Returns whether the pod is back on
-        the node."""
+        """Puts the removed pod back if the preemptor then still fits. Whether it did."""
         self._info = self._info.with_pod(other)
         self._note(self._trial.pod_added(self._state, self._pod, other, self._info))
         if self.verdict().is_success:

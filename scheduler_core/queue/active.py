@@ -1,7 +1,6 @@
-"""The active queue: the pods to schedule next, and the events that arrived while the scheduler was trying to place
-other pods.
+"""The active queue: the pods to schedule next, and the events that arrived while other pods were being placed.
 
-Source: pkg/scheduler/backend/queue/active_queue.go (v1.36), without its locks, because one thread owns the queue here.
+Source: pkg/scheduler/backend/queue/active_queue.go (v1.36), without its locks: one thread owns the queue here.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ QueueOrder = Callable[[QueuedPod, QueuedPod], bool]
 
 
 class Happening(Value):
-    """An event with the object before and after the event. Events are numbered in order of arrival."""
+    """An event with the object before and after it, numbered in order of arrival."""
 
     number: int
     event: ClusterEvent
@@ -30,7 +29,7 @@ class Happening(Value):
 
 
 class ActiveRoom:
-    """The pods that may be scheduled now, in order, and the pods in flight: popped pods whose scheduling attempt has
+    """The pods that may be scheduled now, in order, and the pods in flight: popped, with a scheduling attempt that has
     not ended."""
 
     def __init__(self, goes_before: QueueOrder) -> None:
@@ -48,7 +47,7 @@ class ActiveRoom:
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """The uids of the pods in flight, in the order in which the pods were popped."""
+        """Uids, in the order in which the pods were popped."""
         return tuple(self._in_flight)
 
     def get(self, key: str) -> QueuedPod | None:
@@ -64,8 +63,7 @@ class ActiveRoom:
         return self._heap.pop()
 
     def begin(self, queued: QueuedPod) -> bool:
-        """Marks the pod as in flight: it was popped, and its scheduling attempt has not ended. Returns False if the pod
-        is already in flight; the caller must then drop this copy of the pod."""
+        """Marks the popped pod as in flight. False if it is already; the caller must then drop this copy."""
         queued.attempts += 1
         if identity(queued.pod) in self._in_flight:
             return False
@@ -73,7 +71,7 @@ class ActiveRoom:
         return True
 
     def done(self, pod: Pod) -> None:
-        """Ends a pod's scheduling attempt. Forgets the events that arrived before the oldest running attempt began."""
+        """Ends the attempt, and forgets the events before the oldest running attempt."""
         self._in_flight.pop(identity(pod), None)
         oldest = min(self._in_flight.values(), default=self._count)
         while self._happenings and self._happenings[0].number < oldest:
@@ -83,14 +81,13 @@ class ActiveRoom:
         return identity(pod) in self._in_flight
 
     def note(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Records an event if some pod is in flight (popped, and its scheduling attempt has not ended)."""
+        """Recorded only if some pod is in flight."""
         if self._in_flight:
             self._happenings.append(Happening(self._count, event, old, new))
             self._count += 1
 
     def happened_since_taken(self, pod: Pod) -> tuple[Happening, ...] | None:
-        """Returns the events that arrived since this pod was popped. Returns None if no attempt to schedule the pod is
-        running."""
+        """The events since this pod was popped; None if it is not in flight."""
         since = self._in_flight.get(identity(pod))
         return (
             None if since is None else tuple(happening for happening in self._happenings if happening.number >= since)

@@ -1,4 +1,4 @@
-"""Creates a scheduler's queue with its order, PreEnqueue plugins, hints and back-off."""
+"""A scheduler's queue, with its order, PreEnqueue plugins, hints and back-off."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from scheduler_core.queue.scheduling_queue import NamespaceLabels, ProfileInQueu
 
 
 def queue_for(scheduler: Scheduler, *, namespace_labels: NamespaceLabels = no_namespace_labels) -> SchedulingQueue:
-    """Returns an empty queue for the pods of all the scheduler's profiles, which share one QueueSort plugin.
+    """An empty queue for the pods of all the scheduler's profiles, which share one QueueSort plugin.
 
-    `namespace_labels` returns the current labels of a namespace.
+    `namespace_labels` gives the current labels of a namespace.
     """
     profiles = {}
     for profile in scheduler.configuration.profiles:

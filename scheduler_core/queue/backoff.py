@@ -1,7 +1,6 @@
-"""The back-off queue: the pods that must wait before the next attempt, and until when each of these pods waits.
+"""The pods that must wait before the next attempt, and until when.
 
-Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times, and the argument `now`, are seconds since the
-epoch.
+Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times are seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ priority comes first, even if its back-off began some milliseconds later."""
 
 
 class BackoffPolicy(Value, kw_only=True):
-    """The length of a pod's back-off after its n-th failure: initial·2^(n−1) seconds, at most the maximum. A maximum of
-    0 disables back-off.
+    """After the n-th failure initial·2^(n−1) seconds, at most the maximum. A maximum of 0 disables back-off.
 
-    With `aligned`, the end of a back-off is rounded down to whole seconds, as in releases that pop pods early (gate
+    With `aligned`, the end is rounded down to whole seconds, as in releases that pop pods early (gate
     SchedulerPopFromBackoffQ).
     """
 
@@ -41,8 +39,7 @@ class BackoffPolicy(Value, kw_only=True):
         return math.floor(instant / WINDOW_SECONDS) * WINDOW_SECONDS if self.aligned else instant
 
     def ends_at(self, queued: QueuedPod) -> float | None:
-        """Returns the end of the pod's back-off, or None if the pod need not wait. Computes the end once for each
-        attempt, and stores it in `queued`."""
+        """None if the pod need not wait. Computed once for each attempt, and stored in `queued`."""
         failures = queued.consecutive_errors or queued.unschedulable_count
         if self.max_seconds == 0 or failures == 0:
             return None
@@ -51,15 +48,15 @@ class BackoffPolicy(Value, kw_only=True):
         return queued.backoff_until
 
     def is_waiting(self, queued: QueuedPod, now: float) -> bool:
-        """Whether the pod must still wait. A pod also waits during the second in which its back-off ends."""
+        """Also during the second in which the back-off ends."""
         end = self.ends_at(queued)
         return end is not None and end >= self.align(now)
 
 
 class BackoffRoom:
-    """The pods in back-off: pods that the scheduler refused, and separately pods whose attempt ended with an error.
+    """Refused pods, and separately pods whose attempt ended with an error.
 
-    Only refused pods may be popped before their back-off ends. After an error, such as an unreachable API server, an
+    Only refused pods may be popped before their back-off ends: after an error, such as an unreachable API server, an
     early attempt would probably fail again and add load.
     """
 
@@ -90,11 +87,11 @@ class BackoffRoom:
         return self._refused.remove(key) or self._failed.remove(key)
 
     def take_early(self) -> QueuedPod | None:
-        """Removes and returns the refused pod whose back-off ends first. Returns None if there is no refused pod."""
+        """Removes the refused pod whose back-off ends first."""
         return self._refused.pop()
 
     def take_finished(self, now: float) -> list[QueuedPod]:
-        """Removes and returns all pods whose back-off is over, refused pods first."""
+        """Removes all pods whose back-off is over, refused pods first."""
         return [*self._finished(self._refused, now), *self._finished(self._failed, now)]
 
     def _finished(self, room: KeyedHeap[QueuedPod], now: float) -> list[QueuedPod]:

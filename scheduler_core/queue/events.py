@@ -1,7 +1,7 @@
-"""The events in a cluster that might help a waiting pod.
+"""The events in a cluster that might help a waiting pod: a kind of resource and an action on it.
 
-An event is a kind of resource and an action on it. Names and matching follow k8s.io/kube-scheduler/framework/types.go
-and pkg/scheduler/framework/types.go (v1.36). The hints, in hints/, decide which event helps which pod.
+Names and matching follow k8s.io/kube-scheduler/framework/types.go and pkg/scheduler/framework/types.go (v1.36). Which
+event helps which pod is decided in hints/.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from scheduler_core.values import Value
 
 
 class Action(IntFlag):
-    """What happened to an object, as a bit mask. Matching also compares the masks as numbers, so the order of the bits
-    matters."""
+    """Matching also compares the masks as numbers, so the order of the bits matters."""
 
     ADD = 1 << 0
     DELETE = 1 << 1
@@ -36,8 +35,6 @@ class Action(IntFlag):
 
 
 class Resource(StrEnum):
-    """The kinds of objects whose changes the queue receives."""
-
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
     UNSCHEDULED_POD = "UnschedulablePod"
@@ -56,9 +53,8 @@ class Resource(StrEnum):
 
 
 class ClusterEvent(Value):
-    """One kind of change in the cluster: a resource and an action. A plugin may register several actions as one value,
-    for example `Action.ADD | Action.DELETE`. A change that the queue receives usually has one action, for example
-    `Action.ADD`."""
+    """A plugin may register several actions as one value, such as `Action.ADD | Action.DELETE`; a change that the queue
+    receives usually has one."""
 
     resource: Resource
     action: Action
@@ -68,11 +64,10 @@ class ClusterEvent(Value):
         return self.resource is Resource.ANY and self.action == Action.ALL
 
     def matches(self, happened: ClusterEvent) -> bool:
-        """Whether a plugin that registered this event receives the event `happened`."""
+        """Whether a plugin that registered this event receives `happened`."""
         if self.is_wildcard:
             return True
-        # The second comparison keeps a general update, which sets every update bit, away from plugins that
-        # registered only one kind of update.
+        # The second comparison keeps a general update (every update bit) from plugins that registered only one kind.
         return (
             self._covers(happened.resource) and bool(self.action & happened.action) and happened.action <= self.action
         )
@@ -88,20 +83,17 @@ Hint = Callable[[Pod, Any, Any], bool]
 
 
 def always(_pod: Pod, _old: Any, _new: Any) -> bool:
-    """The hint of a plugin that cannot decide whether an event helps. Returns True for every event that the plugin
-    registered."""
+    """For a plugin that cannot decide whether an event helps."""
     return True
 
 
 def never(_pod: Pod, _old: Any, _new: Any) -> bool:
-    """A hint for events that never make a pod schedulable. A plugin registers it if the event should only make the
-    queue call the plugin's PreEnqueue again."""
+    """For events that should only make the queue call the plugin's PreEnqueue again."""
     return False
 
 
 class EventHint(Value):
-    """An event that a plugin registered, and a function that says whether an event of this kind helps a pod that the
-    plugin refused."""
+    """A registered event, and whether one of this kind helps a pod that the plugin refused."""
 
     event: ClusterEvent
     helps: Hint = always

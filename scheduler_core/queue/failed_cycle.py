@@ -1,7 +1,7 @@
-"""Puts a pod back into the queue after its scheduling cycle failed, and keeps, sets or clears the pod's nomination.
+"""Puts a pod back into the queue after its cycle failed, and keeps, sets or clears its nomination.
 
-Only this module clears a nomination. Until 1.33 kube-scheduler also cleared nominations inside preemption's search for
-candidates, where a concurrent update could be lost (kubernetes/kubernetes#131239). Source: handleSchedulingFailure and
+Only this module clears a nomination. Until 1.33 kube-scheduler also did so inside preemption's search for candidates,
+where a concurrent update could be lost (kubernetes/kubernetes#131239). Source: handleSchedulingFailure and
 schedulingAlgorithm in pkg/scheduler/schedule_one.go, v1.36.
 """
 
@@ -19,12 +19,11 @@ _EVENT_LIMIT = 1024
 
 
 class FailedCycle(Value, kw_only=True):
-    """The part of the queue into which the pod was put back, and what the caller must write to the pod.
+    """Where the pod is in the queue now, and what the caller must write to it.
 
-    If `nominated_node` is None, the caller does not change the status; if it is empty, the caller clears the nominated
-    node. `reason` and `message` belong to the condition PodScheduled=False. `event` is the message, shortened to the
-    limit of an Event. `displaced` are pods of lower priority that lose their nomination, because this pod was nominated
-    to their node.
+    `nominated_node`: None leaves the status as it is, empty clears the nominated node. `reason` and `message` belong to
+    the condition PodScheduled=False; `event` is the message, shortened to the limit of an Event. `displaced` are pods
+    of lower priority that lose their nomination to this pod's.
     """
 
     room: Room
@@ -41,8 +40,7 @@ class FailedCycle(Value, kw_only=True):
 
 
 def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: CycleResult, now: float) -> FailedCycle:
-    """Puts the pod back into the queue and updates the pod's nomination. `result` is the result of a scheduling cycle
-    that found no node for the pod."""
+    """Puts the pod back and updates its nomination. `result`: of a cycle that found no node for the pod."""
     is_answer = not result.error and len(result.diagnosis.nodes) > 0
     verdicts = result.diagnosis.verdict_counts() if is_answer else ()
     room = queue.add_unschedulable(
@@ -63,10 +61,10 @@ def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: Cycle
 
 
 def nominated_by(result: CycleResult) -> str | None:
-    """Returns the node that the cycle's result nominates for the pod; empty to clear the nomination, None to keep it.
+    """The node that the result nominates for the pod; empty to clear the nomination, None to keep it.
 
-    The nomination is cleared after an error, in a cluster without nodes, and in a profile without PostFilter.
-    Preemption clears the nomination if it can make room on no node, and keeps it while the evicted pods terminate.
+    It is cleared after an error, in a cluster without nodes, and in a profile without PostFilter. Preemption clears it
+    if it can make room on no node, and keeps it while the evicted pods terminate.
     """
     if result.error or not len(result.diagnosis.nodes):
         return ""
@@ -76,8 +74,8 @@ def nominated_by(result: CycleResult) -> str | None:
 
 
 def _displace(queue: SchedulingQueue, pod: Pod, node: str) -> tuple[Pod, ...]:
-    """Finds the pods that are nominated to this node and have a lower priority than `pod`. Removes the nominations of
-    these pods and returns the pods. The scheduler must try to place these pods again."""
+    """Removes the nominations to this node of pods with a lower priority. The scheduler must try to place them
+    again."""
     losers = tuple(other for other in queue.nominations.on(node) if other.priority < pod.priority)
     for loser in losers:
         queue.nominations.add(loser, "")

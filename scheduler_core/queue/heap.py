@@ -1,7 +1,7 @@
 """A heap whose items can be found, replaced and removed by key.
 
-The heap moves items exactly as Go's container/heap does (pkg/scheduler/backend/heap, v1.36), because equal items must
-be popped in the same order. Python's heapq moves items differently.
+It moves items exactly as Go's container/heap does (pkg/scheduler/backend/heap, v1.36), because equal items must be
+popped in the same order. Python's heapq moves them differently.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 
 
 class KeyedHeap(Generic[Item]):
-    """A heap of items, each identified by `key`. `less` says which of two items comes first."""
+    """`less` says which of two items comes first."""
 
     __slots__ = ("_items", "_key", "_less", "_position")
 
@@ -37,7 +37,7 @@ class KeyedHeap(Generic[Item]):
         return self._items[0] if self._items else None
 
     def put(self, item: Item) -> None:
-        """Adds the item, or replaces the item with the same key, and restores the order."""
+        """Adds the item, or replaces the one with the same key."""
         position = self._position.get(self._key(item))
         if position is not None:
             self._items[position] = item
@@ -48,7 +48,6 @@ class KeyedHeap(Generic[Item]):
         self._up(len(self._items) - 1)
 
     def pop(self) -> Item | None:
-        """Removes and returns the first item, or None if the heap is empty."""
         if not self._items:
             return None
         last = len(self._items) - 1
@@ -57,7 +56,6 @@ class KeyedHeap(Generic[Item]):
         return self._drop_last()
 
     def remove(self, key: str) -> Item | None:
-        """Removes and returns the item with this key, or None."""
         position = self._position.get(key)
         if position is None:
             return None

@@ -1,5 +1,4 @@
-"""The pods nominated to each node. A nominated pod has preempted pods on the node. The room that the preempted pods
-leave is reserved for the nominated pod until the scheduler places it.
+"""The pods nominated to each node: the room that preempted pods leave is reserved for them until they are placed.
 
 Source: pkg/scheduler/backend/queue/nominator.go (v1.36).
 """
@@ -11,15 +10,15 @@ from scheduler_core.queue.queued_pod import identity
 
 
 class Nominations:
-    """The nominated pods by node. If the scheduler has chosen another node than the nominated node in the pod's status,
-    the scheduler's choice takes precedence, because the status may be older."""
+    """If the scheduler has chosen another node than the one in the pod's status, its choice wins: the status may be
+    older."""
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
 
     def on(self, node_name: str) -> tuple[Pod, ...]:
-        """Returns the pods nominated to this node, in the order of their nomination."""
+        """In the order of their nomination."""
         return tuple(self._pods.get(node_name, {}).values())
 
     def node_of(self, pod: Pod) -> str | None:
@@ -30,8 +29,7 @@ class Nominations:
         return tuple((pod, node) for node, pods in self._pods.items() for pod in pods.values())
 
     def add(self, pod: Pod, node_name: str | None = None) -> None:
-        """Nominates the pod to `node_name`. If `node_name` is None, the nominated node in the pod's status is used. If
-        the name is empty, the pod is no longer nominated."""
+        """None: the nominated node in the pod's status. Empty: the pod is no longer nominated."""
         self.remove(pod)
         node = pod.nominated_node_name if node_name is None else node_name
         if node:
@@ -41,8 +39,8 @@ class Nominations:
     def update(self, old: Pod, new: Pod) -> None:
         """Replaces a pod that has changed.
 
-        If neither version of the pod has a nominated node in its status, the pod keeps its nomination: the scheduler
-        may have chosen a node, and the patch that writes the node to the status may come after this update.
+        If neither version has a nominated node in its status, the pod keeps its nomination: the patch that writes the
+        scheduler's choice to the status may come after this update.
         """
         standing = (
             self._node_of.get(identity(old)) if not old.nominated_node_name and not new.nominated_node_name else None

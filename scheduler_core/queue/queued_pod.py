@@ -9,19 +9,17 @@ from scheduler_core.queue.events import ClusterEvent
 
 
 def identity(pod: Pod) -> str:
-    """Returns a key that distinguishes this pod from a later pod of the same name: its uid, or its name if it has no
-    uid."""
+    """Tells this pod from a later one of the same name: its uid, or its name if it has no uid."""
     return pod.uid or pod.key
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class QueuedPod:
-    """One pod in the queue; times are seconds since the epoch.
+    """Times are seconds since the epoch.
 
-    `timestamp` is when the pod last entered the queue, also after a refusal; it orders pods of equal priority.
-    `unschedulable_count` is the number of attempts in which plugins refused the pod. `consecutive_errors` is the number
-    of errors since the last attempt without an error. The back-off grows with `consecutive_errors` or, if that is 0,
-    with `unschedulable_count`.
+    `timestamp`: when the pod last entered the queue, also after a refusal; it orders pods of equal priority.
+    `unschedulable_count`: attempts in which plugins refused the pod. `consecutive_errors`: errors since the last
+    attempt without one. The back-off grows with `consecutive_errors` or, if that is 0, with `unschedulable_count`.
     """
 
     pod: Pod

@@ -1,11 +1,11 @@
-"""The scheduling queue with its three parts: active pods, pods in back-off, and pods that wait for an event.
+"""The scheduling queue: active pods, pods in back-off, and pods that wait for an event.
 
-A pod enters the active queue unless a PreEnqueue plugin refuses it. A popped pod that the scheduler could not place
-waits for an event that may help. After such an event, the pod waits until its back-off is over, and becomes active
-again. Source: pkg/scheduler/backend/queue/scheduling_queue.go (v1.36).
+A pod becomes active unless a PreEnqueue plugin refuses it. A popped pod that could not be placed waits for an event
+that may help, then until its back-off is over, and becomes active again. Source:
+pkg/scheduler/backend/queue/scheduling_queue.go (v1.36).
 
-The module reads no clock: `now`, in seconds since the epoch, is an argument of each call. So the owner of the queue
-must call `flush_backoff` and `flush_waiting` regularly.
+Reads no clock: `now`, in seconds since the epoch, is an argument, and the owner of the queue must call `flush_backoff`
+and `flush_waiting` regularly.
 """
 
 from __future__ import annotations
@@ -30,26 +30,22 @@ SPREAD_PLUGIN = "PodTopologySpread"
 
 
 class Room(Enum):
-    """The part of the queue in which a pod is."""
-
     ACTIVE = "active"
     BACKOFF = "backoff"
     WAITING = "waiting"
 
 
 class Gatekeeper(Protocol):
-    """A PreEnqueue plugin: decides whether a pod may enter the active and back-off queues."""
+    """A PreEnqueue plugin: whether a pod may enter the active and back-off queues."""
 
     name: str
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """Returns SUCCESS to accept the pod. With any other verdict, the pod waits for an event for which this plugin
-        registered."""
+        """With another verdict than SUCCESS, the pod waits for an event for which this plugin registered."""
 
 
 class ProfileInQueue(Value, kw_only=True):
-    """One profile, as far as the queue needs it. `gatekeepers` are the profile's PreEnqueue plugins. `hints` say after
-    which events a waiting pod is tried again."""
+    """`gatekeepers`: the profile's PreEnqueue plugins. `hints`: after which events a waiting pod is tried again."""
 
     gatekeepers: tuple[Gatekeeper, ...] = ()
     hints: RegisteredHints = field(default_factory=RegisteredHints)
@@ -59,15 +55,15 @@ NamespaceLabels = Callable[[str], Mapping[str, str]]
 
 
 def no_namespace_labels(_namespace: str) -> Mapping[str, str]:
-    """Returns no labels. For clusters in which no pod affinity selects namespaces by label."""
+    """For clusters in which no pod affinity selects namespaces by label."""
     return {}
 
 
 class SchedulingQueue:
     """The pods that need a node, and the nominations that preemption made.
 
-    `goes_before` is the order of the QueueSort plugin. `profiles` maps schedulerNames to profiles. `namespace_labels`
-    returns the labels of a namespace; the queue needs them for the affinity terms of waiting pods.
+    `goes_before`: the QueueSort plugin's order. `profiles`: by schedulerName. `namespace_labels` is asked for the
+    affinity terms of waiting pods.
     """
 
     def __init__(
@@ -92,8 +88,8 @@ class SchedulingQueue:
         return len(self._active) + len(self._backoff) + len(self._waiting)
 
     def pods_in(self, room: Room) -> tuple[Pod, ...]:
-        """Returns the pods in one part of the queue. In the active and the back-off part, the first pod is the next to
-        be popped; the other pods are in no particular order."""
+        """The next pod to be popped comes first if the part is active or back-off; the others have no particular
+        order."""
         rooms: Mapping[Room, ActiveRoom | BackoffRoom | WaitingRoom] = {
             Room.ACTIVE: self._active,
             Room.BACKOFF: self._backoff,
@@ -102,8 +98,7 @@ class SchedulingQueue:
         return tuple(queued.pod for queued in rooms[room].pods)
 
     def find(self, key: str) -> tuple[Room, QueuedPod] | None:
-        """Returns the pod "namespace/name" and the part of the queue that contains it. Returns None if the pod is in no
-        part, for example because it is in flight (popped, and its scheduling attempt has not ended)."""
+        """The pod "namespace/name" and its part of the queue; None if it is in none, for example in flight."""
         for room, queued in (
             (Room.ACTIVE, self._active.get(key)),
             (Room.BACKOFF, self._backoff.get(key)),
@@ -114,27 +109,26 @@ class SchedulingQueue:
         return None
 
     def profile(self, scheduler_name: str) -> ProfileInQueue:
-        """Returns the plugins and hints of the profile with this schedulerName. If there is no such profile, the result
-        has no PreEnqueue plugins and no hints."""
+        """Without plugins and hints if no profile has this schedulerName."""
         return self._profiles.get(scheduler_name) or ProfileInQueue()
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """The uids of the pods in flight: popped pods whose scheduling attempts have not ended."""
+        """Uids of popped pods whose scheduling attempts have not ended."""
         return self._active.in_flight
 
     # ---- coming in, going out ----
 
     def add(self, pod: Pod, now: float) -> Room:
-        """Adds a new pod. A pod that a PreEnqueue plugin refuses (a gated pod) waits outside of the active queue."""
+        """A new pod. If a PreEnqueue plugin refuses it, it waits outside of the active queue."""
         room = self._to_active(QueuedPod(pod=pod, timestamp=now), now)
         if room is Room.ACTIVE:
             self.nominations.add(pod)
         return room
 
     def pop(self) -> QueuedPod | None:
-        """Returns the next pod to schedule, or None. When the scheduling attempt has ended, the caller must call
-        `add_unschedulable` or `done`.
+        """The next pod to schedule, or None. When its attempt has ended, the caller must call `add_unschedulable` or
+        `done`.
 
         If the active queue is empty, pops the refused pod whose back-off ends first (gate SchedulerPopFromBackoffQ).
         """
@@ -146,25 +140,23 @@ class SchedulingQueue:
                 return queued
 
     def pop_pod(self, key: str, now: float) -> QueuedPod | None:
-        """Pops this pod, even if other pods are before it in the queue. Returns None if a PreEnqueue plugin refuses the
-        pod, or if the pod is not in the queue."""
+        """Pops this pod out of turn. None if a PreEnqueue plugin refuses it, or if it is not in the queue."""
         self._activate(key, now)
         queued = self._active.remove(key)
         return queued if queued is not None and self._active.begin(queued) else None
 
     def done(self, pod: Pod) -> None:
-        """Ends the scheduling attempt of a pod that was placed or deleted."""
+        """Ends the attempt of a pod that was placed or deleted."""
         self._active.done(pod)
 
     def add_unschedulable(
         self, queued: QueuedPod, now: float, *, refused_by: Iterable[str] = (), pending_for: Iterable[str] = ()
     ) -> Room:
-        """Puts a pod back into the queue after a failed attempt. `refused_by` are the plugins that refused the pod, and
-        `pending_for` the plugins that returned Wait. After an error, both are empty. Returns the part of the queue that
-        has the pod now.
+        """Puts a pod back after a failed attempt, and says where. `refused_by`: plugins that refused it; `pending_for`:
+        plugins that returned Wait. Both are empty after an error.
 
-        Handles the events that arrived since the pod was popped. Raises ValueError if the pod is already in the queue,
-        because that is a bug of the caller.
+        Handles the events since the pod was popped. Raises ValueError if the pod is already in the queue, a bug of the
+        caller.
         """
         if self.find(queued.key) is not None:
             raise ValueError(f"pod {queued.key} is already in the queue")
@@ -183,11 +175,9 @@ class SchedulingQueue:
         return room
 
     def update(self, old: Pod, new: Pod, changes: Iterable[ClusterEvent], now: float) -> Room | None:
-        """Replaces a pending pod that has changed. `changes` are the events of the change (see
-        hints.changes.pod_changes). Returns the part of the queue that has the pod now.
+        """Replaces a changed pending pod, and says where it is now. `changes`: see hints.changes.pod_changes.
 
-        Returns None if the pod is in flight (popped, and its scheduling attempt has not ended), because the change is
-        then handled when the pod is put back into the queue.
+        None if the pod is in flight: the change is then handled when the pod is put back.
         """
         if self._active.is_in_flight(new):
             for event in changes:
@@ -205,7 +195,6 @@ class SchedulingQueue:
         return room
 
     def delete(self, pod: Pod) -> None:
-        """Removes a deleted pod from the queue."""
         self.nominations.remove(pod)
         for room in (self._active, self._backoff, self._waiting):
             room.remove(pod.key)
@@ -215,8 +204,8 @@ class SchedulingQueue:
     def move_all(
         self, event: ClusterEvent, old: Any, new: Any, now: float, *, may_move: Callable[[Pod], bool] | None = None
     ) -> None:
-        """Passes an event to every waiting pod. If the event may help a pod, the pod becomes active, or moves to the
-        back-off queue if its back-off is not over."""
+        """Passes an event to every waiting pod. A pod that it may help becomes active, or goes to back-off if its
+        back-off is not over."""
         if self._is_of_interest(event):
             self._move(
                 [queued for queued in self._waiting.pods if may_move is None or may_move(queued.pod)],
@@ -227,36 +216,32 @@ class SchedulingQueue:
             )
 
     def assigned_pod_added(self, pod: Pod, now: float) -> None:
-        """Handles the binding of a pod. The binding may help only waiting pods that topology spread refused, or whose
-        required affinity selects the pod."""
+        """A binding may help only waiting pods that topology spread refused, or whose required affinity selects the
+        bound pod."""
         self._move(self._counting_others(pod), ASSIGNED_POD_ADDED, None, pod, now)
 
     def assigned_pod_updated(
         self, old: Pod, new: Pod, event: ClusterEvent, now: float, *, frees_resources: bool
     ) -> None:
-        """Handles the change of a bound pod. If the change frees resources, it may help any waiting pod. Otherwise it
-        may help only pods that topology spread refused, or whose required affinity selects the pod."""
+        """If the change frees resources, it may help any waiting pod, otherwise those of `assigned_pod_added`."""
         if frees_resources:
             self.move_all(event, old, new, now)
         else:
             self._move(self._counting_others(new), event, old, new, now)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
-        """Makes these pods active at once. A pod in flight becomes active when it is put back into the queue. Ignores
-        unknown pods."""
+        """Makes these pods active at once; one in flight when it is put back. Ignores unknown pods."""
         for pod in pods:
             if not self._activate(pod.key, now) and self._active.is_in_flight(pod):
                 self._active.note(FORCE_ACTIVATE, None, pod)
 
     def flush_backoff(self, now: float) -> None:
-        """Makes all pods active whose back-off is over. The owner of the queue must call this method at the beginning
-        of every second."""
+        """Makes pods active whose back-off is over. To be called at the beginning of every second."""
         for queued in self._backoff.take_finished(now):
             self._to_active(queued, now, from_backoff=True)
 
     def flush_waiting(self, now: float) -> None:
-        """Moves pods that have waited for an event for five minutes, so that the scheduler tries them again. The owner
-        of the queue must call this method every 30 seconds."""
+        """Retries pods that have waited for an event for five minutes. To be called every 30 seconds."""
         stale = self._waiting.out_of_patience(now)
         for queued in stale:
             queued.was_flushed = True
@@ -273,8 +258,7 @@ class SchedulingQueue:
         return self._to_active(queued, now)
 
     def _to_active(self, queued: QueuedPod, now: float, *, from_backoff: bool = False) -> Room:
-        # If pods in back-off may be popped early, the PreEnqueue plugins ran when the pod entered the back-off queue.
-        # Otherwise these plugins run here.
+        # If pods may be popped early from back-off, the PreEnqueue plugins ran when the pod went there.
         if not (from_backoff and self._policy.aligned):
             self._ask_gatekeepers(queued)
         if queued.is_gated:
@@ -299,7 +283,7 @@ class SchedulingQueue:
 
     def _ask_gatekeepers(self, queued: QueuedPod) -> None:
         profile = self._profile_of(queued.pod)
-        # The plugin that gated the pod last runs first, because most likely it still does.
+        # The plugin that gated the pod last runs first: most likely it still does.
         for gatekeeper in sorted(profile.gatekeepers, key=lambda gatekeeper: gatekeeper.name != queued.gating_plugin):
             if not gatekeeper.pre_enqueue(queued.pod).is_success:
                 queued.unschedulable_plugins.add(gatekeeper.name)
@@ -337,9 +321,8 @@ class SchedulingQueue:
         return Room.WAITING
 
     def _judge_missed(self, queued: QueuedPod) -> Requeue:
-        """Judges the effect on the pod of each event that arrived during the pod's scheduling attempt, and returns the
-        strongest effect: at once, after the back-off, or stay. Returns "after the back-off" if no plugin refused the
-        pod, or if no attempt is recorded."""
+        """The strongest effect of the events during the pod's attempt. AFTER_BACKOFF if no plugin refused the pod, or
+        if no attempt is recorded."""
         happenings = self._active.happened_since_taken(queued.pod)
         if not queued.rejectors or happenings is None:
             return Requeue.AFTER_BACKOFF
@@ -348,8 +331,8 @@ class SchedulingQueue:
         return next((answer for answer in (Requeue.AT_ONCE, Requeue.AFTER_BACKOFF) if answer in answers), Requeue.STAY)
 
     def _counting_others(self, pod: Pod) -> list[QueuedPod]:
-        """Returns the waiting pods that the binding of this pod may help: those of its namespace that topology spread
-        refused, and those whose required affinity selects this pod."""
+        """Waiting pods that the binding of this pod may help: those of its namespace that topology spread refused, and
+        those whose required affinity selects it."""
         labels = self._namespace_labels(pod.namespace)
         return [
             queued

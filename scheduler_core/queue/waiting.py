@@ -29,7 +29,7 @@ class Requeue(Enum):
 
 
 class RegisteredHints(Value, kw_only=True):
-    """Maps each plugin of one profile to the events that it registered, with their hints."""
+    """The events that each plugin of one profile registered, with their hints."""
 
     by_plugin: Mapping[str, tuple[EventHint, ...]] = field(default_factory=dict)
 
@@ -40,7 +40,7 @@ class RegisteredHints(Value, kw_only=True):
         return tuple(hint.event for hint in self.by_plugin.get(plugin, ()))
 
     def judge(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Requeue:
-        """Returns the effect of the event on this pod, according to the hints of the plugins that refused the pod."""
+        """By the hints of the plugins that refused the pod."""
         if not queued.rejectors:
             return Requeue.AFTER_BACKOFF
         if event.is_wildcard:
@@ -66,8 +66,7 @@ def _asked(hint: EventHint, queued: QueuedPod, old: Any, new: Any) -> bool:
 
 
 class WaitingRoom:
-    """The refused pods that wait for an event, and the gated pods (refused by a PreEnqueue plugin), in the order of
-    their arrival."""
+    """Refused pods that wait for an event, and gated pods, in the order of their arrival."""
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}

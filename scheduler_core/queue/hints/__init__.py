@@ -1,8 +1,7 @@
-"""The queueing hints of every default plugin: which events may help a pod that the plugin refused.
+"""The queueing hints of every default plugin: which events may help a pod that it refused.
 
-The hints are separate from the plugins, because only the queue uses them, and not the scheduling cycle. A plugin can
-have a method `events`, which returns its own hints. If a plugin has no such method and is not in the table of
-`default_hints`, the queue assumes that every event may help.
+Separate from the plugins, because only the queue uses hints. A plugin's method `events`, if it has one, returns its own
+hints instead. With neither, the queue assumes that every event may help.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 def default_hints(
     profile: Profile, kube_version: KubeVersion, rules: RequestRules
 ) -> Mapping[str, tuple[EventHint, ...]]:
-    """Maps each default plugin to the events that it registers, with their hints."""
+    """By plugin."""
     affinity = profile.plugin_args("NodeAffinity", kube_version)
     assert isinstance(affinity, NodeAffinityArgs)
     return {
@@ -58,8 +57,8 @@ def registered_hints(
     *,
     has_extenders: bool = False,
 ) -> RegisteredHints:
-    """Returns the hints of each plugin of a profile: those that its method `events` returns, or else those of
-    `default_hints`. A plugin with neither, and every extender, gets a hint which says that every event helps."""
+    """Each plugin's own `events`, or else its `default_hints`. With neither, and for every extender, every event
+    helps."""
     table = default_hints(profile, kube_version, rules)
     found: dict[str, tuple[EventHint, ...]] = {EXTENDER_NAME: EVERY_EVENT} if has_extenders else {}
     for plugin in plugins:

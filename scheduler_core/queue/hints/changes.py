@@ -1,7 +1,7 @@
-"""Finds the events that an update of a pod or a node causes.
+"""The events that an update of a pod or a node causes.
 
 Source: PodSchedulingPropertiesChange and NodeSchedulingPropertiesChange in pkg/scheduler/framework/events.go, v1.36.
-This library does not read node conditions, so a change of conditions alone causes no event here.
+Node conditions are not read here, so a change of conditions alone causes no event.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ _TODAYS_RULES: Final = RequestRules()
 
 
 def pod_changes(old: Pod, new: Pod, rules: RequestRules = _TODAYS_RULES) -> tuple[ClusterEvent, ...]:
-    """Returns the events that describe a pod's update, at least one. If no specific event applies, returns the general
-    event for an update."""
+    """The events of a pod's update; if no specific event applies, the general update. Never empty."""
     resource = Resource.ASSIGNED_POD if new.node_name else Resource.UNSCHEDULED_POD
     actions = [
         action
@@ -45,7 +44,7 @@ def asks_for_less(old: Pod, new: Pod, rules: RequestRules) -> bool:
 
 
 def node_changes(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
-    """Returns the events that describe a node's update. Returns none if nothing changed that matters for scheduling.
+    """The events of a node's update; none if nothing changed that matters for scheduling.
 
     An uncordon is reported as a change of taints, as in the real scheduler.
     """

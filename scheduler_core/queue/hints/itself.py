@@ -1,5 +1,5 @@
-"""Hints for pods that wait for a change of themselves: their scheduling gates are removed, their resource claims are
-created, or the preemption that they started has ended.
+"""Hints for pods that wait for a change of themselves: scheduling gates removed, resource claims created, their own
+preemption ended.
 
 Source: EventsToRegister in plugins/{schedulinggates,dynamicresources,defaultpreemption}, v1.36.
 """
@@ -22,8 +22,7 @@ SCHEDULING_GATES: Final = (
     EventHint(ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED), _is_the_pod_itself),
 )
 
-# Registered only so that the queue calls PreEnqueue again. The hints of other plugins decide whether the freed room
-# helps.
+# Only so that the queue calls PreEnqueue again; other plugins' hints decide whether the freed room helps.
 DEFAULT_PREEMPTION: Final = (EventHint(ClusterEvent(Resource.POD, Action.DELETE), never),)
 
 

@@ -1,5 +1,4 @@
-"""Hints for pods that were refused because of a node's name, affinity, taints, cordon or features: which changes of
-nodes may help such a pod.
+"""Hints for pods refused because of a node's name, affinity, taints, cordon or features.
 
 Source: isSchedulableAfter… in plugins/{nodeaffinity,tainttoleration,nodeunschedulable,nodename,nodedeclaredfeatures},
 v1.36.

@@ -1,8 +1,8 @@
-"""Hints for pods that were refused because of other pods: topology spread, affinity or anti-affinity.
+"""Hints for pods refused because of other pods: topology spread, affinity or anti-affinity.
 
 Source: isSchedulableAfter… in plugins/podtopologyspread/plugin.go and plugins/interpodaffinity/plugin.go, v1.36. The
-selector of a profile's default constraints depends on the cluster's Services, which hints do not know. So for a pod
-with default constraints, every change of other pods is assumed to help.
+selector of default constraints depends on the cluster's Services, which hints do not know: for a pod with default
+constraints, every change of other pods is assumed to help.
 """
 
 from __future__ import annotations
@@ -85,8 +85,7 @@ POD_TOPOLOGY_SPREAD: Final = (
 
 
 def _matches_all(terms: tuple[PodAffinityTerm, ...], pod: Pod) -> bool:
-    """Whether the pod matches every one of these affinity terms; without terms no pod matches. Ignores the namespace's
-    labels, as the real hint does."""
+    """No pod matches an empty list. Ignores the namespace's labels, as the real hint does."""
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, {}) for term in terms)
 
 

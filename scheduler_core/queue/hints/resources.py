@@ -1,4 +1,4 @@
-"""Hints for pods that were refused because nodes lack resources or free host ports.
+"""Hints for pods refused because nodes lack resources or free host ports.
 
 Source: isSchedulableAfter… in plugins/noderesources/fit.go and plugins/nodeports, v1.36.
 """
@@ -20,7 +20,7 @@ _DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 
 
 def holds_a_place(pod: Pod) -> bool:
-    """Whether the pod uses resources of a node, because it is bound or nominated to the node."""
+    """Whether the pod uses resources of a node: bound or nominated."""
     return bool(pod.node_name or pod.nominated_node_name)
 
 
@@ -58,7 +58,7 @@ def _frees_what_is_wanted(pod: Pod, old: Pod, new: Pod, rules: RequestRules) -> 
 
 
 def _named(requests: Requests) -> list[str]:
-    """Returns the names of the resources of which the request is above zero."""
+    """Those with a request above zero."""
     return [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *requests.scalars) if requests.amount(name) > 0]
 
 

@@ -30,13 +30,12 @@ _NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABE
 
 
 def _names_claim(pod: Pod, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-    """Whether one of the pod's volumes refers to this PersistentVolumeClaim by name."""
+    """Whether one of the pod's volumes refers to this claim by name."""
     return pod.namespace == new.namespace and any(volume.claim_name == new.name for volume in pod.spec.volumes)
 
 
 def _uses_claim(pod: Pod, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-    """Whether one of the pod's volumes refers to this PersistentVolumeClaim by name, or the claim was created for one
-    of the pod's ephemeral volumes."""
+    """Also if the claim was created for one of the pod's ephemeral volumes."""
     return pod.namespace == new.namespace and any(use.name == new.name for use in claims_used(pod))
 
 
