@@ -1,1 +1,1 @@
-"""Keeps a cluster in memory, and updates this copy with lists and watch events from the API server."""
+"""A cluster in memory that follows lists and watch events from the API server."""

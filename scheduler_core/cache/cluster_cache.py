@@ -1,7 +1,7 @@
-"""Keeps a cluster in memory, and updates this copy with lists and watch events, as kube-scheduler's cache does.
+"""A cluster in memory that follows lists and watch events, as kube-scheduler's cache does.
 
-The cost of an event does not depend on the size of the cluster, but on what the event changes. Snapshots never change.
-Two snapshots share all parts that are equal.
+An event costs as much as it changes, whatever the size of the cluster. Snapshots never change, and share all parts that
+are equal.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from scheduler_core.snapshot.snapshot import Snapshot
 class ClusterCache:
     """A cluster in memory that watch events update. Not thread-safe.
 
-    A snapshot of the cache has the same nodes, pods, counts and other objects as a snapshot that is loaded from the
-    same objects. Three things may differ, because they depend on the order of the events: the order of the pods in
-    `pending`, the number (row) of each node, and the order in which the scheduler searches the nodes.
+    Its snapshots have the same nodes, pods, counts and other objects as one that is loaded from the same objects. Three
+    things may differ with the order of the events: the order of `pending`, the rows of the nodes, and the order in
+    which the scheduler searches the nodes.
     """
 
     def __init__(self) -> None:
@@ -40,27 +40,27 @@ class ClusterCache:
 
     @property
     def kinds(self) -> Iterable[str]:
-        """The kinds of objects that matter for scheduling. The cache ignores events of other kinds."""
+        """What matters for scheduling. Events of other kinds are ignored."""
         return self._reader.kinds
 
     def snapshot(self) -> Snapshot:
-        """Returns the current cluster. Returns the same snapshot object until something changes."""
+        """The current cluster; the same object until something changes."""
         if self._snapshot is None:
             self._snapshot = self._placed.snapshot(self._others, tuple(self._problems.values()))
         return self._snapshot
 
     def find_pod(self, key: str) -> Pod | None:
-        """Returns the cached pod with the key "namespace/name", or None if the pod does not exist or has finished."""
+        """The cached pod "namespace/name"; None if it does not exist or has finished."""
         return self._placed.find(key)
 
     def apply(self, event: Event) -> bool:
-        """Applies one watch event, or a whole list. An event is the line from the API server, or a mapping `{"type":
-        "MODIFIED", "object": {…}}`. A list is a body such as a PodList, or a `Sync` object with the pages of a
-        long list. Returns whether the cluster changed in a way that matters for scheduling.
+        """Applies one watch event or a whole list, and says whether something changed that matters for scheduling. An
+        event is the line from the API server, or a mapping `{"type": "MODIFIED", "object": {…}}`. A list is a body such
+        as a PodList, or a `Sync` with the pages of a long list.
 
-        A list is complete for its kind: cached objects that are missing from the list are deleted. An event that is
-        provably older than the cached object changes nothing. An object that cannot be read is ignored, and listed in
-        the snapshot's `problems`. Raises UnusableEventError for any other argument, and for events of type ERROR.
+        A list is complete for its kind: cached objects that are missing from it are deleted. An event that is provably
+        older than the cached object changes nothing. An object that cannot be read is ignored, and listed in the
+        snapshot's `problems`. Raises UnusableEventError for any other argument, and for events of type ERROR.
         """
         read = read_event(event)
         if not self._reader.knows(read.kind, read.api_version):
@@ -76,20 +76,20 @@ class ClusterCache:
         return changed
 
     def assume(self, key: str, node_name: str) -> None:
-        """Treats the pending pod "namespace/name" as bound to this node, although the cache has not received the
-        binding yet. Raises UnknownPodError if the pod is not pending, UnknownNodeError if the node does not exist."""
+        """Treats the pending pod "namespace/name" as bound to this node before the binding arrives. Raises
+        UnknownPodError if the pod is not pending, UnknownNodeError if the node does not exist."""
         self._placed.assume(key, node_name)
         self._snapshot = None
 
     def forget(self, key: str) -> None:
-        """Takes the pod from the node on which `assume` put it, because its binding failed: the pod is pending again.
-        Raises UnknownPodError if the pod is not assumed to be on a node."""
+        """Undoes `assume` after a failed binding: the pod is pending again. Raises UnknownPodError if it is not assumed
+        to be on a node."""
         self._placed.forget(key)
         self._snapshot = None
 
     def sizes(self) -> Mapping[str, int]:
-        """Returns the number of entries in each part of the cache. The numbers show memory leaks, because creating and
-        deleting objects again and again should not increase them."""
+        """The number of entries in each part. Creating and deleting objects again and again should not increase
+        them."""
         table = self._placed.world.placements.table
         return {
             "nodes": len(self._placed.world.columns),
@@ -114,8 +114,8 @@ class ClusterCache:
         return self._drop(kind, key)
 
     def _is_of_another(self, kind: str, key: str, uid: str) -> bool:
-        """Whether the cached object has this name but another uid. If so, the event is about an earlier object of the
-        same name and must not remove the cached object."""
+        """The cached object has this name but another uid: the event is about an earlier object and must not remove
+        it."""
         if kind == "Pod":
             held = self._placed.find(key)
             return held is not None and bool(uid and held.uid) and held.uid != uid
@@ -168,8 +168,7 @@ class ClusterCache:
         return self._sync_nodes(listing.items) if listing.kind == "Node" else self._sync_each(listing)
 
     def _sync_each(self, listing: Listing) -> bool:
-        """Applies a list page by page, so that only one page is in memory. At the end, removes the objects that are
-        missing from the list."""
+        """Page by page, so that only one is in memory, then removes the objects that are missing from the list."""
         kind, changed = listing.kind, False
         seen: set[str] = set()
         try:
@@ -183,9 +182,8 @@ class ClusterCache:
         return self._drop_all_but(kind, seen) or changed
 
     def _sync_nodes(self, items: Iterator[Item]) -> bool:
-        """Applies a list of nodes. Removes the missing nodes before it adds new nodes, so that the cache forgets a zone
-        that has lost all its nodes. client-go's queue works in the same order (reconcileReplacement in
-        tools/cache/the_real_fifo.go, v0.36)."""
+        """Removes missing nodes before it adds new ones, so that a zone that has lost all its nodes is forgotten.
+        client-go's queue works in the same order (reconcileReplacement in tools/cache/the_real_fifo.go, v0.36)."""
         listed = {_key("Node", item): item for item in items}
         changed = self._drop_all_but("Node", listed)
         values = {key: self._read("Node", key, item) for key, item in listed.items()}
@@ -205,6 +203,5 @@ class ClusterCache:
 
 
 def _key(kind: str, item: Item) -> str:
-    """Returns the object's key: its name, or "namespace/name". A pod without a namespace gets the namespace
-    "default"."""
+    """A name or "namespace/name". A pod without a namespace is in "default"."""
     return f"default/{item.key}" if kind == "Pod" and "/" not in item.key else item.key

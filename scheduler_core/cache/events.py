@@ -1,4 +1,4 @@
-"""Parses watch events and list bodies. The input is a mapping, or the bytes that an API server sends."""
+"""Watch events and list bodies, as a mapping or as the bytes that an API server sends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOOKMARK: Final = "BOOKMARK"
 
 
 class Item(Value):
-    """One object of an event or a list, with its key and resource version."""
+    """One object of an event or a list."""
 
     written: Mapping[str, Any] | msgspec.Raw
     key: str
@@ -25,7 +25,7 @@ class Item(Value):
 
 
 class WatchEvent(Value):
-    """A watch event for one object: ADDED, MODIFIED, DELETED or BOOKMARK."""
+    """ADDED, MODIFIED, DELETED or BOOKMARK of one object."""
 
     type: str
     kind: str
@@ -53,8 +53,7 @@ Event = bytes | Mapping[str, Any] | Sync
 
 
 class UnusableEventError(ValueError):
-    """The argument is neither a watch event nor a list body. The cache has not changed, and the caller should list the
-    objects again."""
+    """Neither a watch event nor a list body. The cache has not changed; the caller should list the objects again."""
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -71,8 +70,7 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 class _WatchLine(msgspec.Struct):
-    """One line that a watch request returns. If the line contains a list body instead of an event, `kind` and `items`
-    are set."""
+    """`kind` and `items` are set if the line is a list body instead of an event."""
 
     type: str = ""
     object: msgspec.Raw = msgspec.Raw(b"{}")
@@ -86,7 +84,7 @@ _PAGE: Final = msgspec.json.Decoder(RawPage)
 
 
 def read_event(event: Event) -> WatchEvent | Listing:
-    """Parses a watch event or a list. Raises UnusableEventError if the argument is neither."""
+    """Raises UnusableEventError for anything else."""
     if isinstance(event, Sync):
         return Listing(event.kind, "", _of_pages(event))
     try:
@@ -147,8 +145,7 @@ def _of_head(head: _Head, written: Any) -> Item:
 
 
 def _number(resource_version: str) -> int | None:
-    """Returns a resource version as an integer, so that two versions can be compared. The versions of a kind are
-    increasing integers (KEP-5504). Returns None for a version of another form, which cannot be compared."""
+    """Versions of a kind are increasing integers (KEP-5504). None for another form, which cannot be compared."""
     is_number = resource_version.isascii() and resource_version.isdecimal() and len(resource_version) <= _LONGEST
     return int(resource_version) if is_number and resource_version[0] != "0" else None
 

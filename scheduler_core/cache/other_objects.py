@@ -8,15 +8,14 @@ from typing import Any
 
 
 class OtherObjects:
-    """The cached objects by kind and key. `changed` has every kind with an object that changed since the last
-    snapshot."""
+    """`changed`: every kind with an object that changed since the last snapshot."""
 
     def __init__(self) -> None:
         self._by_kind: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         self.changed: set[str] = set()
 
     def put(self, kind: str, key: str, value: Any) -> bool:
-        """Adds or replaces the object. Returns whether it changed."""
+        """Whether the object changed."""
         held = self._by_kind[kind]
         if key in held and held[key] == value:
             return False
@@ -25,15 +24,14 @@ class OtherObjects:
         return True
 
     def drop(self, kind: str, key: str) -> bool:
-        """Removes the object. Returns whether it existed."""
+        """Whether the object existed."""
         was_there = self._by_kind[kind].pop(key, None) is not None
         if was_there:
             self.changed.add(kind)
         return was_there
 
     def values(self) -> Mapping[str, list[Any]]:
-        """Returns the objects by kind. The objects of a kind are sorted by key, as in an API server. The sorting
-        happens each time the kind is read."""
+        """By kind, sorted by key, as in an API server. Sorted each time a kind is read."""
         return _Sorted(self._by_kind)
 
     def __len__(self) -> int:

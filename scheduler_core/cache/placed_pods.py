@@ -1,4 +1,4 @@
-"""The cached nodes and pods: pods on cached nodes, pending pods, and pods whose node is not in the cache."""
+"""The cached nodes and pods."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
 class PlacedPods:
-    """The cached nodes and pods. `world` has the nodes, the pods on these nodes and the other objects. `waiting` has
-    the pods without a node, and `ghosts` the pods whose node is not in the cache."""
+    """`world` has the nodes, the pods on them and the other objects. `waiting`: pods without a node. `ghosts`: pods
+    whose node is not in the cache."""
 
     def __init__(self) -> None:
         self.world = Snapshot.of(())
@@ -25,8 +25,8 @@ class PlacedPods:
     # ---- nodes ----
 
     def put_nodes(self, nodes: Iterable[Node]) -> bool:
-        """Adds or replaces these nodes. New nodes are added, in the given order, at the end of the list in which the
-        scheduler searches its nodes. Returns whether something changed."""
+        """Whether something changed. New nodes come, in the given order, at the end of the list that the scheduler
+        searches."""
         new: dict[str, Node] = {}
         has_changed = False
         for node in nodes:
@@ -42,7 +42,7 @@ class PlacedPods:
         return bool(new) or has_changed
 
     def drop_node(self, name: str) -> bool:
-        """Removes the node. Keeps the node's pods until events delete them. Returns whether the node existed."""
+        """Whether the node existed. Its pods stay until events delete them."""
         if not self.world.has_node(name):
             return False
         self.ghosts.update({pod.key: pod for pod in self.world.pods_on(name)})
@@ -52,12 +52,12 @@ class PlacedPods:
     # ---- pods ----
 
     def find(self, key: str) -> Pod | None:
-        """Returns the cached pod, with or without a node. Returns None if the pod is not cached."""
+        """With or without a node; None if the pod is not cached."""
         return self.waiting.get(key) or self.ghosts.get(key) or self.world.placements.find(key)
 
     def put_pod(self, pod: Pod) -> bool:
-        """Adds or replaces the pod, or removes the pod if it has finished. A pod that `assume` has put on a node stays
-        there until an event shows its binding. Returns whether something changed."""
+        """Whether something changed. Removes a pod that has finished. A pod that `assume` has put on a node stays there
+        until an event shows its binding."""
         key = pod.key
         if pod.is_finished:
             return self.drop_pod(key)
@@ -72,7 +72,7 @@ class PlacedPods:
         return True
 
     def drop_pod(self, key: str) -> bool:
-        """Removes the pod. Returns whether it existed."""
+        """Whether the pod existed."""
         self.assumed.pop(key, None)
         old = self.find(key)
         if old is not None:
@@ -91,8 +91,7 @@ class PlacedPods:
     # ---- pods that a scheduler has placed and not yet bound ----
 
     def assume(self, key: str, node_name: str) -> None:
-        """Treats the pending pod as bound to this node from now on. Raises UnknownPodError if the pod is not pending,
-        UnknownNodeError if the node does not exist."""
+        """See `ClusterCache.assume`."""
         pod = self.waiting.get(key)
         if pod is None:
             raise UnknownPodError(f"there is no pending pod {key}")
@@ -101,8 +100,7 @@ class PlacedPods:
         self._move(key, pod, pod.on_node(node_name))
 
     def forget(self, key: str) -> None:
-        """Takes the pod from the node on which `assume` put it, so that the pod is pending again. Raises
-        UnknownPodError if the pod is not assumed to be on a node."""
+        """See `ClusterCache.forget`."""
         if key not in self.assumed:
             raise UnknownPodError(f"pod {key} is not assumed to be on a node")
         del self.assumed[key]
@@ -113,7 +111,6 @@ class PlacedPods:
     # ---- the whole ----
 
     def snapshot(self, others: OtherObjects, problems: tuple[ManifestError, ...]) -> Snapshot:
-        """Returns the cluster in its current state."""
         if others.changed:
             self.world = self.world.with_objects(**parts_of(others.values(), others.changed))
             others.changed.clear()

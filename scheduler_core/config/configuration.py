@@ -1,7 +1,7 @@
-"""Reads KubeSchedulerConfiguration v1 from a parsed mapping into frozen values. Opens no files.
+"""KubeSchedulerConfiguration v1, from a parsed mapping to frozen values. Opens no files.
 
-Skips leader election, client connection and profiling, because they concern only the real scheduler. Defaults and
-validation follow pkg/scheduler/apis/config of kube-scheduler v1.36.
+Skips leader election, client connection and profiling, which concern only the real scheduler. Defaults and validation
+follow pkg/scheduler/apis/config of kube-scheduler v1.36.
 """
 
 from __future__ import annotations
@@ -55,16 +55,15 @@ _REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits
 
 
 class ManagedResource(Value, kw_only=True):
-    """An extended resource that an extender manages. With `ignored_by_scheduler`, NodeResourcesFit does not check this
-    resource."""
+    """An extended resource that an extender manages. `ignored_by_scheduler`: NodeResourcesFit does not check it."""
 
     name: str
     ignored_by_scheduler: bool = False
 
 
 class ExtenderTls(Value, kw_only=True):
-    """How an extender's certificate is verified, and how the client authenticates. If both a PEM text and a file are
-    given, the text is used."""
+    """How an extender's certificate is verified, and how the client authenticates. A PEM text is preferred to a
+    file."""
 
     insecure: bool = False
     server_name: str = ""
@@ -77,8 +76,7 @@ class ExtenderTls(Value, kw_only=True):
 
 
 class ExtenderSettings(Value, kw_only=True):
-    """The settings of one HTTP extender. The extender supports a call (filter, prioritize, preempt, bind) if the
-    settings have a verb for this call."""
+    """One HTTP extender. It supports a call (filter, prioritize, preempt, bind) if it has a verb for it."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -95,8 +93,8 @@ class ExtenderSettings(Value, kw_only=True):
 
 
 class Profile(Value, kw_only=True):
-    """The settings for all pods with one schedulerName. If `percentage_of_nodes_to_score` is None, the profile uses the
-    value of the whole configuration."""
+    """The settings for all pods with one schedulerName. `percentage_of_nodes_to_score=None`: that of the
+    configuration."""
 
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     percentage_of_nodes_to_score: int | None = None
@@ -104,7 +102,7 @@ class Profile(Value, kw_only=True):
     written_args: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
 
     def plugin_args(self, name: str, kube_version: KubeVersion) -> object:
-        """Returns the configured or default arguments of one plugin, or None if the plugin has no arguments."""
+        """Configured or default; None if the plugin has no arguments."""
         if name in self.written_args:
             return self.written_args[name]
         return default_plugin_args(name, kube_version)
@@ -129,11 +127,11 @@ class Configuration(Value, kw_only=True):
         *,
         may_name_files: bool = True,
     ) -> Configuration:
-        """Reads the configuration in `mapping` (parsed YAML or JSON) and adds the defaults.
+        """The configuration in `mapping` (parsed YAML or JSON), with the defaults.
 
-        With `may_name_files=False`, the mapping must not name files that this process would open. The fields certFile,
-        keyFile and caFile of an extender are then problems; certData, keyData and caData are allowed. Raises
-        ConfigurationError with all problems. Each problem begins with the path of its field.
+        With `may_name_files=False`, the mapping must not name files that this process would open: certFile, keyFile and
+        caFile of an extender are then problems; certData, keyData and caData are allowed. Raises ConfigurationError
+        with all problems, each beginning with the path of its field.
         """
         if not isinstance(mapping, Mapping):
             raise ConfigurationError([f"a KubeSchedulerConfiguration must be a mapping, not {kind_of(mapping)}"])
@@ -144,12 +142,12 @@ class Configuration(Value, kw_only=True):
         return configuration
 
     def profile(self, scheduler_name: str) -> Profile | None:
-        """Returns the profile for pods with this schedulerName, or None."""
+        """The profile for pods with this schedulerName, or None."""
         return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
 
     def nodes_percentage(self, profile: Profile) -> int:
-        """Returns the percentage of nodes to score for this profile: the profile's own value, or the configuration's
-        value if the profile has none. 0 means that the percentage depends on the size of the cluster."""
+        """The profile's percentage of nodes to score, or else the configuration's. 0: it depends on the size of the
+        cluster."""
         return (
             self.percentage_of_nodes_to_score
             if profile.percentage_of_nodes_to_score is None
@@ -392,9 +390,8 @@ def _read_bytes(section: Section, name: str) -> bytes:
 def _with_ignored_resources(
     profiles: tuple[Profile, ...], extenders: tuple[ExtenderSettings, ...], kube_version: KubeVersion
 ) -> tuple[Profile, ...]:
-    """Returns the profiles with other arguments for NodeResourcesFit: instead of the resources in its own list, the
-    plugin ignores those that an extender marks as `ignoredByScheduler` (buildExtenders in pkg/scheduler/scheduler.go).
-    If no extender marks a resource, returns the profiles unchanged."""
+    """If an extender marks resources as `ignoredByScheduler`, NodeResourcesFit ignores these instead of the resources
+    in its own list (buildExtenders in pkg/scheduler/scheduler.go)."""
     ignored = tuple(
         resource.name
         for extender in extenders

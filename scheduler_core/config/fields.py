@@ -1,6 +1,6 @@
-"""Reads the fields of a parsed configuration, and collects problems. Each problem begins with the path of its field.
+"""Fields of a parsed configuration, and their problems, each beginning with the path of its field.
 
-configuration.py and plugin_args.py define the meaning of the fields.
+configuration.py and plugin_args.py define what the fields mean.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ _INT64 = 2**63
 
 
 class ConfigurationError(ValueError):
-    """The configuration is invalid. `problems` has a sentence for each problem. Each sentence begins with the path of
-    the field."""
+    """The configuration is invalid. `problems`: a sentence each, beginning with the path of the field."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
@@ -36,7 +35,7 @@ class ConfigurationError(ValueError):
 
 
 def parse_duration_seconds(text: str) -> float | None:
-    """Returns the seconds in a Go duration such as "1m30s" or "500ms", or None if the text is not a duration."""
+    """A Go duration such as "1m30s" or "500ms"; None for any other text."""
     if text in ("0", "+0", "-0"):
         return 0.0
     match = re.fullmatch(r"([+-]?)((?:\d+\.?\d*(?:ns|us|µs|ms|s|m|h)|\.\d+(?:ns|us|µs|ms|s|m|h))+)", text)
@@ -57,7 +56,7 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 
 
 def kind_of(value: object) -> str:
-    """Returns the type of a parsed value in words: "a string", "a mapping"."""
+    """The type in words: "a string", "a mapping"."""
     if isinstance(value, bool):
         return "a boolean"
     for kind, name in (
@@ -76,8 +75,8 @@ def kind_of(value: object) -> str:
 class Section:
     """One mapping of the configuration, with its path. All sections share the list of problems.
 
-    If a field is absent, null or of the wrong type, the reading methods return the default. A wrong type is also
-    recorded as a problem.
+    If a field is absent, null or of the wrong type, the reading methods return the default. A wrong type is also a
+    problem.
     """
 
     values: Mapping[str, Any]
@@ -140,7 +139,7 @@ class Section:
         return tuple(found)
 
     def section(self, name: str) -> Section:
-        """Returns the mapping under `name`, or an empty section if the field is absent."""
+        """Empty if the field is absent."""
         value = self._read(name)
         if not isinstance(value, Mapping):
             value = self._default(name, value, "a mapping", {})
@@ -157,7 +156,7 @@ class Section:
         return found
 
     def refuse_unknown(self, *also_known: str) -> None:
-        """Records a problem for each field that was not read, so that misspelled names are reported."""
+        """A problem for each field that was not read, so that misspelled names are reported."""
         for name in self.values:
             if name not in self._known and name not in also_known:
                 self.refuse(str(name), "unknown field")

@@ -1,8 +1,8 @@
-"""Names each behaviour that changed between kube-scheduler releases.
+"""Each behaviour that changed between kube-scheduler releases, by name.
 
-A plugin asks for a behaviour by its name and never compares version numbers. Numbers such as #135231 are pull requests
-of kubernetes/kubernetes. If a feature gate decides, the behaviour follows the gate's default in that release. Each
-minor release stands for its newest patch.
+A plugin asks for a behaviour and never compares version numbers. Numbers such as #135231 are pull requests of
+kubernetes/kubernetes. If a feature gate decides, its default in that release counts. Each minor release stands for its
+newest patch.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ TieBreak = Literal["random", "heap"]
 
 
 class UnsupportedKubeVersionError(ValueError):
-    """The text is not a Kubernetes release that this library reproduces; the message lists the supported releases."""
+    """Not a Kubernetes release that this library reproduces; the message lists the supported releases."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KubeVersion:
     """One minor release of Kubernetes and the behaviour of its scheduler.
 
-    The library reproduces the releases 1.32 to 1.36. Release 1.37 is experimental: the library has the known changes of
-    its feature gates, but nobody has compared its decisions with those of the real scheduler.
+    1.32 to 1.36 are reproduced. 1.37 is experimental: the known changes of its feature gates are there, but nobody has
+    compared its decisions with those of the real scheduler.
     """
 
     major: int
@@ -36,7 +36,7 @@ class KubeVersion:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Returns the release of a text such as "1.36", "v1.36" or "v1.36.3". Ignores the patch number.
+        """ "1.36", "v1.36" or "v1.36.3"; the patch number is ignored.
 
         Raises UnsupportedKubeVersionError if the text is not a version, or if the release is outside 1.32 … 1.37.
         """
@@ -65,14 +65,14 @@ class KubeVersion:
 
     @cached_property
     def tie_break(self) -> TieBreak:
-        """How the scheduler chooses among nodes with equal total scores. Until 1.34 it chooses at random; since 1.35
-        the heap order of the feasible nodes decides (#135231, see ties.py)."""
+        """Among nodes with equal total scores: until 1.34 at random, since 1.35 by the heap order of the feasible nodes
+        (#135231, see ties.py)."""
         return "heap" if self._since(35) else "random"
 
     @cached_property
     def shuffles_first_nodes(self) -> bool:
         """Gate WatchListClient of client-go, on since 1.35: a starting scheduler receives the existing nodes in random
-        order, not in the order of names."""
+        order, not by name."""
         return self._since(35)
 
     @cached_property
@@ -84,18 +84,17 @@ class KubeVersion:
 
     @cached_property
     def balanced_allocation_skips_best_effort(self) -> bool:
-        """Since 1.33 NodeResourcesBalancedAllocation skips a pod without requests (#129138)."""
+        """Since 1.33: NodeResourcesBalancedAllocation skips a pod without requests (#129138)."""
         return self._since(33)
 
     @cached_property
     def balanced_allocation_compares_without_pod(self) -> bool:
-        """Since 1.36 NodeResourcesBalancedAllocation compares how evenly the node's resources are used with the pod and
-        without it (#135573)."""
+        """Since 1.36: NodeResourcesBalancedAllocation compares the balance with the pod and without it (#135573)."""
         return self._since(36)
 
     @cached_property
     def image_volumes_count(self) -> bool:
-        """Since 1.36 ImageLocality counts images mounted as volumes."""
+        """Since 1.36: ImageLocality counts images mounted as volumes."""
         return self._since(36)
 
     @cached_property
@@ -107,31 +106,29 @@ class KubeVersion:
 
     @cached_property
     def oversized_request_is_unresolvable(self) -> bool:
-        """Since 1.34 NodeResourcesFit returns UnschedulableAndUnresolvable if a request is larger than the node's
-        allocatable amount, so preemption does not try the node."""
+        """Since 1.34: for a request above the node's allocatable amount, NodeResourcesFit returns
+        UnschedulableAndUnresolvable, so preemption does not try the node."""
         return self._since(34)
 
     @cached_property
     def taint_refusal_names_the_taint(self) -> bool:
-        """True up to and including 1.33: the refusal is `node(s) had untolerated taint {key: value}`. Later releases do
-        not name the taint: `node(s) had untolerated taint(s)` (#134740, backported to 1.34 by #135023)."""
+        """Until 1.33: `node(s) had untolerated taint {key: value}`, later `node(s) had untolerated taint(s)` (#134740,
+        backported to 1.34 by #135023)."""
         return not self._since(34)
 
     @cached_property
     def volume_affinity_refusal_says_conflict(self) -> bool:
-        """True up to and including 1.32: the refusal for a volume's node affinity is `node(s) had volume node affinity
-        conflict`."""
+        """Until 1.32: `node(s) had volume node affinity conflict`."""
         return not self._since(33)
 
     @cached_property
     def read_write_once_pod_refusal_names_the_node(self) -> bool:
-        """True up to and including 1.33: if another pod already uses a ReadWriteOncePod claim, the refusal is `node has
-        pod using PersistentVolumeClaim with the same name …`."""
+        """Until 1.33: `node has pod using PersistentVolumeClaim with the same name …`."""
         return not self._since(34)
 
     @cached_property
     def negative_namespace_selector_matches_all(self) -> bool:
-        """Since 1.34 NotIn and DoesNotExist in the incoming pod's namespaceSelector match every namespace (regression
+        """Since 1.34: NotIn and DoesNotExist in the incoming pod's namespaceSelector match every namespace (regression
         of #132457)."""
         return self._since(34)
 
@@ -143,21 +140,19 @@ class KubeVersion:
 
     @cached_property
     def volume_attributes_class(self) -> bool:
-        """Gate VolumeAttributesClass, on since 1.34: a volume matches only a claim with the same
-        VolumeAttributesClass."""
+        """Gate VolumeAttributesClass, on since 1.34: a volume matches only a claim with the same class."""
         return self._since(34)
 
     # ---- which plugins run ----
 
     @cached_property
     def dynamic_resources(self) -> bool:
-        """Gate DynamicResourceAllocation, on since 1.34: the plugin DynamicResources is enabled. It runs before
-        DefaultPreemption."""
+        """Gate DynamicResourceAllocation, on since 1.34: DynamicResources runs, before DefaultPreemption."""
         return self._since(34)
 
     @cached_property
     def dynamic_resources_score(self) -> bool:
-        """Since 1.35, DynamicResources also scores nodes, with weight 2."""
+        """Since 1.35: DynamicResources also scores nodes, with weight 2."""
         return self._since(35)
 
     @cached_property
@@ -175,14 +170,13 @@ class KubeVersion:
 
     @cached_property
     def status_resources_count(self) -> bool:
-        """Gate InPlacePodVerticalScaling, on since 1.33: the scheduler counts the largest of three amounts for a
-        running pod: its spec's requests, its actuated resources and its allocated resources."""
+        """Gate InPlacePodVerticalScaling, on since 1.33: of a running pod counts the largest of the spec's requests,
+        the actuated and the allocated resources."""
         return self._since(33)
 
     @cached_property
     def pod_level_resources(self) -> bool:
-        """Gate PodLevelResources, on since 1.34: `spec.resources` of the pod replaces the sum of the containers'
-        resources."""
+        """Gate PodLevelResources, on since 1.34: the pod's `spec.resources` replaces the sum over its containers."""
         return self._since(34)
 
     @cached_property
@@ -194,12 +188,12 @@ class KubeVersion:
 
     @cached_property
     def pops_from_backoff(self) -> bool:
-        """Gate SchedulerPopFromBackoffQ, on since 1.33: if the active queue is empty, the scheduler pops a pod whose
-        back-off has not ended yet."""
+        """Gate SchedulerPopFromBackoffQ, on since 1.33: with an empty active queue, a pod is popped before its back-off
+        ends."""
         return self._since(33)
 
     @cached_property
     def async_preemption(self) -> bool:
-        """Gate SchedulerAsyncPreemption, on since 1.33: a pod that preempts other pods does not enter the active queue
-        while these pods are being deleted."""
+        """Gate SchedulerAsyncPreemption, on since 1.33: a preempting pod does not enter the active queue while its
+        victims are being deleted."""
         return self._since(33)

@@ -1,7 +1,7 @@
-"""Reads the arguments of each default plugin, with types, defaults and validation.
+"""The arguments of each default plugin, with types, defaults and validation.
 
-Defaults and validation follow kube-scheduler's pkg/scheduler/apis/config (v1, v1.36). A plugin that is not listed here
-keeps its arguments unchanged, because only its author knows their meaning.
+They follow kube-scheduler's pkg/scheduler/apis/config (v1, v1.36). Arguments of a plugin that is not listed here stay
+as they are: only its author knows their meaning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ResourceWeight(Value, kw_only=True):
 
 
 class ShapePoint(Value, kw_only=True):
-    """One point of a piecewise linear function: utilization in percent (0 to 100), score from 0 to 10."""
+    """Utilization in percent (0 to 100), score from 0 to 10."""
 
     utilization: int
     score: int
@@ -37,8 +37,7 @@ _CPU_AND_MEMORY = (ResourceWeight(name="cpu", weight=1), ResourceWeight(name="me
 
 
 class NodeResourcesFitArgs(Value, kw_only=True):
-    """The arguments of NodeResourcesFit: the resources that its filter ignores, and the strategy by which it scores
-    nodes. `shape` is empty if the strategy needs no shape."""
+    """`shape` is empty if the strategy needs none."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -57,30 +56,29 @@ class InterPodAffinityArgs(Value, kw_only=True):
 
 
 class NodeAffinityArgs(Value, kw_only=True):
-    """The arguments of NodeAffinity. `added_affinity` is a validated nodeAffinity in the API's form, or None."""
+    """`added_affinity`: a validated nodeAffinity in the API's form, or None."""
 
     added_affinity: Mapping[str, Any] | None = None
 
 
 class PodTopologySpreadArgs(Value, kw_only=True):
-    """The arguments of PodTopologySpread. `default_constraints` are topologySpreadConstraints in the API's form,
-    without selector. These constraints apply only if the defaulting type is List."""
+    """`default_constraints`: topologySpreadConstraints in the API's form, without selector. They apply only if the
+    defaulting type is List."""
 
     defaulting_type: Literal["System", "List"] = "System"
     default_constraints: tuple[Mapping[str, Any], ...] = ()
 
 
 class DefaultPreemptionArgs(Value, kw_only=True):
-    """The arguments of DefaultPreemption. They limit the search: preemption stops when it has found enough candidate
-    nodes. Enough is the larger of a percentage of the nodes and an absolute number."""
+    """Preemption stops when it has found enough candidate nodes: the larger of a percentage of the nodes and an
+    absolute number."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
 
 
 class VolumeBindingArgs(Value, kw_only=True):
-    """The arguments of VolumeBinding. `shape` maps the utilization of storage to a score. `shape` is empty if storage
-    is not scored."""
+    """`shape`: from the utilization of storage to a score; empty if storage is not scored."""
 
     bind_timeout_seconds: int = 600
     shape: tuple[ShapePoint, ...] = ()
@@ -92,10 +90,9 @@ class DynamicResourcesArgs(Value, kw_only=True):
 
 
 def read_plugin_args(name: str, written: Section, kube_version: KubeVersion) -> object:
-    """Reads the arguments of plugin `name`. Returns a typed value for a default plugin with arguments, and the
-    unchanged mapping for another plugin.
+    """Typed for a default plugin with arguments; the unchanged mapping for another plugin.
 
-    Adds problems to the section's list. If there is a problem, the caller must not use the returned value.
+    Problems go to the section's list. If there is one, the caller must not use the returned value.
     """
     reader = _READERS.get(name)
     if reader is None:
@@ -112,8 +109,7 @@ def read_plugin_args(name: str, written: Section, kube_version: KubeVersion) -> 
 
 
 def default_plugin_args(name: str, kube_version: KubeVersion) -> object:
-    """Returns the arguments of plugin `name` that apply if the configuration sets none. Returns None for a plugin
-    without arguments."""
+    """What applies if the configuration sets none; None for a plugin without arguments."""
     reader = _READERS.get(name)
     return None if reader is None else reader(Section(values={}, path="", problems=[]), kube_version)
 

@@ -2,7 +2,7 @@
 extension point.
 
 The rules are those of kube-scheduler v1.36: pkg/scheduler/apis/config/v1/default_plugins.go (merging with the defaults)
-and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint). The default plugins are passed as an argument.
+and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint).
 """
 
 from __future__ import annotations
@@ -38,38 +38,34 @@ _HIGHEST_TOTAL = 2**63 - 1
 
 
 class EnabledPlugin(Value, kw_only=True):
-    """A plugin by name. Weight 0 means that the configuration sets no weight; scoring then uses 1."""
+    """Weight 0: the configuration sets none; scoring then uses 1."""
 
     name: str
     weight: int = 0
 
 
 class PluginSelection(Value, kw_only=True):
-    """The plugins enabled and disabled at one extension point. The name `*` in the list of disabled plugins stands for
-    every default plugin."""
+    """Of one extension point. `*` in `disabled` stands for every default plugin."""
 
     enabled: tuple[EnabledPlugin, ...] = ()
     disabled: tuple[str, ...] = ()
 
 
 class EffectivePlugins(Value, kw_only=True):
-    """The plugins of one profile after the merge with the default plugins.
-
-    `by_point` has the names of the plugins of each extension point, in the order in which they run. `weights` has the
-    weight of each score plugin (at least 1).
-    """
+    """A profile's plugins after the merge. `by_point`: names in the order in which they run. `weights`: of each score
+    plugin, at least 1."""
 
     by_point: Mapping[str, tuple[str, ...]]
     weights: Mapping[str, int]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of every plugin in any extension point, once each, in the order of first appearance."""
+        """Every plugin in any extension point, once each, in the order of first appearance."""
         return tuple(dict.fromkeys(name for point in EXTENSION_POINTS for name in self.by_point[point]))
 
 
 class PluginRules(Value, kw_only=True):
-    """The plugin lists of a profile as its author wrote them: one for each extension point, and `multiPoint`."""
+    """A profile's plugin lists as its author wrote them: one for each extension point, and `multiPoint`."""
 
     selections: Mapping[str, PluginSelection] = field(default_factory=dict)
 
@@ -77,22 +73,22 @@ class PluginRules(Value, kw_only=True):
         return self.selections.get(point, PluginSelection())
 
     def needed(self, defaults: Iterable[EnabledPlugin]) -> tuple[str, ...]:
-        """The names of all plugins that the profile may use, each once. Default plugins come first."""
+        """All plugins that the profile may use, once each, default plugins first."""
         merged = merge_with_defaults(tuple(defaults), self.at(MULTI_POINT))
         everywhere = [*merged, *(plugin for point in EXTENSION_POINTS for plugin in self.at(point).enabled)]
         return tuple(dict.fromkeys(plugin.name for plugin in everywhere))
 
 
 def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelection) -> tuple[EnabledPlugin, ...]:
-    """Returns the default plugins that the profile does not disable, then the profile's other enabled plugins. A
-    default plugin that the profile also enables keeps its place in the order, with the profile's weight."""
+    """The default plugins that the profile does not disable, then its other enabled plugins. A default plugin that the
+    profile also enables keeps its place, with the profile's weight."""
     redefined = {plugin.name: plugin for plugin in own.enabled}
     kept = (
         () if EVERY_PLUGIN in own.disabled else tuple(plugin for plugin in defaults if plugin.name not in own.disabled)
     )
     replaced = {plugin.name for plugin in kept} & set(redefined)
-    # Leaves out only the mention that replaces a default plugin. A plugin that the profile enables twice is thus in the
-    # result twice, and `_expand` refuses it.
+    # Without only the mention that replaces a default plugin: one that the profile enables twice stays twice, and
+    # `_expand` refuses it.
     extra = [plugin for plugin in own.enabled if plugin.name not in replaced or plugin is not redefined[plugin.name]]
     return (*(redefined.get(plugin.name, plugin) for plugin in kept), *extra)
 
@@ -100,12 +96,11 @@ def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelectio
 def effective_plugins(
     rules: PluginRules, defaults: Iterable[EnabledPlugin], serves: Callable[[str, str], bool], *, where: str = "plugins"
 ) -> EffectivePlugins:
-    """Returns the effective plugins of each extension point.
+    """`serves(plugin, point)`: whether the plugin has the method of this extension point.
 
-    `serves(plugin, point)` says whether the plugin implements the method of this extension point. Raises
-    ConfigurationError if an enabled plugin does not exist, does not implement the extension point, or is enabled twice.
-    The same error is raised if there is no Bind plugin, if there is not exactly one QueueSort plugin, or if the sum of
-    the weighted scores could overflow. The message begins with `where`, the path of the profile's plugins.
+    Raises ConfigurationError if an enabled plugin does not exist, does not implement the extension point, or is enabled
+    twice, if there is no Bind plugin or not exactly one QueueSort plugin, or if the sum of the weighted scores could
+    overflow. The message begins with `where`, the path of the profile's plugins.
     """
     multi_point = merge_with_defaults(tuple(defaults), rules.at(MULTI_POINT))
     for index, plugin in enumerate(rules.at(MULTI_POINT).enabled):

@@ -1,1 +1,1 @@
-"""Calls scheduler extenders over HTTP. The library does no other I/O, and calls only configured extenders."""
+"""Calls configured scheduler extenders over HTTP. The library does no other I/O."""

@@ -1,5 +1,5 @@
-"""Calls the scheduler extenders one after another, each with the nodes that passed the previous extender. Continues
-after an error of an extender that the configuration marks as ignorable.
+"""Calls the extenders one after another, each with the nodes that passed the previous one. Goes on after an error of an
+ignorable extender.
 
 Source: findNodesThatPassExtenders, prioritizeNodes and extendersBinding in pkg/scheduler/schedule_one.go, callExtenders
 in pkg/scheduler/framework/preemption/preemption.go (v1.36). One difference: if an extender returns whole nodes, the
@@ -43,15 +43,14 @@ _HIGHEST_NODE_SCORE = 100
 
 
 class Renderer(Protocol):
-    """Converts pods and nodes into the API objects that the library sends to extenders."""
+    """Pods and nodes as the API objects that are sent to extenders."""
 
     def pod(self, pod: Pod) -> Manifest: ...
     def node(self, node: Node) -> Manifest: ...
 
 
 class FromModel:
-    """Converts pods and nodes into API objects that have only the fields which the library's own pod and node classes
-    keep."""
+    """Objects with only the fields that the model keeps."""
 
     def pod(self, pod: Pod) -> Manifest:
         return pod_to_manifest(pod)
@@ -61,8 +60,6 @@ class FromModel:
 
 
 class Extender(Value):
-    """One extender with its settings and its connection (the transport)."""
-
     settings: ExtenderSettings
     transport: ExtenderTransport
     renderer: Renderer = field(default_factory=FromModel)
@@ -72,8 +69,7 @@ class Extender(Value):
         return self.settings.url_prefix
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether the scheduler calls the extender for this pod. An extender that manages resources is called only for
-        pods with a container that requests one of these resources."""
+        """An extender that manages resources is called only for pods with a container that requests one of them."""
         managed = {resource.name for resource in self.settings.managed_resources}
         containers = (*pod.spec.containers, *pod.spec.init_containers)
         return not managed or any(
@@ -88,10 +84,9 @@ class Extender(Value):
 
 
 class Survivors(Value, kw_only=True):
-    """The nodes that passed every extender that was called for the pod, in the order in which the last extender
-    returned them, and the refusals of all other nodes.
+    """The nodes that passed every extender, in the order of the last one, and the refusals of all others.
 
-    `problem` is the error of an extender that is not ignorable; the cycle fails with this error.
+    `problem`: the error of an extender that is not ignorable; the cycle fails with it.
     """
 
     nodes: tuple[Node, ...]
@@ -100,7 +95,7 @@ class Survivors(Value, kw_only=True):
 
 
 class ExtenderChain(Value):
-    """The configured extenders. The ignorable extenders come last."""
+    """The ignorable extenders come last."""
 
     extenders: tuple[Extender, ...] = ()
 
@@ -111,7 +106,7 @@ class ExtenderChain(Value):
         transport: Callable[[ExtenderSettings], ExtenderTransport],
         renderer: Renderer | None = None,
     ) -> ExtenderChain:
-        """Returns a chain with a connection (transport) for each extender, usually an `HttpTransport`."""
+        """`transport` is usually `HttpTransport`."""
         return cls(tuple(Extender(each, transport(each), renderer or FromModel()) for each in settings))
 
     def __bool__(self) -> bool:
@@ -126,8 +121,7 @@ class ExtenderChain(Value):
         return any(extender.settings.prioritize_verb for extender in self.extenders)
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> Survivors:
-        """Calls the filter verb of each extender and returns the nodes that all extenders accept. Stops when no node is
-        left."""
+        """Stops when no node is left."""
         survivors = tuple(nodes)
         refusals: dict[str, Verdict] = {}
         for extender in self._interested(pod):
@@ -153,13 +147,12 @@ class ExtenderChain(Value):
         return Survivors(nodes=survivors, refusals=refusals)
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, int]:
-        """Maps each node that an extender scores to the sum of the extenders' weighted scores, which is added to the
-        node's total score. An extender that fails adds nothing.
+        """The sum of the extenders' weighted scores, which is added to a node's total. An extender that fails adds
+        nothing.
 
-        An extender that is called for this pod but has no prioritize verb gives every node 0 points, as in the real
-        scheduler. The real scheduler draws a random number for each node that has points from an extender, even 0
-        points. If several nodes have the highest total score, the real scheduler takes the node with the highest random
-        number.
+        One that is called for this pod but has no prioritize verb gives every node 0 points, as in the real scheduler.
+        There, each node with points from an extender, even 0, also draws a random number, and the highest number
+        decides among nodes with the highest total.
         """
         totals: dict[str, int] = {}
         for extender in self._interested(pod):
@@ -178,11 +171,10 @@ class ExtenderChain(Value):
     def narrow_preemption(
         self, pod: Pod, candidates: Mapping[str, Victims], pods_on: Mapping[str, Sequence[Pod]]
     ) -> dict[str, Victims] | Verdict:
-        """Returns the candidate nodes for preemption that all extenders with a preempt verb accept, with their victims.
-        If an extender that is not ignorable fails, returns its error as a verdict.
+        """The candidates that all extenders with a preempt verb accept, with their victims; the error of an extender
+        that is not ignorable as a verdict.
 
-        `pods_on` maps every node of the cluster to its pods. This argument is needed because extenders
-        return only the uids of the victims.
+        `pods_on`: every node's pods, because extenders return only the uids of the victims.
         """
         remaining = dict(candidates)
         for extender in self._interested(pod):
@@ -203,8 +195,7 @@ class ExtenderChain(Value):
         return remaining
 
     def bind(self, pod: Pod, node_name: str) -> Verdict | None:
-        """Returns the result of the extender that binds this pod. Returns None if no extender binds the pod, so that
-        the Bind plugins must run."""
+        """None if no extender binds this pod: the Bind plugins must run."""
         for extender in self._interested(pod):
             if not extender.settings.bind_verb:
                 continue

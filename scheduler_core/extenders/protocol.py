@@ -1,8 +1,7 @@
-"""Converts the values of this library to the JSON of the extender calls (filter, prioritize, preempt, bind) and back.
-No I/O.
+"""The JSON of the extender calls (filter, prioritize, preempt, bind). No I/O.
 
-Keys are the names of Go's struct fields, because the real types have no JSON tags. Responses are read
-case-insensitively, as Go reads them. Source: k8s.io/kube-scheduler/extender/v1/types.go, v0.36.
+Keys are the names of Go's struct fields: the real types have no JSON tags. Responses are read case-insensitively, as Go
+reads them. Source: k8s.io/kube-scheduler/extender/v1/types.go, v0.36.
 """
 
 from __future__ import annotations
@@ -23,21 +22,20 @@ Manifest = Mapping[str, Any]
 
 
 class ExtenderError(Exception):
-    """The extender could not be called, or its response is invalid. An ignorable extender is then skipped. With any
-    other extender, the scheduling cycle fails."""
+    """The extender could not be called, or its response is invalid. An ignorable extender is then skipped; with any
+    other, the cycle fails."""
 
 
 class ExtenderTransport(Protocol):
-    """Sends one request to one extender. transport.py sends it over HTTP."""
+    """Sends one request to one extender; over HTTP in transport.py."""
 
     def post(self, verb: str, body: bytes) -> bytes:
-        """Sends POST <prefix>/<verb> and returns the body of a 200 response. Raises ExtenderError for any other
-        response, and if the response comes too late."""
+        """POST <prefix>/<verb>: the body of a 200 response. Raises ExtenderError for any other response, and if it
+        comes too late."""
 
 
 class FilterAnswer(Value, kw_only=True):
-    """An extender's response to the call filter. `passed` has the names of the accepted nodes in the extender's order.
-    `refused` and `refused_for_good` map the names of the refused nodes to the extender's reasons."""
+    """`passed` is in the extender's order. `refused` and `refused_for_good` have the extender's reasons."""
 
     passed: tuple[str, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -48,15 +46,13 @@ class FilterAnswer(Value, kw_only=True):
 
 
 def nodes_request(pod: Manifest, *, names: Sequence[str], nodes: Sequence[Manifest] | None) -> bytes:
-    """Returns the request body for the calls filter and prioritize. The body has whole nodes. For a cache-capable
-    extender (`nodes` is None), it has only the names of the nodes."""
+    """For filter and prioritize: whole nodes, or only names for a cache-capable extender (`nodes` is None)."""
     node_list = None if nodes is None else {"metadata": {}, "items": list(nodes)}
     return msgspec.json.encode({"Pod": pod, "Nodes": node_list, "NodeNames": list(names) if nodes is None else None})
 
 
 def preemption_request(pod: Manifest, candidates: Mapping[str, Victims], pods: Mapping[str, Manifest] | None) -> bytes:
-    """Returns the request body for the call preempt. If `pods` (uid → manifest) is given, victims are sent as whole
-    pods; otherwise only their uids are sent."""
+    """For preempt: victims as whole pods if `pods` (uid → manifest) is given, otherwise only their uids."""
     if pods is None:
         meta = {
             node: {"Pods": [{"UID": pod.uid} for pod in victims.pods], "NumPDBViolations": victims.budget_violations}
@@ -80,8 +76,7 @@ def binding_request(pod: Pod, node_name: str) -> bytes:
 
 
 def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> FilterAnswer:
-    """Reads an extender's response to the call filter. Accepts no node if the response has neither nodes nor names.
-    Raises ExtenderError for an unknown name."""
+    """No node passes if the response has neither nodes nor names. Raises ExtenderError for an unknown name."""
     answer = _fields(body, "filter result")
     if answer.get("error"):
         raise ExtenderError(str(answer["error"]))
@@ -105,8 +100,7 @@ def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> F
 
 
 def read_priorities(body: bytes) -> list[tuple[str, int]]:
-    """Reads an extender's response to the call prioritize: pairs of node name and score. Extenders should return scores
-    from 0 to 10, but like the real scheduler this function does not check the range."""
+    """Pairs of node name and score. Scores should be 0 to 10, but as in the real scheduler the range is not checked."""
     pairs = []
     for entry in _list(_decode(body), "host priorities"):
         fields = {key.lower(): value for key, value in _mapping(entry, "host priority").items()}
@@ -118,8 +112,7 @@ def read_priorities(body: bytes) -> list[tuple[str, int]]:
 
 
 def read_preemption_answer(body: bytes, pods_on: Mapping[str, Sequence[Pod]]) -> dict[str, Victims]:
-    """Returns the candidate nodes for preemption that the extender accepts. Finds each victim by its uid among the pods
-    of the node."""
+    """The candidate nodes that the extender accepts. Victims are found by uid among the pods of the node."""
     remaining: dict[str, Victims] = {}
     named = _fields(body, "preemption result").get("nodenametometavictims") or {}
     for node, meta in _mapping(named, "NodeNameToMetaVictims").items():
@@ -140,8 +133,7 @@ def read_preemption_answer(body: bytes, pods_on: Mapping[str, Sequence[Pod]]) ->
 
 
 def read_binding_answer(body: bytes) -> None:
-    """Checks an extender's response to the call bind. Raises ExtenderError with the extender's message if the pod was
-    not bound."""
+    """Raises ExtenderError with the extender's message if the pod was not bound."""
     problem = _fields(body, "binding result").get("error")
     if problem:
         raise ExtenderError(str(problem))

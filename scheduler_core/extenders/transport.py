@@ -1,7 +1,6 @@
-"""Sends one POST request to an extender, with a time limit. The library does no other I/O; tests may replace this
-transport.
+"""One POST request to an extender, with a time limit. The library does no other I/O; tests may replace this transport.
 
-Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. The transport uses no proxy and follows no redirect.
+Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. Uses no proxy and follows no redirect.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ _CHUNK = 1 << 16
 
 
 class HttpTransport:
-    """The transport of one extender: its address, its certificates, and the time limit of a whole call.
+    """Address, certificates, and the time limit of a whole call of one extender.
 
-    The constructor reads the certificate files. It raises ExtenderError if a file cannot be used.
+    The constructor reads the certificate files, and raises ExtenderError if one cannot be used.
     """
 
     def __init__(self, settings: ExtenderSettings) -> None:
@@ -66,8 +65,8 @@ class HttpTransport:
 
 
 class _NamedHttpsConnection(http.client.HTTPSConnection):
-    """An HTTPS connection that verifies the server's certificate for a configured name instead of the address, because
-    an extender's address is often not in its certificate."""
+    """Verifies the server's certificate for a configured name instead of the address, which is often not in an
+    extender's certificate."""
 
     def __init__(
         self, host: str, port: int | None, server_name: str, context: ssl.SSLContext, timeout_seconds: float
@@ -86,8 +85,7 @@ class _NamedHttpsConnection(http.client.HTTPSConnection):
 
 
 def _read(response: http.client.HTTPResponse, sock: socket.socket, deadline: float) -> bytes:
-    """Reads the whole response body. Raises an error at the call's deadline, so that a server that sends slowly cannot
-    delay scheduling."""
+    """Raises an error at the call's deadline, so that a server that sends slowly cannot delay scheduling."""
     pieces: list[bytes] = []
     while True:
         left = deadline - time.monotonic()
@@ -143,8 +141,8 @@ def _as_file(path: Path, pem: bytes, file: str) -> str:
 
 
 def _load(what: str, files: str, load: Callable[[], object]) -> None:
-    """Loads certificates. Raises ExtenderError if a file cannot be used. The message does not depend on the cause, so
-    that the author of the settings cannot find out which files exist on this host."""
+    """Raises ExtenderError if a file cannot be used. The message does not depend on the cause: the author of the
+    settings must not find out which files exist on this host."""
     try:
         load()
     except (OSError, ValueError) as problem:  # ssl.SSLError is an OSError

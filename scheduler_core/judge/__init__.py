@@ -1,2 +1,1 @@
-"""Decides recorded cases: reads a cluster and pods from a JSON line, and writes a line with the scheduling
-decisions."""
+"""Recorded cases: a cluster and pods in a JSON line, the scheduling decisions in another."""

@@ -1,5 +1,4 @@
-"""Decides about each pod of a case: the verdict on every node, the scores, the best nodes, the scheduler's message, and
-preemption."""
+"""The decision about each pod of a case."""
 
 from __future__ import annotations
 
@@ -15,10 +14,10 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
 def judge(case: Case) -> dict[str, dict[str, Any]]:
-    """Returns the decision about each pod of the case. Each pod is judged alone: the cluster contains none of the other
-    pods of the case. A pod's own nominated node is tried like any other node.
+    """Each pod is judged alone, in a cluster without the other pods of the case. Its own nominated node is tried like
+    any other.
 
-    If a pod cannot be judged, its result is `{"error": …}`, and the other pods are still judged.
+    A pod that cannot be judged gets `{"error": …}`; the others are still judged.
     """
     everything = load_objects(case.objects)
     asked = {key: _find(everything, key) for key in case.pods}
@@ -32,7 +31,7 @@ def judge(case: Case) -> dict[str, dict[str, Any]]:
 
 
 def _find(snapshot: Snapshot, key: str) -> Pod | str:
-    """Returns the pod with this key ("namespace/name"), or an error message."""
+    """The pod "namespace/name", or an error message."""
     problem = next((p for p in snapshot.problems if p.kind == "Pod" and p.key == key), None)
     if problem is not None:
         return str(problem)
@@ -43,14 +42,14 @@ def _find(snapshot: Snapshot, key: str) -> Pod | str:
 
 
 def _without(snapshot: Snapshot, pods: list[Pod]) -> Snapshot:
-    """Returns the cluster without the pods to judge, whether they are on a node or not."""
+    """Whether the pods are on a node or not."""
     for pod in pods:
         snapshot = snapshot.without(pod.key)
     return snapshot
 
 
 def _nominations(snapshot: Snapshot) -> dict[str, tuple[Pod, ...]]:
-    """Maps each node to the pending pods that are nominated to it. The snapshot no longer contains the judged pods."""
+    """Pending pods by the node to which they are nominated. The snapshot no longer contains the judged pods."""
     promised: dict[str, tuple[Pod, ...]] = {}
     for pod in snapshot.pending:
         if pod.nominated_node_name:
@@ -63,8 +62,7 @@ def _judge_pod(
 ) -> dict[str, Any]:
     try:
         gate = scheduler.runner(pod).pre_enqueue(pod)
-        # Other plugins gate pods only until a controller has done its part; in a frozen cluster their filters give the
-        # reason.
+        # Other plugins gate pods until a controller has done its part; in a frozen cluster their filters say why.
         if gate.plugin == "SchedulingGates":
             return {"preenqueue": _as_json(gate)}
         return as_answer(scheduler.schedule(snapshot, pod, nominated=promised, honors_nomination=False))
@@ -73,8 +71,7 @@ def _judge_pod(
 
 
 def as_answer(result: CycleResult) -> dict[str, Any]:
-    """Returns a decision as a mapping for JSON. The possible keys are error, prefilter, nodes, scores, best, fit_error,
-    preemption and unknown."""
+    """For JSON. The possible keys are error, prefilter, nodes, scores, best, fit_error, preemption and unknown."""
     if result.error:
         return {"error": result.error}
     answer: dict[str, Any] = {}

@@ -19,7 +19,7 @@ from scheduler_core.values import Value
 
 
 class CaseError(ValueError):
-    """The line is not a valid case. The message says what is missing. No pod of the case was judged."""
+    """Not a valid case; the message says what is missing. No pod of it was judged."""
 
 
 class _CaseLine(msgspec.Struct, rename="camel"):
@@ -31,8 +31,7 @@ class _CaseLine(msgspec.Struct, rename="camel"):
 
 
 class Case(Value, kw_only=True):
-    """A frozen cluster, and the pods to judge (`pods`). Each of these pods is judged alone, in a cluster from which all
-    pods to judge were removed."""
+    """A frozen cluster, and the pods to judge, each alone: all of them are removed from the cluster first."""
 
     id: str
     objects: Sequence[Mapping[str, Any]]
@@ -42,7 +41,7 @@ class Case(Value, kw_only=True):
 
 
 def read_case(line: str | bytes) -> Case:
-    """Reads the case in a line. Raises CaseError for invalid JSON, ConfigurationError for an invalid configuration."""
+    """Raises CaseError for invalid JSON, ConfigurationError for an invalid configuration."""
     try:
         written = msgspec.json.decode(line, type=_CaseLine)
     except msgspec.DecodeError as trouble:
@@ -59,5 +58,4 @@ def read_case(line: str | bytes) -> Case:
 
 
 def write_answers(case_id: str, answers: Mapping[str, Mapping[str, Any]]) -> str:
-    """Returns a line with the decisions about the pods of one case."""
     return json.dumps({"id": case_id, "answers": answers}, separators=(",", ":"))

@@ -7,10 +7,9 @@ from scheduler_core.values import Value
 
 
 class DisruptionBudget(Value, kw_only=True):
-    """A PodDisruptionBudget. `disrupted_pods` has the names of pods that are already being evicted. Preemption does not
-    count these pods again.
+    """`disrupted_pods` are already being evicted; preemption does not count them again.
 
-    `max_unavailable` and `min_available` are kept as written ("1", "50%"). Decisions use the numbers of the status;
+    Decisions use the numbers of the status. `max_unavailable` and `min_available` are kept as written ("1", "50%");
     `max_unavailable` is read only to suggest another limit.
     """
 

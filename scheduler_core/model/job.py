@@ -1,4 +1,4 @@
-"""The fields of a Job that decide whether the Job controller replaces an evicted pod."""
+"""What decides whether the Job controller replaces an evicted pod."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ JOB_CONTROLLER = "kubernetes.io/job-controller"
 
 
 class FailureRule(Value, kw_only=True):
-    """One rule of a podFailurePolicy: it matches on exit codes (`operator` In or NotIn), or on pod conditions."""
+    """One rule of a podFailurePolicy: matches on exit codes (`operator` In or NotIn), or on pod conditions."""
 
     action: str
     operator: str = ""
@@ -19,8 +19,7 @@ class FailureRule(Value, kw_only=True):
 
 
 class Job(Value, kw_only=True):
-    """A Job. `rules` is None if the Job has no podFailurePolicy. `bound_to` is the spec.nodeName of the Job's pod
-    template."""
+    """`rules` is None without a podFailurePolicy. `bound_to`: spec.nodeName of the pod template."""
 
     namespace: str
     name: str
@@ -41,5 +40,5 @@ class Job(Value, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The Job's key, "namespace/name"."""
+        """ "namespace/name"."""
         return f"{self.namespace}/{self.name}"

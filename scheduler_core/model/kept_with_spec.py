@@ -1,7 +1,7 @@
-"""Caches results computed from a pod's spec, once for each spec and as long as the spec is in use.
+"""Caches results computed from a pod's spec, as long as a pod uses the spec.
 
-The cache forgets a spec when no pod uses it any more. A cache with a limit on its size would keep the specs of deleted
-pods, and a process that follows a cluster reads many specs.
+A cache with a limit on its size would keep the specs of deleted pods, and a process that follows a cluster reads many
+specs.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ Others = ParamSpec("Others")
 def kept_with_spec(
     work_out: Callable[Concatenate[PodSpec, Others], Result],
 ) -> Callable[Concatenate[PodSpec, Others], Result]:
-    """Returns the function with a cache of its results. The key of the cache consists of the spec and the function's
-    other arguments, which must be hashable."""
-    # By the spec's id, because a WeakKeyDictionary takes three times as long to find a spec. The weak reference removes
-    # the entry when its spec is gone, before another object can get the id.
+    """A cache by the spec and the function's other arguments, which must be hashable."""
+    # By the spec's id: a WeakKeyDictionary takes three times as long. The weak reference removes the entry of a lost
+    # spec, before another object can get its id.
     kept: dict[int, tuple[ref[PodSpec], dict[Hashable, Result]]] = {}
 
     @wraps(work_out)

@@ -1,7 +1,7 @@
 """Label selectors, and node selector terms, which also have the operators Gt and Lt.
 
-Both consist of requirements, but they differ if a requirement cannot be read. An unreadable label selector ends the
-pod's cycle with an error. An unreadable expression of a node selector only makes its own term match nothing
+They differ if a requirement cannot be read: an unreadable label selector ends the pod's cycle with an error, an
+unreadable expression of a node selector only makes its own term match nothing
 (component-helpers/scheduling/corev1/nodeaffinity, v1.36).
 """
 
@@ -20,19 +20,18 @@ Answer = TypeVar("Answer")
 
 
 class Requirement(Value):
-    """One condition on one label, with the operator In, NotIn, Exists or DoesNotExist. Node selectors also have Gt and
-    Lt."""
+    """One condition on one label: In, NotIn, Exists or DoesNotExist, in node selectors also Gt and Lt."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
-        """Whether the labels meet the requirement. An absent label meets NotIn and DoesNotExist."""
+        """An absent label meets NotIn and DoesNotExist."""
         return self.accepts(labels.get(self.key))
 
     def accepts(self, value: str | None) -> bool:
-        """Whether the label's value meets the requirement. None means that the label is absent."""
+        """None: the label is absent."""
         match self.operator:
             case "In":
                 return value in self.values
@@ -53,8 +52,7 @@ class Requirement(Value):
 
 
 def parse_int64(text: str | None) -> int | None:
-    """Returns the number that Go's ParseInt(text, 10, 64) reads: a sign and decimal digits that fit 64 bits. Returns
-    None for any other text."""
+    """As Go's ParseInt(text, 10, 64): a sign and decimal digits that fit 64 bits; None for any other text."""
     if text is None or not re.fullmatch(r"[+-]?[0-9]+", text):
         return None
     number = int(text)
@@ -62,11 +60,10 @@ def parse_int64(text: str | None) -> int | None:
 
 
 class LabelSelector(Value):
-    """Several requirements, all of which must match. `requirements=None` selects nothing; an empty tuple selects
-    everything.
+    """All requirements must match. None selects nothing; an empty tuple selects everything.
 
-    If the selector as written is invalid, `problem` says why. An invalid selector selects nothing, and a plugin that
-    uses it ends the pod's cycle with `problem` as the error, as the scheduler does.
+    If the selector as written is invalid, `problem` says why. It selects nothing, and a plugin that uses it ends the
+    pod's cycle with `problem` as the error, as the scheduler does.
     """
 
     requirements: tuple[Requirement, ...] | None
@@ -79,12 +76,11 @@ class LabelSelector(Value):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the selector has no requirements and so selects everything (Selector.Empty in Go)."""
+        """No requirements: selects everything (Selector.Empty in Go)."""
         return self.requirements == ()
 
     def and_labels(self, labels: Iterable[tuple[str, str]]) -> LabelSelector:
-        """Returns the selector with the requirement `key in (value)` added for each pair. A selector that selects
-        nothing does not change."""
+        """Adds the requirement `key in (value)` for each pair. A selector that selects nothing does not change."""
         extra = tuple(Requirement(key, "In", (value,)) for key, value in labels)
         if self.requirements is None or not extra:
             return self
@@ -96,21 +92,19 @@ EVERYTHING: Final = LabelSelector(())
 
 
 def equality_selector(labels: Mapping[str, str]) -> LabelSelector:
-    """Returns the selector that requires each of these labels with its value, like `matchLabels`. The keys are
-    sorted."""
+    """Like `matchLabels`. The keys are sorted."""
     return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in sorted(labels.items())))
 
 
 class Answering(Protocol[Answer]):
-    """Evaluates the requirements of a node selector. The result is a bool for one node, or an array of bools for many
-    nodes."""
+    """Evaluates the requirements of a node selector: a bool for one node, or an array of bools for many."""
 
     def meeting(self, expression: Requirement) -> Answer:
         """Whether the labels meet the requirement."""
         ...
 
     def named(self, field: Requirement) -> Answer:
-        """Whether the field metadata.name meets the requirement. Any other field is treated as empty."""
+        """Whether metadata.name meets the requirement. Any other field counts as empty."""
         ...
 
     def all_of(self, answers: Iterable[Answer]) -> Answer: ...
@@ -118,7 +112,7 @@ class Answering(Protocol[Answer]):
 
 
 class OneNode(Value):
-    """The name and the labels of one node. Selectors read nothing else of a node."""
+    """Selectors read nothing else of a node."""
 
     labels: Labels
     name: str
@@ -137,9 +131,9 @@ class OneNode(Value):
 
 
 class NodeSelectorTerm(Value, kw_only=True):
-    """Expressions on labels, and on the field metadata.name. All of them must match.
+    """Expressions on labels, and on the field metadata.name. All must match.
 
-    An empty term selects no node. If a term cannot be read, `problem` says why, and the term selects no node.
+    An empty term selects no node. If a term cannot be read, `problem` says why, and it selects no node.
     """
 
     expressions: tuple[Requirement, ...] = ()
@@ -160,7 +154,7 @@ class NodeSelectorTerm(Value, kw_only=True):
 
 
 class NodeSelector(Value):
-    """Terms, at least one of which must match. A selector without terms matches nothing."""
+    """At least one term must match. Without terms, nothing matches."""
 
     terms: tuple[NodeSelectorTerm, ...]
 
@@ -172,13 +166,13 @@ class NodeSelector(Value):
 
 
 def chosen(nodes: Answering[Answer], node_selector: Iterable[tuple[str, str]], required: NodeSelector | None) -> Answer:
-    """Whether the node matches both the pod's nodeSelector and its required node affinity."""
+    """Both the pod's nodeSelector and its required node affinity must match."""
     equal = (nodes.meeting(Requirement(key, "In", (value,))) for key, value in node_selector)
     return nodes.all_of(chain(equal, (each.chosen(nodes) for each in (required,) if each is not None)))
 
 
 class PreferredNodeTerm(Value):
-    """A term of a preferred node affinity: a matching node gets `weight` more points in the score."""
+    """A matching node gets `weight` more points in the score."""
 
     weight: int
     term: NodeSelectorTerm
@@ -186,8 +180,7 @@ class PreferredNodeTerm(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAffinityRules:
-    """The required and preferred node affinity of a pod. If `required` is None, nothing is required. If `required` is a
-    selector without terms, no node matches."""
+    """`required=None`: nothing is required. A selector without terms: no node matches."""
 
     required: NodeSelector | None = None
     preferred: tuple[PreferredNodeTerm, ...] = field(default=())
@@ -200,7 +193,7 @@ _DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-
 
 
 def is_label_key(text: str) -> bool:
-    """Whether the text is a valid label key: an optional DNS prefix (≤ 253) with a slash, then a name (≤ 63)."""
+    """An optional DNS prefix (≤ 253) with a slash, then a name (≤ 63)."""
     prefix, slash, name = text.rpartition("/")
     if slash and not (0 < len(prefix) <= 253 and _DNS_SUBDOMAIN.fullmatch(prefix)):
         return False
@@ -208,5 +201,5 @@ def is_label_key(text: str) -> bool:
 
 
 def is_label_value(text: str) -> bool:
-    """Whether the text is a valid label value: empty, or at most 63 characters in the form of a name."""
+    """Empty, or at most 63 characters in the form of a name."""
     return text == "" or (len(text) <= 63 and _NAME_PART.fullmatch(text) is not None)

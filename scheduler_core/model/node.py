@@ -17,15 +17,14 @@ ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 
 
 class NodeImage(Value, weakref=True):
-    """One image on a node: all its names, and its size in bytes."""
+    """All names of one image on a node."""
 
     names: tuple[str, ...]
     size_bytes: int
 
 
 class Node(Value, kw_only=True):
-    """A node. `allocatable` counts cpu in millis and other resources in whole units. If `allocatable` has no `pods`, no
-    pod may run on the node."""
+    """`allocatable`: cpu in millis, others in whole units. Without `pods` in it, no pod may run on the node."""
 
     name: str
     uid: str = ""
@@ -39,17 +38,14 @@ class Node(Value, kw_only=True):
     created_at: str = ""  # RFC 3339 as in the API; empty if unknown
 
     def cordoned(self, *, with_taint: bool = True) -> Node:
-        """Returns the node shortly after a cordon: unschedulable, and with the taint that the node lifecycle controller
-        adds.
-
-        If `with_taint` is false, returns the node as it is before the controller adds the taint.
-        """
+        """Shortly after a cordon: unschedulable, and with the taint that the node lifecycle controller adds, or before
+        that if `with_taint` is false."""
         taint = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
         taints = self.taints if not with_taint or taint in self.taints else (*self.taints, taint)
         return replace(self, unschedulable=True, taints=taints)
 
     def uncordoned(self) -> Node:
-        """Returns the node after an uncordon: schedulable and without the cordon's taint."""
+        """Schedulable and without the cordon's taint."""
         return replace(
             self, unschedulable=False, taints=tuple(t for t in self.taints if t.key != UNSCHEDULABLE_TAINT_KEY)
         )

@@ -1,7 +1,7 @@
-"""The fields of a pod that scheduling reads.
+"""The fields of a pod that scheduling reads: its own, such as its name, and a spec.
 
-A pod consists of its own fields, such as its name, and a spec. Pods of one template share one spec object, so results
-that depend only on the spec are computed once. requests.py adds up requests; from_manifest.py has the JSON names.
+Pods of one template share one spec object, so results that depend only on the spec are computed once. requests.py adds
+up requests; from_manifest.py has the JSON names.
 """
 
 from __future__ import annotations
@@ -16,24 +16,23 @@ from scheduler_core.values import Value, replace_value
 
 
 class HostPort(Value):
-    """A host port. A missing IP means 0.0.0.0, and a missing protocol means TCP."""
+    """A missing IP means 0.0.0.0, a missing protocol TCP."""
 
     ip: str
     protocol: str
     port: int
 
     def conflicts_with(self, other: HostPort) -> bool:
-        """Whether the two host ports have the same protocol and port, and their IPs are equal or one IP is 0.0.0.0. The
-        IP "::" conflicts only with "::" and 0.0.0.0 (v1.36)."""
+        """Same protocol and port, and equal IPs or one IP 0.0.0.0. "::" conflicts only with "::" and 0.0.0.0
+        (v1.36)."""
         if self.port != other.port or self.protocol != other.protocol:
             return False
         return self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip)  # noqa: S104 -- compared, never bound
 
 
 class Container(Value, kw_only=True):
-    """A container. `requests` and `limits` map the names of resources to nano-units (10⁻⁹ of a unit). `restarts_always`
-    distinguishes sidecars from other init containers. `may_restart_all` is true if a restart rule has the action
-    RestartAllContainers."""
+    """`requests` and `limits` are in nano-units (10⁻⁹ of a unit). `restarts_always` distinguishes sidecars from other
+    init containers. `may_restart_all`: a restart rule has the action RestartAllContainers."""
 
     name: str
     image: str = ""
@@ -45,8 +44,8 @@ class Container(Value, kw_only=True):
 
 
 class PodAffinityTerm(Value, kw_only=True):
-    """Selects pods by labels, in the named namespaces or in namespaces whose labels match. The selected pods are
-    counted for each value of `topology_key`.
+    """Selects pods by labels, in the named namespaces or in namespaces whose labels match, and counts them for each
+    value of `topology_key`.
 
     If the API object has neither namespaces nor a namespace selector, `namespaces` has the namespace of the pod that
     owns the term.
@@ -70,7 +69,7 @@ class WeightedPodAffinityTerm(Value):
 
 
 class PodAffinity(Value, kw_only=True):
-    """The required and preferred terms of an affinity or an anti-affinity."""
+    """The terms of an affinity or an anti-affinity."""
 
     required: tuple[PodAffinityTerm, ...] = ()
     preferred: tuple[WeightedPodAffinityTerm, ...] = ()
@@ -92,10 +91,7 @@ class TopologySpreadConstraint(Value, kw_only=True):
 
 class LegacyDisk(Value, kw_only=True):
     """An in-tree disk that a pod uses without a claim. `kind` is the API's field name, such as gcePersistentDisk or
-    rbd.
-
-    `identity` is the disk's name (pdName, volumeID, iqn, image, diskName). Only rbd uses `monitors` and `pool`.
-    """
+    rbd; `identity` the disk's name (pdName, volumeID, iqn, image, diskName). Only rbd uses `monitors` and `pool`."""
 
     kind: str
     identity: str
@@ -107,8 +103,8 @@ class LegacyDisk(Value, kw_only=True):
 
 
 class PodVolume(Value, kw_only=True):
-    """One volume of a pod: a claim by name, a claim made for this pod (`ephemeral`), a legacy disk, an image, or a
-    volume of a CSI driver. For any other volume, only `kind` is set."""
+    """A claim by name, a claim made for this pod (`ephemeral`), a legacy disk, an image, or a volume of a CSI driver.
+    For any other volume, only `kind` is set."""
 
     name: str
     kind: str = ""
@@ -129,8 +125,7 @@ class PodResourceClaim(Value, kw_only=True):
 
 
 class PodSpec(Value, kw_only=True, eq=False, weakref=True):
-    """The part of a pod that all pods of a template share. Specs are compared by identity, because the reader creates
-    only one object for equal specs."""
+    """What all pods of a template share. Compared by identity: the reader creates only one object for equal specs."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -154,8 +149,7 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """Returns the host ports of containers and sidecars. Leaves out the ports of other init containers, because
-        these containers have ended before the pod uses its ports."""
+        """Of containers and sidecars. Other init containers have ended before the pod uses its ports."""
         return tuple(
             port
             for c in (*self.containers, *(c for c in self.init_containers if c.restarts_always))
@@ -164,8 +158,8 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
 
     @property
     def has_claims_or_disks(self) -> bool:
-        """Whether one of the pod's volumes uses a PersistentVolumeClaim or is a legacy disk. A PersistentVolumeClaim
-        that is made for this pod (`ephemeral`) counts too. Only these volumes can restrict the choice of the node."""
+        """Whether a volume uses a PersistentVolumeClaim, also one made for this pod (`ephemeral`), or is a legacy disk.
+        Only these volumes can restrict the choice of the node."""
         return any(
             volume.claim_name is not None or volume.ephemeral or volume.legacy_disk is not None
             for volume in self.volumes
@@ -180,7 +174,7 @@ class OwnerReference(Value, weakref=True):
 
 
 class ContainerResize(Value, kw_only=True):
-    """A container's resources according to its status, in nano-units: `actuated` (status.resources) and `allocated`
+    """By the container's status, in nano-units: `actuated` (status.resources) and `allocated`
     (status.allocatedResources)."""
 
     actuated: Mapping[str, int]
@@ -188,8 +182,7 @@ class ContainerResize(Value, kw_only=True):
 
 
 class PodResize(Value, kw_only=True, weakref=True):
-    """The state of an in-place resize: the resources of each container and of the whole pod, and whether the node
-    reported the resize as infeasible."""
+    """The state of an in-place resize. `is_infeasible`: the node reported it as infeasible."""
 
     containers: Mapping[str, ContainerResize]
     pod_level: ContainerResize | None = None
@@ -197,8 +190,8 @@ class PodResize(Value, kw_only=True, weakref=True):
 
 
 class Pod(Value, kw_only=True):
-    """One pod. `start_time` is in seconds since the epoch, or None before the pod started. `terminating` is true when
-    the pod has a deletion timestamp."""
+    """`start_time` in seconds since the epoch, None before the pod started. `terminating`: it has a deletion
+    timestamp."""
 
     name: str
     namespace: str = "default"
@@ -220,7 +213,7 @@ class Pod(Value, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The pod's key, "namespace/name"."""
+        """ "namespace/name"."""
         return f"{self.namespace}/{self.name}"
 
     @property
@@ -229,9 +222,8 @@ class Pod(Value, kw_only=True):
 
     @property
     def is_finished(self) -> bool:
-        """Whether the pod has succeeded or failed, so that the scheduler ignores it."""
+        """Succeeded or failed: the scheduler ignores it."""
         return self.phase in ("Succeeded", "Failed")
 
     def on_node(self, node_name: str) -> Pod:
-        """Returns the same pod bound to this node."""
         return replace_value(self, node_name=node_name, nominated_node_name="")

@@ -1,8 +1,8 @@
-"""Converts quantities such as "500m", "1Gi" or "1e3" to exact integers.
+"""Quantities such as "500m", "1Gi" or "1e3" as exact integers.
 
-A quantity is an integer of *nano-units* (10⁻⁹ of one core, byte or device), the finest amount that the Kubernetes API
-can express (apimachinery/pkg/api/resource/quantity.go, v1.36). Finer amounts are rounded away from zero when they are
-read. Quantities are added up in nano-units, and the sum is rounded up once, to milli-cores or whole units.
+They count *nano-units* (10⁻⁹ of one core, byte or device), the finest amount that the Kubernetes API can express
+(apimachinery/pkg/api/resource/quantity.go, v1.36). Finer amounts are rounded away from zero when they are read. Sums
+are made in nano-units and rounded up once, to milli-cores or whole units.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _LONGEST: Final = 1_000  # characters; Python reads no number of more than 4,300
 
 
 class QuantityError(ValueError):
-    """The text is not a quantity; the message quotes the text. The object that contains the text cannot be used."""
+    """The text is not a quantity; the message quotes it. The object that contains it cannot be used."""
 
 
 @lru_cache(maxsize=16384)
 def parse_nanos(text: str) -> int:
-    """Returns the quantity in nano-units.
+    """Raises QuantityError if the text is not a quantity.
 
-    Raises QuantityError if the text is not a quantity. An amount above 2⁶³−1 units becomes 2⁶³−1 units, with any
-    suffix. The API does this only for binary suffixes such as Gi.
+    An amount above 2⁶³−1 units becomes 2⁶³−1 units, with any suffix; the API does so only for binary suffixes such as
+    Gi.
     """
     match = _PATTERN.fullmatch(text) if 0 < len(text) <= _LONGEST else None
     if match is None:
@@ -62,17 +62,15 @@ def _scaled(digits: int, power_of_ten: int) -> int:
 
 
 def _divided_up(amount: int, divisor: int) -> int:
-    """Divides and rounds away from zero, like apimachinery's ScaledValue of an int64 amount."""
+    """Rounds away from zero, like apimachinery's ScaledValue of an int64 amount."""
     return -(-amount // divisor) if amount >= 0 else -((-amount + divisor - 1) // divisor)
 
 
 def nanos_to_millis(nanos: int) -> int:
-    """Converts nano-units to thousandths, rounded away from zero. kube-scheduler reads cpu in thousandths, with the
-    method `MilliValue` of a Kubernetes quantity."""
+    """Rounded away from zero. kube-scheduler reads cpu so (`MilliValue` of a quantity)."""
     return min(_divided_up(nanos, NANOS_PER_MILLI), LARGEST)
 
 
 def nanos_to_units(nanos: int) -> int:
-    """Converts nano-units to whole units, rounded away from zero. kube-scheduler reads every resource except cpu in
-    whole units, with the method `Value` of a Kubernetes quantity."""
+    """Rounded away from zero. kube-scheduler reads every resource except cpu so (`Value` of a quantity)."""
     return min(_divided_up(nanos, NANOS_PER_UNIT), LARGEST)

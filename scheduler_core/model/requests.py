@@ -1,5 +1,4 @@
-"""Adds up the resources that a pod requests: containers, sidecars, init containers, pod-level resources, overhead, and
-resizes in progress.
+"""What a pod requests: containers, sidecars, init containers, pod-level resources, overhead, and resizes in progress.
 
 Source: component-helpers/resource/helpers.go (PodRequests, v1.36) and its use in pkg/scheduler/framework/types.go
 (CalculateResource).
@@ -32,8 +31,7 @@ _BOTH_DEFAULTS: Final = {CPU: DEFAULT_CPU_MILLIS * NANOS_PER_MILLI, MEMORY: DEFA
 
 
 class RequestRules(Value, kw_only=True):
-    """Says which requests of a pod are counted in a Kubernetes release, according to the feature gates of that release.
-    The default values are those of release 1.36."""
+    """Which requests count in a Kubernetes release, by its feature gates. The defaults are those of 1.36."""
 
     status_resources: bool = True
     pod_level: bool = True
@@ -44,11 +42,10 @@ CURRENT_RULES: Final = RequestRules()
 
 
 class Requests(Value, kw_only=True):
-    """The summed requests of a pod: cpu in millis, other resources in whole units. `scalars` has the resources other
-    than cpu, memory and ephemeral storage, sorted by name.
+    """Cpu in millis, other resources in whole units. `scalars`: all but cpu, memory and ephemeral storage, sorted by
+    name.
 
-    `nonzero_cpu` and `nonzero_memory` count 100m and 200Mi for each container without a request. Only scores use these
-    two sums.
+    `nonzero_cpu` and `nonzero_memory` count 100m and 200Mi for each container without a request; only scores use them.
     """
 
     cpu: int = 0
@@ -59,7 +56,7 @@ class Requests(Value, kw_only=True):
     nonzero_memory: int = 0
 
     def amount(self, resource: str) -> int:
-        """Returns the exact request for this resource, or 0."""
+        """The exact request, or 0."""
         if resource == CPU:
             return self.cpu
         if resource == MEMORY:
@@ -68,20 +65,19 @@ class Requests(Value, kw_only=True):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the pod requests nothing. A request of 0 is ignored for cpu, memory and ephemeral storage, but not
-        for any other resource."""
+        """A request of 0 is ignored for cpu, memory and ephemeral storage, but not for any other resource."""
         return not (self.cpu or self.memory or self.ephemeral_storage or self.scalars)
 
 
 @kept_with_spec
 def incoming_requests(spec: PodSpec, rules: RequestRules) -> Requests:
-    """Returns the requests of a pod that is not yet on a node. Ignores a resize."""
+    """Of a pod that is not yet on a node. Ignores a resize."""
     return _requests(spec, None, rules)
 
 
 def running_requests(pod: Pod, rules: RequestRules) -> Requests:
-    """Returns the requests of a pod on a node. During an in-place resize, uses the largest of three amounts: wanted (in
-    the spec), actuated and allocated (both in the status)."""
+    """Of a pod on a node. During an in-place resize the largest of three amounts: wanted (spec), actuated and allocated
+    (status)."""
     if pod.resize is None or not rules.status_resources:
         return incoming_requests(pod.spec, rules)
     return _requests(pod.spec, pod.resize, rules)
@@ -89,11 +85,10 @@ def running_requests(pod: Pod, rules: RequestRules) -> Requests:
 
 @kept_with_spec
 def scored_requests(spec: PodSpec) -> Mapping[str, int]:
-    """Returns the requests of the incoming pod for the score of NodeResourcesFit, with default amounts for a container
-    without requests.
+    """Of the incoming pod for the score of NodeResourcesFit, with default amounts for a container without requests.
 
-    Ignores the incoming pod's pod-level resources, although the scheduler counts the pod-level requests of existing
-    pods (noderesources/fit.go, v1.36).
+    Ignores the incoming pod's pod-level resources, although the scheduler counts those of existing pods
+    (noderesources/fit.go, v1.36).
     """
     return whole_amounts(_sum(spec, None, RequestRules(pod_level=False), _BOTH_DEFAULTS))
 
@@ -128,8 +123,8 @@ def _sum(spec: PodSpec, resize: PodResize | None, rules: RequestRules, defaults:
 
 
 def _containers(spec: PodSpec, resize: PodResize | None, defaults: Nanos) -> dict[str, int]:
-    """Returns, for each resource, the larger of two amounts. The first is the sum over all containers and sidecars. The
-    second is the most that an init container needs together with the sidecars started before it."""
+    """For each resource the larger of two amounts: the sum over containers and sidecars, and the most that an init
+    container needs together with the sidecars started before it."""
     running: dict[str, int] = {}
     for container in spec.containers:
         running = _plus(running, _of_container(container, resize, defaults))

@@ -1,4 +1,4 @@
-"""Says which resources the scheduler counts, and converts their amounts: cpu to millis, other resources to whole units.
+"""Which resources the scheduler counts, and their amounts: cpu in millis, others in whole units.
 
 Source: kube-scheduler pkg/scheduler/framework/types.go (Resource.Add) and pkg/apis/core/v1/helper
 (IsScalarResourceName), v1.36.
@@ -28,8 +28,7 @@ Amounts = Mapping[str, int]
 
 @lru_cache(maxsize=4096)
 def is_extended(name: str) -> bool:
-    """Whether the name is an extended resource: a device or another countable resource outside the kubernetes.io
-    domain."""
+    """A device or another countable resource outside the kubernetes.io domain."""
     return (
         "/" in name
         and "kubernetes.io/" not in name
@@ -40,9 +39,8 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
-    """Whether the resource is one of those that the scheduler counts in addition to cpu, memory, ephemeral storage and
-    pods: extended resources, huge pages, attachable volumes, and names in the kubernetes.io domain. The scheduler
-    ignores unknown names without a prefix."""
+    """Counted besides cpu, memory, ephemeral storage and pods: extended resources, huge pages, attachable volumes, and
+    names in the kubernetes.io domain. The scheduler ignores unknown names without a prefix."""
     return is_extended(name) or name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name
 
 
@@ -51,8 +49,8 @@ def is_counted(name: str) -> bool:
 
 
 def whole_amounts(nanos: Mapping[str, int]) -> dict[str, int]:
-    """Converts amounts from nano-units to cpu millis and whole units of other resources, rounded up. Leaves out
-    resources that the scheduler ignores. Keeps `pods`, because it is a part of a node's capacity."""
+    """From nano-units, rounded up. Leaves out resources that the scheduler ignores; keeps `pods`, a part of a node's
+    capacity."""
     return {
         name: nanos_to_millis(amount) if name == CPU else nanos_to_units(amount)
         for name, amount in nanos.items()

@@ -1,4 +1,4 @@
-"""Services and controllers, with only the fields that say which pods they select."""
+"""Services and controllers: which pods they select."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from scheduler_core.values import Value
 
 
 class SelectingOwner(Value, kw_only=True):
-    """A Service, ReplicationController, ReplicaSet or StatefulSet. `selects_by_labels` is the label map that selects
-    the pods of a Service or ReplicationController, and None for the other kinds.
+    """A Service, ReplicationController, ReplicaSet or StatefulSet. `selects_by_labels`: the label map of a Service or
+    ReplicationController, None for the other kinds.
 
-    `replicas` is the number in the spec, or None for a kind without replicas. `bound_to` is the spec.nodeName of the
-    pod template.
+    `replicas`: as in the spec, None for a kind without replicas. `bound_to`: spec.nodeName of the pod template.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Taints, tolerations, and the rules by which a toleration matches a taint."""
+"""Taints, tolerations, and which toleration matches which taint."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ class Taint(Value):
 
     @property
     def keeps_pods_away(self) -> bool:
-        """Whether the taint excludes pods from a node. NoSchedule and NoExecute do; PreferNoSchedule only lowers the
-        node's score."""
+        """PreferNoSchedule only lowers the node's score."""
         return self.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
@@ -31,11 +30,9 @@ class Toleration(Value):
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether the toleration matches the taint. Effect, key and value must all match; an empty effect or key
-        matches every effect or key.
+        """Effect, key and value must all match; an empty effect or key matches every one.
 
-        Source: api/core/v1/toleration.go, v1.36. The operators Lt and Gt tolerate nothing, because their feature gate
-        is off by default.
+        Source: api/core/v1/toleration.go, v1.36. Lt and Gt tolerate nothing: their feature gate is off by default.
         """
         if self.effect and self.effect != taint.effect:
             return False
@@ -51,12 +48,11 @@ def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def first_untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> Taint | None:
-    """Returns the first NoSchedule or NoExecute taint that no toleration matches, or None."""
+    """The first NoSchedule or NoExecute taint that no toleration matches."""
     return next((taint for taint in taints if taint.keeps_pods_away and not tolerated(taint, tolerations)), None)
 
 
 def count_unpreferred(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> int:
-    """Returns the number of PreferNoSchedule taints that no toleration matches. Uses only tolerations for the effect
-    PreferNoSchedule or for any effect."""
+    """PreferNoSchedule taints that no toleration for this effect or for any effect matches."""
     soft = tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
     return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, soft) for taint in taints)

@@ -1,7 +1,6 @@
-"""Builds API objects with defaults (a_pod(), a_node(), a_budget()), so that a test sets only the fields that matter for
-its outcome.
+"""API objects with defaults (a_pod(), a_node(), a_budget()): a test sets only the fields that matter for its outcome.
 
-Each step returns a new builder. `.manifest` is the API object, `.build()` returns the parsed value.
+Each step returns a new builder. `.manifest` is the API object, `.build()` the parsed value.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Json = dict[str, Any]
 
 
 def a_pod(name: str = "pod", namespace: str = "default") -> PodBuilder:
-    """Returns a pending pod with one container that requests nothing."""
+    """Pending, with one container that requests nothing."""
     meta = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}", "labels": {}}
     return PodBuilder(
         {
@@ -38,14 +37,14 @@ def a_pod(name: str = "pod", namespace: str = "default") -> PodBuilder:
 
 
 def a_node(name: str = "node") -> NodeBuilder:
-    """Returns an untainted node with 4 cores, 8 GiB and room for 110 pods, labelled with its host name."""
+    """Untainted, with 4 cores, 8 GiB and room for 110 pods, labelled with its host name."""
     meta = {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name}}
     status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
     return NodeBuilder({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {}, "status": status})
 
 
 def a_budget(name: str = "budget", namespace: str = "default") -> BudgetBuilder:
-    """Returns a PodDisruptionBudget that has no selector and allows no eviction."""
+    """A PodDisruptionBudget that has no selector and allows no eviction."""
     meta = {"name": name, "namespace": namespace}
     return BudgetBuilder(
         {
@@ -63,7 +62,7 @@ class _Builder:
     manifest: Json = field(default_factory=dict)
 
     def with_field(self, path: str, value: object) -> Self:
-        """Sets the field at a dotted path, such as "spec.priority"."""
+        """The path is dotted: "spec.priority"."""
         manifest = copy.deepcopy(self.manifest)
         *parents, last = path.split(".")
         place = manifest
@@ -73,8 +72,8 @@ class _Builder:
         return type(self)(manifest)
 
     def labelled(self, **labels: str) -> Self:
-        """Adds labels. In the name of an argument, two underscores stand for a slash and one underscore for a dot:
-        topology_kubernetes_io__zone="a" sets the label topology.kubernetes.io/zone."""
+        """Two underscores stand for a slash, one for a dot: topology_kubernetes_io__zone="a" sets
+        topology.kubernetes.io/zone."""
         return self.with_labels({key.replace("__", "/").replace("_", "."): value for key, value in labels.items()})
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:
@@ -82,16 +81,13 @@ class _Builder:
 
 
 class PodBuilder(_Builder):
-    """Builds a pod step by step."""
-
     __slots__ = ()
 
     def build(self) -> Pod:
         return pod_from_manifest(self.manifest)
 
     def requesting(self, **amounts: str) -> Self:
-        """Sets the requests of the only container: cpu="500m", memory="1Gi". For other resources, use
-        `with_container`."""
+        """Requests of the only container: cpu="500m", memory="1Gi". For other resources, use `with_container`."""
         return self.with_container(
             {
                 "name": "main",
@@ -105,7 +101,7 @@ class PodBuilder(_Builder):
         return self.with_field("spec.containers", list(containers))
 
     def on(self, node_name: str) -> Self:
-        """Makes the pod run on the node with this name."""
+        """The pod runs on this node."""
         return self.with_field("spec.nodeName", node_name).with_field("status.phase", "Running")
 
     def terminating(self) -> Self:
@@ -143,18 +139,17 @@ class PodBuilder(_Builder):
         )
 
     def with_affinity(self, **affinity: Any) -> Self:
-        """Sets fields of spec.affinity: nodeAffinity, podAffinity, podAntiAffinity."""
+        """nodeAffinity, podAffinity, podAntiAffinity."""
         return self.with_field("spec.affinity", {**self.manifest["spec"].get("affinity", {}), **affinity})
 
     def near(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
-        """Adds a required pod affinity: the pod fits only on nodes in whose topology domain a pod has these labels."""
+        """Required pod affinity: the pod fits only where a pod of the topology domain has these labels."""
         return self.with_affinity(
             podAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]}
         )
 
     def away_from(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
-        """Adds a required pod anti-affinity: the pod fits only on nodes in whose topology domain no pod has these
-        labels."""
+        """Required pod anti-affinity: the pod fits only where no pod of the topology domain has these labels."""
         return self.with_affinity(
             podAntiAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]}
         )
@@ -168,7 +163,7 @@ class PodBuilder(_Builder):
         return self.with_affinity(podAntiAffinity={"preferredDuringSchedulingIgnoredDuringExecution": preferred})
 
     def requiring_nodes(self, *terms: Json) -> Self:
-        """Adds a required node affinity. At least one of its terms must match the node."""
+        """Required node affinity: at least one of the terms must match the node."""
         return self.with_affinity(
             nodeAffinity={"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
         )
@@ -188,15 +183,13 @@ def _term(topology_key: str, labels: Mapping[str, str], more: Mapping[str, Any])
 
 
 class NodeBuilder(_Builder):
-    """Builds a node step by step."""
-
     __slots__ = ()
 
     def build(self) -> Node:
         return node_from_manifest(self.manifest)
 
     def offering(self, **amounts: str) -> Self:
-        """Sets allocatable amounts: cpu, memory, pods, ephemeral_storage. For other resources, use `offering_also`."""
+        """Allocatable cpu, memory, pods, ephemeral_storage. For other resources, use `offering_also`."""
         return self.offering_also({name.replace("_", "-"): amount for name, amount in amounts.items()})
 
     def offering_also(self, amounts: Mapping[str, str]) -> Self:
@@ -221,8 +214,6 @@ class NodeBuilder(_Builder):
 
 
 class BudgetBuilder(_Builder):
-    """Builds a PodDisruptionBudget step by step."""
-
     __slots__ = ()
 
     def build(self) -> DisruptionBudget:
@@ -236,7 +227,7 @@ class BudgetBuilder(_Builder):
 
 
 def manifests(*builders: _Builder | Sequence[_Builder]) -> list[Json]:
-    """Returns the API objects of several builders, ready for load_objects."""
+    """The API objects of several builders, ready for load_objects."""
     found: list[Json] = []
     for builder in builders:
         found.extend([builder.manifest] if isinstance(builder, _Builder) else [b.manifest for b in builder])

@@ -1,1 +1,1 @@
-"""Computes whether more nodes would help pending pods."""
+"""Whether more nodes would help pending pods."""

@@ -1,4 +1,4 @@
-"""Computes whether more nodes would help the pods that find no room when nodes are drained."""
+"""Whether more nodes would help the pods that find no room when nodes are drained."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from scheduler_core.what_if.node_template import NodeTemplate, like_node
 
 # Nobody asked for a suggestion, so it must cost little compared with the forecast.
 _MOST_SUGGESTED: Final = 3
-# For each pod that fits nowhere, the simulated scheduler searches the nodes for pods to preempt, so the time of the
-# search for a suggestion grows with the product of pods and nodes.
+# For each pod that fits nowhere, all nodes are searched for pods to preempt.
 _MOST_PODS_TIMES_NODES: Final = 20_000
 _MOST_TEMPLATES: Final = 4
 
 
 class AfterDrain(Value):
-    """The cluster after a drain, and the pods without a node: replacements of evicted pods, and pods that were already
-    pending. `homeless` has these pods as pairs of name (for messages) and pod."""
+    """The cluster after a drain. `homeless`: the pods without a node (replacements of evicted pods, and pods that were
+    already pending), each with its name for messages."""
 
     world: Snapshot
     homeless: tuple[tuple[str, Pod], ...]
@@ -35,16 +34,16 @@ class AfterDrain(Value):
 def after_drain(
     snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause = moves_all
 ) -> AfterDrain:
-    """Simulates the drain of these nodes together. Of nodes with equal scores, the scheduler's own rule chooses one.
-    Raises UnknownNodeError if a node does not exist."""
+    """Drains these nodes together; of nodes with equal scores, the scheduler's own rule chooses. Raises
+    UnknownNodeError if a node does not exist."""
     drain = run_drain(snapshot, node_names, scheduler, with_details=False, with_pending=True, stays=stays)
     homeless = tuple((each.pod.key, each.replacement) for each in drain.displaced if not (each.landed or each.unknown))
     return AfterDrain(drain.world, homeless, tuple(node_names))
 
 
 def answer(after: AfterDrain, scheduler: Scheduler, template: NodeTemplate, count: int) -> NodesAnswer:
-    """Returns how many of the pods that have no node after the drain would get one if the cluster had `count` more
-    nodes like the template. Also returns how many new nodes would be enough for all these pods."""
+    """How many of the homeless pods would get a node if there were `count` more like the template, and how many new
+    nodes would be enough for all."""
     pods = [pod for _, pod in after.homeless]
     found = with_more_nodes(scheduler, after.world, pods, template, count)
     needed = nodes_needed(scheduler, after.world, pods, template)
@@ -63,9 +62,8 @@ def answer(after: AfterDrain, scheduler: Scheduler, template: NodeTemplate, coun
 
 
 def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
-    """Returns, for example, "one more node like node-07 would take all 3 pods that find no room". Tries several kinds
-    of nodes, one after another, and suggests the first kind for which three new nodes or fewer take all these pods.
-    Returns an empty text if every pod finds room, if no kind is enough, or if the search would take long."""
+    """ "one more node like node-07 would take all 3 pods that find no room": the first kind of node of which three or
+    fewer are enough. "" if every pod finds room, if no kind is enough, or if the search would take long."""
     pods = [pod for _, pod in after.homeless]
     if not 0 < len(pods) <= _MOST_PODS_TIMES_NODES // max(1, len(after.world.nodes)):
         return ""
@@ -81,8 +79,7 @@ def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
 
 
 def _templates(after: AfterDrain) -> Iterator[NodeTemplate]:
-    """Yields templates for new nodes: first a copy of the first drained node, then a copy of one node of each other
-    size, the most common size first."""
+    """A copy of the first drained node, then of one node of each other size, the most common first."""
     sizes: dict[object, list[str]] = {}
     for node in after.world.nodes:
         sizes.setdefault((frozenset(node.allocatable.items()), node.taints), []).append(node.name)

@@ -1,4 +1,4 @@
-"""Computes whether more nodes of one kind help the pending pods, and how many nodes are needed."""
+"""Whether more nodes of one kind help the pending pods, and how many are needed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 from scheduler_core.what_if.node_template import NodeTemplate, new_nodes
 
-# The answers of these plugins about an empty node change with the number of nodes; those of all other plugins do not.
+# Only these plugins' verdicts on an empty node change with the number of nodes.
 _COUNT_NODES: Final = frozenset({"PodTopologySpread", "InterPodAffinity"})
 MOST: Final = 100
 _GATES: Final = SchedulingGates()  # no node helps a pod that its owner holds back
 
 
 class MoreNodes(Value, kw_only=True):
-    """The result of adding `count` nodes to the cluster. `placed` has the pods that get a node: it maps the pod's key
-    to the node's name, in the order of placing. `refused` has all other pods: it maps the pod's key to the reason. The
-    reason is usually the refusal by an empty new node, or, if no new node is empty, the scheduler's message for all
-    nodes."""
+    """The result of adding `count` nodes to the cluster. `placed`: each placed pod's node, by pod key, in the order of
+    placing. `refused`: each other pod's reason, usually the refusal by an empty new node, or, if no new node is empty,
+    the scheduler's message for all nodes."""
 
     count: int
     new_names: tuple[str, ...] = ()
@@ -37,9 +36,8 @@ class MoreNodes(Value, kw_only=True):
 
 
 class NodesNeeded(Value, kw_only=True):
-    """How many new nodes the pods need. `without` is the result without a new node. `best` is the result that places
-    the most pods, with the smallest number of new nodes; `is_enough` says whether it places all pods. `tried` is the
-    largest number of new nodes that was tried."""
+    """How many new nodes the pods need. `without`: the result without a new node. `best`: the result that places the
+    most pods, with the fewest new nodes. `tried`: the largest number of new nodes that was tried."""
 
     without: MoreNodes
     best: MoreNodes
@@ -59,7 +57,7 @@ def with_more_nodes(
     scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, count: int
 ) -> MoreNodes:
     """Places these pods one after another, the highest priority first, in the cluster with `count` more nodes. Preempts
-    no pod. The snapshot does not change. Raises ValueError if `count` is negative."""
+    no pod, changes no snapshot. Raises ValueError if `count` is negative."""
     if count < 0:
         raise ValueError(f"count is {count}: expected the number of nodes to add, 0 or more")
     made = tuple(new_nodes(template, count, snapshot))
@@ -82,12 +80,11 @@ def with_more_nodes(
 def nodes_needed(
     scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, most: int = MOST
 ) -> NodesNeeded:
-    """Finds the smallest number of new nodes like the template that places every pod. If no number places every pod,
-    finds the smallest number that places the most pods.
+    """The smallest number of new nodes like the template that places every pod, or else the most pods.
 
     Tries every number from 0 upwards, because with more nodes fewer pods may find a node: topology spread over hosts
-    also considers empty hosts. The pods never need more nodes than there are pods. The search ends early if an empty
-    new node refuses every remaining pod for a reason that more nodes do not change.
+    also considers empty hosts. The pods never need more nodes than there are pods. Ends early if an empty new node
+    refuses every remaining pod for a reason that more nodes do not change.
     """
     without = best = found = with_more_nodes(scheduler, snapshot, pods, template, 0)
     while found.refused and found.count < min(most, len(pods)) and not _is_in_vain(found):
@@ -103,8 +100,7 @@ def nodes_needed(
 
 
 def _with_reasons_of(best: MoreNodes, last: MoreNodes) -> MoreNodes:
-    """Returns the result `best`, which has no new nodes, with better reasons for the refused pods: those of `last`, a
-    result with new nodes that did not help."""
+    """`best` has no new nodes; its refused pods get the reasons of `last`, which has new nodes that did not help."""
     refused = {key: last.refused.get(key, verdict) for key, verdict in best.refused.items()}
     return MoreNodes(count=0, placed=best.placed, refused=refused)
 
@@ -125,8 +121,8 @@ def _place(scheduler: Scheduler, world: Snapshot, pod: Pod) -> str | None:
 
 
 def _refusal(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str | None) -> Verdict:
-    """Returns why the pod has no node. The reason is its scheduling gates, the refusal by the empty new node `empty`,
-    or, if there is no empty new node, the scheduler's message for all nodes."""
+    """The pod's scheduling gates, the refusal by the empty new node `empty`, or else the scheduler's message for all
+    nodes."""
     if not (gated := _GATES.pre_enqueue(pod)).is_success:
         return gated
     try:

@@ -1,5 +1,4 @@
-"""Describes a node that does not exist yet, copied from an existing node or read from a manifest, with the DaemonSet
-pods that would run on it."""
+"""A node that does not exist yet, from an existing node or a manifest, with the DaemonSet pods that would run on it."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from scheduler_core.model.taints import Taint
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
-# These taints show a node's temporary state. The node-lifecycle controller and autoscalers set them.
+# Temporary states, set by the node-lifecycle controller and autoscalers.
 _PASSING_TAINTS: Final = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
@@ -37,9 +36,8 @@ class NodeTemplate(Value):
 
 
 def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
-    """Returns a template for new nodes like this node. The new nodes have the DaemonSet pods of this node, but no other
-    pods. They do not have the cordon, temporary taints, images and annotations of this node. Raises UnknownNodeError
-    if the node does not exist."""
+    """New nodes like this node: with its DaemonSet pods, without other pods, and without its cordon, temporary taints,
+    images and annotations. Raises UnknownNodeError if the node does not exist."""
     node = snapshot.node(node_name)
     fresh = replace(
         node,
@@ -53,16 +51,16 @@ def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
 
 
 def of_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler) -> NodeTemplate:
-    """Returns a template from the manifest of a node that is not in the cluster. Each new node gets a pod of every
-    DaemonSet that already has a pod in the cluster and whose node affinity and tolerations accept the new node."""
+    """New nodes like this one, which is not in the cluster. Each gets a pod of every DaemonSet that already has a pod
+    in the cluster and whose node affinity and tolerations accept the new node."""
     alone = Snapshot.of((node,), objects=snapshot.objects)
     daemons = tuple(pod for pod in _one_of_each_daemon_set(snapshot) if _wants(scheduler, alone, pod))
     return NodeTemplate(node.name or "node", node, daemons)
 
 
 def new_nodes(template: NodeTemplate, count: int, snapshot: Snapshot) -> Iterator[tuple[Node, tuple[Pod, ...]]]:
-    """Yields `count` new nodes with their DaemonSet pods. Each node has its own name, uid and host name label. If the
-    value of another label is the name of the template's node, the value becomes the new node's name."""
+    """Each has its own name, uid and host name label. Another label with the name of the template's node as value gets
+    the new node's name."""
     taken = snapshot.columns.row_of
     youngest = max((node.created_at for node in snapshot.nodes), default="")
     made, number = 0, 0
@@ -104,9 +102,8 @@ def _wants(scheduler: Scheduler, alone: Snapshot, pod: Pod) -> bool:
 
 
 def _without_its_node(spec: PodSpec) -> PodSpec:
-    """Returns the pod spec as in the DaemonSet's template, without the required affinity by which the DaemonSet
-    controller pins each pod to its node (replaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util,
-    v1.36)."""
+    """As in the DaemonSet's template: without the required affinity by which the controller pins each pod to its node
+    (replaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util, v1.36)."""
     affinity = spec.node_affinity
     if affinity is None or affinity.required is None:
         return spec

@@ -1,1 +1,1 @@
-"""Converts API objects (JSON) to the model and back. No other package uses JSON field names."""
+"""API objects (JSON) to the model and back. No other package uses JSON field names."""

@@ -1,10 +1,10 @@
-"""The error of one API object that cannot be read: which object, which field, and why."""
+"""One API object cannot be read: which one, which field, and why."""
 
 from __future__ import annotations
 
 
 class ManifestError(ValueError):
-    """An object cannot be read. The object is left out; the caller continues with the other objects.
+    """An object cannot be read. It is left out; the caller continues with the others.
 
     `kind`, `key` ("namespace/name" or the name) and `field` (the API's path, such as
     spec.containers[0].resources.requests.cpu) identify the place.
@@ -19,8 +19,7 @@ class ManifestError(ValueError):
 
 
 class FieldError(ValueError):
-    """A field's value has the right type but cannot be read. A caller that knows the object raises ManifestError
-    instead, which names the object."""
+    """A value of the right type cannot be read. A caller that knows the object raises ManifestError instead."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")

@@ -1,5 +1,4 @@
-"""Reads the fields that several kinds of objects share: quantities, times, selectors, node affinity, and the names of
-the in-tree disks.
+"""Fields that several kinds of objects share: quantities, times, selectors, node affinity, names of in-tree disks.
 
 from_manifest.py and storage_from_manifest.py read whole objects.
 """
@@ -29,16 +28,14 @@ from scheduler_core.model.quantity import QuantityError, parse_nanos
 
 
 def amounts_nanos(written: wire.Quantities | None, where: str) -> dict[str, int]:
-    """Converts quantities to nano-units (10⁻⁹ of a unit). Accepts numbers as well as strings, like the API. Raises
-    FieldError with the name of an invalid quantity."""
+    """Accepts numbers as well as strings, like the API. Raises FieldError with the name of an invalid quantity."""
     if not written:
         return {}
     return {name: nanos(amount, f"{where}.{name}") for name, amount in written.items()}
 
 
 def nanos(written: str | float, where: str) -> int:
-    """Converts one quantity to nano-units (10⁻⁹ of a unit). Raises FieldError, with `where` as the field's name, if the
-    quantity is invalid."""
+    """Raises FieldError, with `where` as the field's name, for an invalid quantity."""
     try:
         return parse_nanos(written if type(written) is str else repr(written))
     except QuantityError as trouble:
@@ -46,8 +43,7 @@ def nanos(written: str | float, where: str) -> int:
 
 
 def seconds(text: str | None, where: str) -> float | None:
-    """Converts a time such as `2026-11-23T20:12:00Z` to seconds since the epoch. Returns None if the text is empty or
-    None. Raises FieldError for an invalid time."""
+    """Since the epoch, from `2026-11-23T20:12:00Z`; None for "" or None. Raises FieldError for an invalid time."""
     if not text:
         return None
     try:
@@ -57,7 +53,7 @@ def seconds(text: str | None, where: str) -> float | None:
 
 
 def labels_of(written: wire.Pairs | None) -> wire.Pairs:
-    """Returns the labels or annotations, or an empty mapping if the object has none."""
+    """Empty if the object has none."""
     return written if written is not None else {}
 
 
@@ -66,8 +62,8 @@ _NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt", "Lt"}
 
 
 def label_selector(written: wire.WireSelector | None) -> LabelSelector:
-    """Reads a label selector. None becomes a selector that selects nothing, and an empty selector selects everything. A
-    selector that cannot be read selects nothing and has a `problem`."""
+    """None selects nothing, an empty selector everything. One that cannot be read selects nothing and has a
+    `problem`."""
     if written is None:
         return NOTHING
     pairs, expressions = written.match_labels or {}, written.match_expressions or ()
@@ -80,8 +76,7 @@ def label_selector(written: wire.WireSelector | None) -> LabelSelector:
 
 
 def _requirement_problem(requirement: Requirement, operators: frozenset[str]) -> str:
-    """Returns the reason why the API server would refuse the requirement (apimachinery/pkg/labels NewRequirement,
-    v1.36). The reason is empty if the API server would accept it."""
+    """Why the API server would refuse the requirement (apimachinery/pkg/labels NewRequirement, v1.36), or ""."""
     key, operator, values = requirement.key, requirement.operator, requirement.values
     if operator not in operators:
         return f'"{operator}" is not a valid label selector operator'
@@ -98,12 +93,12 @@ def _requirement_problem(requirement: Requirement, operators: frozenset[str]) ->
 
 
 def node_selector(written: wire.WireNodeSelector) -> NodeSelector:
-    """Returns the node selector. A node matches this selector if it matches at least one of the selector's terms."""
+    """A node matches if it matches one of the terms."""
     return NodeSelector(tuple(node_selector_term(term) for term in written.node_selector_terms or ()))
 
 
 def node_selector_term(written: wire.WireNodeTerm) -> NodeSelectorTerm:
-    """Returns one term. If a part cannot be read, the term's `problem` says why."""
+    """If a part cannot be read, the term's `problem` says why."""
     expressions = tuple(Requirement(e.key, e.operator, e.values or ()) for e in written.match_expressions or ())
     fields = tuple(Requirement(e.key, e.operator, e.values or ()) for e in written.match_fields or ())
     problems = [*(_requirement_problem(e, _NODE_OPERATORS) for e in expressions), *(_field_problem(f) for f in fields)]
@@ -117,7 +112,6 @@ def _field_problem(requirement: Requirement) -> str:
 
 
 def node_affinity(written: wire.WireNodeAffinity) -> NodeAffinityRules:
-    """Returns the required and the preferred terms of a node affinity."""
     return NodeAffinityRules(
         required=None if written.required is None else node_selector(written.required),
         preferred=tuple(PreferredNodeTerm(p.weight, node_selector_term(p.preference)) for p in written.preferred or ()),
@@ -148,6 +142,6 @@ API_NAME: Final = {
 
 
 def template_node(template: wire.WireTemplate | None) -> str:
-    """Returns the spec.nodeName of a pod template, which is usually empty. Pods of a template with a nodeName run on
-    that node without a scheduler."""
+    """spec.nodeName of a pod template, usually empty. Pods of a template with a nodeName run there without a
+    scheduler."""
     return template.spec.node_name if template is not None and template.spec is not None else ""

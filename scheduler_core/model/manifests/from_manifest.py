@@ -1,7 +1,7 @@
-"""Converts pods, nodes, budgets and controllers to the model, from JSON-like mappings or decoded wire structures.
+"""Pods, nodes, budgets and controllers: from JSON-like mappings or wire structures to the model.
 
-fields.py reads shared parts, storage_from_manifest.py reads storage. This module adds no defaults, because the API
-server has already added them to existing objects, and the scheduler adds none either.
+fields.py reads shared parts, storage_from_manifest.py storage. No defaults are added: the API server has already added
+them to existing objects, and the scheduler adds none either.
 """
 
 from __future__ import annotations
@@ -62,32 +62,29 @@ M = TypeVar("M")
 
 
 def pod_from_manifest(manifest: Manifest) -> Pod:
-    """Reads a pod from a mapping in the API's form. Raises ManifestError with the pod and the field that cannot be
-    read."""
+    """A pod from a mapping in the API's form. Raises ManifestError with the pod and the field that cannot be read."""
     return _read(manifest, "Pod", wire.WirePod, PodReader().pod)
 
 
 def node_from_manifest(manifest: Manifest) -> Node:
-    """Reads a node from a mapping in the API's form. Raises ManifestError with the node and the field that cannot be
-    read."""
+    """A node from a mapping in the API's form. Raises ManifestError with the node and the field that cannot be read."""
     return _read(manifest, "Node", wire.WireNode, node)
 
 
 def budget_from_manifest(manifest: Manifest) -> DisruptionBudget:
-    """Reads a PodDisruptionBudget from a mapping in the API's form. Raises ManifestError with the budget and the field
-    that cannot be read."""
+    """Raises ManifestError with the budget and the field that cannot be read."""
     return _read(manifest, "PodDisruptionBudget", wire.WireBudget, budget)
 
 
 def node_affinity_from_manifest(manifest: Manifest | None) -> NodeAffinityRules | None:
-    """Reads a nodeAffinity outside of a pod, such as a profile's addedAffinity."""
+    """Outside of a pod, such as a profile's addedAffinity."""
     if manifest is None:
         return None
     return node_affinity(_convert(manifest, "NodeAffinity", wire.WireNodeAffinity))
 
 
 def spread_constraint_from_manifest(manifest: Manifest) -> TopologySpreadConstraint:
-    """Reads a topologySpreadConstraint outside of a pod, such as a profile's default constraint."""
+    """Outside of a pod, such as a profile's default constraint."""
     return spread_constraint(_convert(manifest, "TopologySpreadConstraint", wire.WireSpread))
 
 
@@ -109,7 +106,7 @@ def _convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
 
 
 def manifest_key(manifest: object) -> str:
-    """Returns the "namespace/name" of any object, or only the name if the object has no namespace."""
+    """ "namespace/name", or only the name if the object has no namespace."""
     metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     if not isinstance(metadata, Mapping):
         return "without a name"
@@ -137,14 +134,14 @@ _NAMES: Final = 16384  # Enough for the largest supported clusters, 5,000 nodes 
 
 
 class _SharedLabels(dict[str, str]):
-    """The labels of all pods that have equal labels. This is a subclass of dict, because a plain dict cannot have weak
+    """The labels of all pods with equal labels. A subclass of dict, because a plain dict cannot have weak
     references."""
 
     __slots__ = ("__weakref__",)
 
 
 class StatusFields(Value, kw_only=True):
-    """The fields of a pod's status that scheduling uses, except the start time."""
+    """What scheduling reads of a pod's status, except the start time."""
 
     phase: str = "Pending"
     nominated_node_name: str = ""
@@ -155,7 +152,7 @@ class StatusFields(Value, kw_only=True):
 
 
 class SharedParts(Value, kw_only=True):
-    """The parts of a pod that may be equal for all pods of its template."""
+    """What may be equal for all pods of a template."""
 
     labels: Mapping[str, str]
     owner: OwnerReference | None
@@ -164,11 +161,10 @@ class SharedParts(Value, kw_only=True):
 
 
 class PodReader:
-    """Converts decoded pods (`wire.WirePod`) to the model's pods. Equal specs become one object, and so do equal label
-    sets.
+    """Equal specs become one object, and so do equal label sets.
 
-    Most pods of a cluster are copies of a few templates, so each spec is read once for each template. The reader
-    forgets a spec or a label set when no pod uses it any more.
+    Most pods are copies of a few templates, so each spec is read once for each template. A spec or a label set is
+    forgotten when no pod uses it any more.
     """
 
     def __init__(self) -> None:
@@ -182,7 +178,7 @@ class PodReader:
         return len(self._specs) + len(self._labels) + len(self._owners) + len(self._resizes)
 
     def pod(self, written: wire.WirePod) -> Pod:
-        """Converts one pod. Raises FieldError for a quantity or time that cannot be read."""
+        """Raises FieldError for a quantity or time that cannot be read."""
         meta, spec, status = written.metadata, written.spec, written.status
         parts = SharedParts(
             labels=self.shared_labels(meta.labels),
@@ -193,8 +189,8 @@ class PodReader:
         return self.assembled(meta, parts, node_name=spec.node_name, start_time=status.start_time if status else None)
 
     def assembled(self, meta: wire.WireIdentity, parts: SharedParts, *, node_name: str, start_time: str | None) -> Pod:
-        """Builds a pod from its own metadata, node name and start time, and from `parts`, which other pods share.
-        Raises FieldError for a time that cannot be read."""
+        """A pod from its own metadata, node name and start time, and `parts`, which other pods share. Raises FieldError
+        for a time that cannot be read."""
         fields = parts.status_fields
         return Pod(
             name=meta.name,
@@ -217,8 +213,7 @@ class PodReader:
         )
 
     def status_fields(self, status: wire.WirePodStatus | None, spec: wire.WirePodSpec) -> StatusFields:
-        """Reads the fields of the pod's status that scheduling uses. Raises FieldError for an amount that cannot be
-        read."""
+        """Raises FieldError for an amount that cannot be read."""
         if status is None:
             return StatusFields()
         is_ready, is_preempted = _ready_and_preempted(status.conditions or ())
@@ -232,8 +227,8 @@ class PodReader:
         )
 
     def _shared_name(self, name: str) -> str:
-        """Returns one string object for all equal names of nodes, namespaces or phases. When there are too many of
-        these strings, all are forgotten at once, because strings cannot have weak references."""
+        """One string object for equal names of nodes, namespaces or phases. When there are too many, all are forgotten
+        at once: strings cannot have weak references."""
         known = self._names.get(name)
         if known is None:
             if len(self._names) >= _NAMES:
@@ -242,7 +237,7 @@ class PodReader:
         return known
 
     def shared_labels(self, written: wire.Pairs | None) -> wire.Pairs:
-        """Returns the labels as one object for all pods with equal labels."""
+        """One object for all pods with equal labels."""
         if not written:
             return {}
         key = tuple(sorted(written.items()))
@@ -252,7 +247,7 @@ class PodReader:
         return known
 
     def controller(self, owners: tuple[wire.WireOwner, ...] | None) -> OwnerReference | None:
-        """Returns the owner that controls the pod, or None. All pods of this owner get the same object."""
+        """The owner that controls the pod, or None; one object for all its pods."""
         found = next((o for o in owners or () if o.controller), None)
         if found is None:
             return None
@@ -262,8 +257,7 @@ class PodReader:
         return known
 
     def _shared_resize(self, status: wire.WirePodStatus, spec: wire.WirePodSpec) -> PodResize | None:
-        """Returns the state of the pod's in-place resize. Returns None if the status repeats the resources of the spec,
-        as the status of nearly every pod does."""
+        """None if the status repeats the resources of the spec, as nearly every pod's does."""
         if _repeats_spec(status, spec):
             return None
         key = tuple(
@@ -284,8 +278,7 @@ class PodReader:
         return known
 
     def shared_spec(self, written: wire.WirePodSpec, namespace: str) -> PodSpec:
-        """Converts the spec of a pod in this namespace. Equal specs become one object. Raises FieldError for an amount
-        that cannot be read."""
+        """Equal specs become one object. Raises FieldError for an amount that cannot be read."""
         key = _spec_identity(written, namespace)
         known = self._specs.get(key)
         if known is None:
@@ -294,7 +287,7 @@ class PodReader:
 
 
 def _ready_and_preempted(conditions: tuple[wire.WireCondition, ...]) -> tuple[bool, bool]:
-    """Returns whether the pod is ready, and whether preemption is deleting it."""
+    """Whether the pod is ready, and whether preemption is deleting it."""
     ready = preempted = False
     for condition in conditions:
         if condition.status == "True":
@@ -304,8 +297,8 @@ def _ready_and_preempted(conditions: tuple[wire.WireCondition, ...]) -> tuple[bo
 
 
 def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
-    """Returns a key that is equal for two specs if scheduling cannot distinguish them. The key leaves out the node's
-    name, and volumes of kinds that scheduling does not read."""
+    """Equal for two specs if scheduling cannot distinguish them: without the node's name, and without volumes of kinds
+    that scheduling does not read."""
     volumes = tuple(
         v for v in written.volumes or () if v != wire.WireVolume(v.name)
     )  # a volume with only a name is of a kind that scheduling does not read
@@ -350,7 +343,7 @@ def _items(written: Mapping[str, Any] | None) -> object:
 
 
 def pod_spec(written: wire.WirePodSpec, namespace: str) -> PodSpec:
-    """Converts the spec of a pod in this namespace. An affinity term without namespaces gets this namespace."""
+    """An affinity term without namespaces gets this namespace."""
     affinity = written.affinity or wire.WireAffinity()
     pod_level = written.resources
     return PodSpec(
@@ -425,8 +418,7 @@ def _pod_term(written: wire.WirePodTerm, owner_namespace: str) -> PodAffinityTer
 
 
 def _pod_volume(written: wire.WireVolume) -> PodVolume | None:
-    """Returns the volume if scheduling or draining reads its kind. Returns None for other volumes (config maps,
-    secrets, tokens, host paths)."""
+    """None for kinds that neither scheduling nor draining reads (config maps, secrets, tokens, host paths)."""
     if written.persistent_volume_claim is not None:
         source = written.persistent_volume_claim
         return PodVolume(
@@ -485,8 +477,8 @@ def _resize_is_infeasible(status: wire.WirePodStatus) -> bool:
 
 
 def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
-    """Whether each container with resources in the status has the same resources in the spec, in the same notation.
-    False if the status reports pod-level resources or an infeasible resize."""
+    """Whether each container with resources in the status has the same in the spec, in the same notation. False if the
+    status reports pod-level resources or an infeasible resize."""
     if status.resources is not None:
         return False
     several = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
@@ -506,8 +498,7 @@ def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
 
 
 def _repeats_container_spec(status: wire.WireContainerStatus, wanted: wire.Quantities | None) -> bool:
-    """Whether the current and the allocated resources in a container's status are those of its spec, in the same
-    notation."""
+    """Both the current and the allocated resources, in the same notation."""
     has = status.resources.requests if status.resources else None
     return (has or None) == (wanted or None) and (
         not status.allocated_resources or status.allocated_resources == wanted
@@ -544,8 +535,7 @@ _IMAGES: Final[WeakValueDictionary[tuple[tuple[str, ...], int], NodeImage]] = We
 
 
 def _shared_image(names: tuple[str, ...], size_bytes: int) -> NodeImage:
-    """Returns one object for equal images of several nodes. The object is forgotten when no node has the image any
-    more."""
+    """One object for equal images of several nodes, forgotten when no node has the image any more."""
     known = _IMAGES.get((names, size_bytes))
     if known is None:
         known = _IMAGES[names, size_bytes] = NodeImage(names, size_bytes)

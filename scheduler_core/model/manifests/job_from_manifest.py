@@ -1,5 +1,4 @@
-"""Converts Jobs from decoded JSON (wire structures) to the model. Also reads the annotations that the Job controller
-writes on pods."""
+"""Jobs: from wire structures to the model. Also the annotations that the Job controller writes on pods."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ _ENDED = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"}
 
 
 def job(written: wire.WireJob) -> Job:
-    """Converts a Job. Adds the API server's defaults, for manifests that did not pass through an API server."""
+    """Adds the API server's defaults, for manifests that did not pass through an API server."""
     meta, spec, status = written.metadata, written.spec or wire.WireJobSpec(), written.status or wire.WireJobStatus()
     unlimited = spec.backoff_limit_per_index is not None
     return Job(
@@ -54,8 +53,7 @@ def _failure_rule(written: wire.WireFailureRule) -> FailureRule:
 
 
 def _indexes(text: str) -> int:
-    """Returns the number of indexes in a text such as "1,3-5,7", which has 5 indexes. Each part between commas should
-    be an index or a range of indexes. Any other part, such as "x", counts as one index."""
+    """ "1,3-5,7" has 5 indexes. A part that is neither an index nor a range, such as "x", counts as one."""
     total = 0
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
@@ -65,7 +63,7 @@ def _indexes(text: str) -> int:
 
 
 def index_failures(annotations: Mapping[str, str]) -> int:
-    """Returns how often pods with the same index of an Indexed Job failed before this pod. The Job controller writes
-    this number as an annotation; an invalid number is treated as 0 (pkg/controller/job/indexed_job_utils.go)."""
+    """How often pods with the same index of an Indexed Job failed before this pod. The Job controller writes this
+    annotation; an invalid number counts as 0 (pkg/controller/job/indexed_job_utils.go)."""
     text = annotations.get(INDEX_FAILURES, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

@@ -1,8 +1,6 @@
-"""Converts API objects of every kind that scheduling reads to the model: from mappings, from raw JSON, and from pages
-(the JSON bodies of API lists).
+"""API objects of every kind that scheduling reads: from mappings, raw JSON, and pages (JSON bodies of API lists).
 
-If an object cannot be read, the result contains a ManifestError instead, with the object's name and the field. All
-other objects are still converted.
+An object that cannot be read becomes a ManifestError with its name and the field; all others are still converted.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ _GROUPS: Final = {
 
 
 class ObjectReader:
-    """Converts objects of all kinds. Equal specs of pods become one object, and so do equal label sets."""
+    """Equal specs of pods become one object, and so do equal label sets."""
 
     def __init__(self) -> None:
         self.pods = read.PodReader()
@@ -45,15 +43,15 @@ class ObjectReader:
         return self._kinds.keys()
 
     def knows(self, kind: str, api_version: str) -> bool:
-        """Whether scheduling reads objects of this kind. `api_version` (such as `apps/v1`) distinguishes kinds of the
-        same name."""
+        """Whether scheduling reads this kind. `api_version` (such as `apps/v1`) distinguishes kinds of the same
+        name."""
         if kind not in self._kinds:
             return False
         group = api_version.partition("/")[0] if "/" in api_version else ""
         return not api_version or kind not in _GROUPS or _GROUPS[kind] == group
 
     def read(self, kind: str, manifest: Mapping[str, Any]) -> Any:
-        """Converts one object, passed as a mapping. Returns a ManifestError if the object cannot be read."""
+        """From a mapping. A ManifestError if the object cannot be read."""
         try:
             written = msgspec.convert(manifest, self._kinds[kind].wire)
         except msgspec.ValidationError as trouble:
@@ -61,22 +59,19 @@ class ObjectReader:
         return self.build(kind, written)
 
     def read_raw(self, kind: str, raw: bytes | msgspec.Raw) -> Any:
-        """Converts one object, passed as JSON. Returns a ManifestError if the object cannot be read. Raises
-        msgspec.DecodeError for invalid JSON."""
+        """From JSON. A ManifestError if the object cannot be read. Raises msgspec.DecodeError for invalid JSON."""
         written = self._decoded(kind, raw)
         return written if isinstance(written, ManifestError) else self.build(kind, written)
 
     def wire_items(self, kind: str, page: bytes) -> Iterable[Any]:
-        """Returns the items of a page (the JSON body of an API list) as wire structures. An item that cannot be read
-        becomes a ManifestError."""
+        """The page's items as wire structures; one that cannot be read becomes a ManifestError."""
         try:
             return self._kinds[kind].pages.decode(page).items or ()
         except msgspec.ValidationError:
             return self._one_by_one(kind, page)
 
     def page(self, kind: str, page: bytes) -> Iterable[Any]:
-        """Returns the items of a page (the JSON body of an API list) as the model's values. An item that cannot be read
-        becomes a ManifestError."""
+        """The page's items as the model's values; one that cannot be read becomes a ManifestError."""
         if kind == "Pod":
             try:
                 return self._repeated.pods(page)
@@ -97,7 +92,7 @@ class ObjectReader:
             return _problem(kind, read.manifest_key(msgspec.json.decode(raw)), trouble)
 
     def build(self, kind: str, written: Any) -> Any:
-        """Converts a wire structure to the model's value. Returns a ManifestError if a field cannot be read."""
+        """A ManifestError if a field cannot be read."""
         if not written.metadata.name:
             return ManifestError(
                 kind=kind, key="without a name", field="metadata.name", problem="an object needs a name"

@@ -1,8 +1,8 @@
-"""Reads pages (the JSON bodies of API lists) of pods. The JSON of most pods repeats that of a few templates word for
-word, so equal text is decoded once.
+"""Pages (JSON bodies of API lists) of pods. The JSON of most pods repeats that of a few templates word for word, so
+equal text is decoded once.
 
-Pods of a template differ in `nodeName` and in `startTime`. The reader compares the other text of a pod without decoding
-it, which costs a fraction of decoding.
+Pods of a template differ in `nodeName` and `startTime`. Their other text is compared without decoding, which costs a
+fraction.
 """
 
 from __future__ import annotations
@@ -42,14 +42,13 @@ class _PodPage(msgspec.Struct, gc=False):
 
 
 class _Texts(Generic[Written]):
-    """A cache of decoded structures. The key of a structure is the JSON text from which it was decoded."""
+    """Decoded structures by their JSON text."""
 
     def __init__(self, shape: Any) -> None:
         self._decoder: msgspec.json.Decoder[Written] = msgspec.json.Decoder(shape)
         self._known: dict[object, Written] = {}
 
     def read(self, text: bytes) -> Written:
-        """Returns the structure for this text. Decodes the text only if no equal text was decoded before."""
         if text in self._known:
             return self._known[text]
         return self._keep(text, self._decoder.decode(text))
@@ -62,8 +61,8 @@ class _Texts(Generic[Written]):
 
 
 class _TextsButFor(_Texts[Written]):
-    """A cache of decoded JSON texts. Texts that differ only in the value of one field, such as `nodeName`, have one
-    entry. `own_of` reads the value of this field from the decoded text."""
+    """Texts that differ only in the value of one field, such as `nodeName`, have one entry. `own_of` reads this value
+    from the decoded text."""
 
     def __init__(self, field: bytes, shape: Any, own_of: Callable[[Written], str | None]) -> None:
         super().__init__(shape)
@@ -71,10 +70,8 @@ class _TextsButFor(_Texts[Written]):
         self._own_of = own_of
 
     def read_both(self, text: bytes) -> tuple[Written, str | None]:
-        """Returns the decoded structure of this text, and the value that the field of this cache (for example
-        `nodeName`) has in this text. In the structure, the field may have the value of another text, because texts that
-        differ only in this field share one structure. So use the returned value of the field, not the structure's
-        value."""
+        """The structure, and this text's own value of the field. The structure is shared and may have the field's value
+        of another text: use the returned one."""
         parts = self._cut.split(text, 2)
         if len(parts) != 3:  # without the field, or with several candidates for it
             written = self.read(text)
@@ -90,8 +87,7 @@ class _TextsButFor(_Texts[Written]):
 
 
 class RepeatedPods:
-    """Reads pages of pods for a `PodReader`. The object remembers the texts of all pods, even of deleted pods, so
-    create a new object whenever the whole cluster is read."""
+    """Remembers the texts of all pods, even deleted ones, so create a new object whenever the whole cluster is read."""
 
     def __init__(self, reader: PodReader) -> None:
         self._reader = reader
@@ -108,8 +104,8 @@ class RepeatedPods:
         self._parts: dict[tuple[object, ...], tuple[SharedParts, object]] = {}
 
     def pods(self, page: bytes) -> list[Pod | ManifestError]:
-        """Returns the pods of a page. A pod with an amount or time that cannot be read becomes a ManifestError. Raises
-        msgspec.ValidationError if an item is not a valid pod; then the caller must read the page pod by pod."""
+        """A pod with an unreadable amount or time becomes a ManifestError. Raises msgspec.ValidationError if an item is
+        not a valid pod; the caller must then read the page pod by pod."""
         return [self._pod(written) for written in self._pages.decode(page).items or ()]
 
     def _pod(self, written: _PodInPage) -> Pod | ManifestError:

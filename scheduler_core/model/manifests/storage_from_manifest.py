@@ -1,5 +1,4 @@
-"""Converts claims, volumes, storage classes, attachable volumes of nodes, and device claims from decoded JSON (wire
-structures) to the model.
+"""Claims, volumes, storage classes, attachable volumes and device claims: from wire structures to the model.
 
 from_manifest.py reads pods, nodes and related objects.
 """

@@ -1,8 +1,7 @@
-"""Converts pods and nodes back to API objects, which are sent to scheduler extenders. The objects have only the fields
-that the model keeps.
+"""Pods and nodes back to API objects, for scheduler extenders, with only the fields that the model keeps.
 
-Other fields (image pull policies, probes, managed fields) are missing. A caller that has the original object sends the
-original instead.
+Others (image pull policies, probes, managed fields) are missing. A caller that has the original object sends that
+instead.
 """
 
 from __future__ import annotations

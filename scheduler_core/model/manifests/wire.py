@@ -1,9 +1,8 @@
-"""The API's JSON, reduced to the fields that scheduling reads. Decoding skips the other fields, which are most of a
-pod.
+"""The API's JSON, reduced to what scheduling reads. Decoding skips the rest, which is most of a pod.
 
-These structures contain the JSON as it is; from_manifest.py converts them to the model. Storage and devices are in
-wire_storage.py. The attributes have the API's field names, in snake_case. All structures are tuples or frozen structs,
-so equal parts of different pods have the same hash, and are converted once.
+from_manifest.py converts these structures to the model; storage and devices are in wire_storage.py. Attributes have the
+API's field names, in snake_case. All structures are tuples or frozen structs: equal parts of different pods have the
+same hash, and are converted once.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ Quantities = dict[str, str | int | float]
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """The base of all wire structures. The names in the JSON are the attributes' names in camelCase. Unknown fields are
-    skipped. For fields that allow None, null means absent."""
+    """Names in the JSON are camelCase. Unknown fields are skipped. For fields that allow None, null means absent."""
 
 
 class WireOwner(Wire, frozen=True):
@@ -157,7 +155,7 @@ class WireClaimSource(Wire, frozen=True):
 
 
 class WireDisk(Wire, frozen=True):
-    """An in-tree disk. The structure has the fields of all kinds of disks; each kind uses a few of them."""
+    """The fields of all kinds of in-tree disks; each kind uses a few of them."""
 
     pd_name: str = ""
     volume_id: str = msgspec.field(default="", name="volumeID")
@@ -183,7 +181,7 @@ class WireImageSource(Wire, frozen=True):
 
 
 class WireNamedSource(Wire, frozen=True):
-    """A volume source, without its fields: only its presence is read."""
+    """Only its presence is read."""
 
 
 class WireVolume(Wire, frozen=True):
@@ -298,8 +296,6 @@ class WireNode(Wire, frozen=True):
 
 
 class WireTemplateSpec(Wire, frozen=True):
-    """The spec of a pod template, reduced to the field nodeName."""
-
     node_name: str = ""
 
 
@@ -308,7 +304,7 @@ class WireTemplate(Wire, frozen=True):
 
 
 class WireSelectorSpec(Wire, frozen=True):
-    """The spec of a ReplicaSet or StatefulSet."""
+    """Of a ReplicaSet or StatefulSet."""
 
     selector: WireSelector | None = None
     replicas: int | None = None
@@ -321,7 +317,7 @@ class WireSelectingController(Wire, frozen=True):
 
 
 class WireLabelledSpec(Wire, frozen=True):
-    """The spec of a Service or ReplicationController."""
+    """Of a Service or ReplicationController."""
 
     selector: Pairs | None = None
     replicas: int | None = None

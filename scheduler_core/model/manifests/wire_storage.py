@@ -1,7 +1,4 @@
-"""The API's JSON of storage and device objects, reduced to the fields that scheduling reads; see wire.py.
-
-storage_from_manifest.py converts these structures to the model.
-"""
+"""Storage and device objects as JSON; see wire.py. storage_from_manifest.py converts them to the model."""
 
 from __future__ import annotations
 

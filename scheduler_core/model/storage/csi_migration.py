@@ -1,6 +1,6 @@
-"""Translates in-tree disks to the CSI drivers that replaced them.
+"""In-tree disks in terms of the CSI drivers that replaced them.
 
-Only the fields that scheduling reads are translated: the driver, the volume's handle, and its topology. Source:
+Only what scheduling reads is translated: the driver, the volume's handle, and its topology. Source:
 k8s.io/csi-translation-lib, v0.36, and isCSIMigrationOn in pkg/scheduler/framework/plugins/nodevolumelimits/utils.go
 (v1.36).
 """
@@ -26,8 +26,7 @@ _BETA_ZONE, _BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-do
 
 
 class Migration(Value):
-    """An in-tree plugin and the CSI driver that replaced it. `topology_key` is the node label that the driver uses
-    instead of the zone label, or empty."""
+    """`topology_key`: the node label that the driver uses instead of the zone label, or empty."""
 
     plugin: str
     driver: str
@@ -48,25 +47,22 @@ _NEVER_COUNTED: Final = frozenset(
 
 
 def is_migratable_provisioner(provisioner: str) -> bool:
-    """Whether the provisioner is an in-tree plugin that a CSI driver has replaced."""
+    """Whether it is an in-tree plugin that a CSI driver has replaced."""
     return provisioner in _DRIVER_OF_PLUGIN or provisioner in _NEVER_COUNTED
 
 
 def driver_of_provisioner(provisioner: str) -> str | None:
-    """Returns the CSI driver that now provisions the volumes of this in-tree plugin. Returns None if the provisioner is
-    not an in-tree plugin, or if the scheduler does not count its volumes."""
+    """None if the provisioner is not an in-tree plugin, or if the scheduler does not count its volumes."""
     return _DRIVER_OF_PLUGIN.get(provisioner)
 
 
 def migrated_disk(disk: LegacyDisk) -> Handle | None:
-    """Returns the CSI driver and the volume handle of a disk that a pod uses without a claim. Returns None if no CSI
-    driver is known for this kind of disk, or if the disk's name is missing or invalid."""
+    """None if no CSI driver is known for this kind of disk, or if its name is missing or invalid."""
     return _handle(disk.kind, disk.identity, "UNSPECIFIED")
 
 
 def driver_of_volume(volume: PersistentVolume) -> Handle | None:
-    """Returns the CSI driver and the volume handle of an in-tree volume. Returns None if no CSI driver is known for
-    this kind of volume, or if the name of the volume's disk is missing or invalid."""
+    """As `migrated_disk`, for an in-tree volume."""
     zones = volume.labels.get(_BETA_ZONE) or volume.labels.get(_ZONE, "")
     return _handle(volume.legacy_kind, volume.legacy_identity, zones or "UNSPECIFIED")
 
@@ -87,8 +83,8 @@ def _handle(kind: str, identity: str, zones: str) -> Handle | None:
 
 
 def required_nodes(volume: PersistentVolume, csi_node: CSINode | None) -> NodeSelector | None:
-    """Returns the node affinity of the volume, which selects the nodes that can reach the volume. If the node of
-    `csi_node` has migrated the in-tree plugin, the affinity uses the labels of the CSI driver."""
+    """The volume's node affinity; with the labels of the CSI driver if the node of `csi_node` has migrated the in-tree
+    plugin."""
     migration = _MIGRATIONS.get(volume.legacy_kind)
     if migration is None or not migration.topology_key or csi_node is None:
         return volume.node_affinity

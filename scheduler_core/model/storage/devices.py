@@ -1,4 +1,4 @@
-"""Resource claims and device classes, with the fields that scheduling reads."""
+"""Resource claims and device classes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from scheduler_core.values import Value
 
 
 class DeviceRequest(Value):
-    """One request of a ResourceClaim, or one alternative of a request (with the name `request/alternative`), and the
-    requested device class.
+    """A request of a ResourceClaim, or one of its alternatives (named `request/alternative`).
 
     `class_name` is None if this library does not know the kind of the request.
     """
@@ -18,11 +17,8 @@ class DeviceRequest(Value):
 
 
 class ResourceClaim(Value, kw_only=True):
-    """A claim for devices. `available_on` selects the nodes that can reach the allocated devices; None means every
-    node.
-
-    `reserved_for` has the uids of the claim's consumers.
-    """
+    """`available_on`: the nodes that can reach the allocated devices; None: every node. `reserved_for`: the consumers'
+    uids."""
 
     name: str
     namespace: str
@@ -40,8 +36,7 @@ class ResourceClaim(Value, kw_only=True):
 
 
 class DeviceClass(Value, kw_only=True):
-    """A class of devices. If `extended_resource_name` is set, a pod can request the devices as the extended resource of
-    this name."""
+    """A pod can also request the devices as the extended resource `extended_resource_name`, if that is set."""
 
     name: str
     extended_resource_name: str | None = None

@@ -12,8 +12,7 @@ from scheduler_core.values import Value
 
 
 class PersistentVolumeClaim(Value, kw_only=True):
-    """A PersistentVolumeClaim. `request_nanos` is the requested storage in nano-bytes (10⁻⁹ bytes). `class_name` is
-    None if the claim has no storage class."""
+    """`request_nanos` in nano-bytes (10⁻⁹ bytes). `class_name` is None if the claim has no storage class."""
 
     name: str
     namespace: str
@@ -38,8 +37,7 @@ class PersistentVolumeClaim(Value, kw_only=True):
 
 
 class ClaimReference(Value):
-    """PV.spec.claimRef: the claim to which the volume is bound. If `uid` is empty, the volume is only pre-bound, by the
-    claim's name."""
+    """PV.spec.claimRef. If `uid` is empty, the volume is only pre-bound, by the claim's name."""
 
     namespace: str
     name: str
@@ -47,8 +45,7 @@ class ClaimReference(Value):
 
 
 class PersistentVolume(Value, kw_only=True):
-    """A volume. CSI volumes have `csi_driver` and `csi_handle`; in-tree volumes have `legacy_kind` and
-    `legacy_identity`."""
+    """CSI volumes have `csi_driver` and `csi_handle`; in-tree volumes `legacy_kind` and `legacy_identity`."""
 
     name: str
     uid: str = ""
@@ -77,8 +74,8 @@ class TopologyRequirement(Value):
 
 
 class StorageClass(Value, kw_only=True):
-    """A storage class. `binding_mode` is None if the object has no binding mode, which the scheduler reports as an
-    error. A node must match at least one of the terms in `allowed_topologies`; without terms, every node is allowed."""
+    """`binding_mode` is None if the object has none, which the scheduler reports as an error. A node must match one of
+    the terms in `allowed_topologies`; without terms, every node is allowed."""
 
     name: str
     provisioner: str = ""
@@ -107,8 +104,8 @@ class CSIDriver(Value, kw_only=True):
 
 
 class CSIStorageCapacity(Value, kw_only=True):
-    """The storage that can still be provisioned for a storage class on the nodes that `node_topology` matches. Amounts
-    are in nano-bytes (10⁻⁹ bytes), or None if absent."""
+    """What can still be provisioned for a storage class on the nodes that `node_topology` matches. In nano-bytes (10⁻⁹
+    bytes), or None if absent."""
 
     name: str
     namespace: str
@@ -119,8 +116,8 @@ class CSIStorageCapacity(Value, kw_only=True):
 
 
 class VolumeAttachment(Value, kw_only=True):
-    """A volume that is attached or being attached to a node. A migrated inline volume has `inline_driver` and
-    `inline_handle` instead of `volume_name`."""
+    """Attached, or being attached. A migrated inline volume has `inline_driver` and `inline_handle` instead of
+    `volume_name`."""
 
     name: str
     attacher: str
