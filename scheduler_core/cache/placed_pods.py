@@ -13,13 +13,13 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
 class PlacedPods:
-    """`world` has the nodes, the pods on them and the other objects. `waiting`: pods without a node. `ghosts`: pods
+    """`world` has the nodes, the pods on them and the other objects. `waiting`: pods without a node. `orphans`: pods
     whose node is not in the cache."""
 
     def __init__(self) -> None:
         self.world = Snapshot.of(())
         self.waiting: dict[str, Pod] = {}
-        self.ghosts: dict[str, Pod] = {}
+        self.orphans: dict[str, Pod] = {}
         self.assumed: dict[str, str] = {}
 
     # ---- nodes ----
@@ -36,24 +36,24 @@ class PlacedPods:
                 self.world, has_changed = self.world.with_node_replaced(node), True
         if new:
             self.world = self.world.with_nodes_added(tuple(new.values()))
-            come = [pod for pod in self.ghosts.values() if pod.node_name in new]
+            come = [pod for pod in self.orphans.values() if pod.node_name in new]
             self.world = self.world.with_pods_moved((), come)
-            self.ghosts = {key: pod for key, pod in self.ghosts.items() if pod.node_name not in new}
+            self.orphans = {key: pod for key, pod in self.orphans.items() if pod.node_name not in new}
         return bool(new) or has_changed
 
     def drop_node(self, name: str) -> bool:
         """Whether the node existed. Its pods stay until events delete them."""
         if not self.world.has_node(name):
             return False
-        self.ghosts.update({pod.key: pod for pod in self.world.pods_on(name)})
-        self.world = self.world.without_node(name).with_ghosts(())
+        self.orphans.update({pod.key: pod for pod in self.world.pods_on(name)})
+        self.world = self.world.without_node(name).with_orphans(())
         return True
 
     # ---- pods ----
 
     def find(self, key: str) -> Pod | None:
         """With or without a node; None if the pod is not cached."""
-        return self.waiting.get(key) or self.ghosts.get(key) or self.world.placements.find(key)
+        return self.waiting.get(key) or self.orphans.get(key) or self.world.placements.find(key)
 
     def put_pod(self, pod: Pod) -> bool:
         """Whether something changed. Removes a pod that has finished. A pod that `assume` has put on a node stays there
@@ -80,13 +80,13 @@ class PlacedPods:
         return old is not None
 
     def _move(self, key: str, old: Pod | None, new: Pod | None) -> None:
-        is_elsewhere = self.waiting.pop(key, None) or self.ghosts.pop(key, None)
+        is_elsewhere = self.waiting.pop(key, None) or self.orphans.pop(key, None)
         leaving = () if old is None or is_elsewhere else (old,)
         coming = () if new is None or not self.world.has_node(new.node_name) else (new,)
         if leaving or coming:
             self.world = self.world.with_pods_moved(leaving, coming)
         if new is not None and not coming:
-            (self.ghosts if new.node_name else self.waiting)[key] = new
+            (self.orphans if new.node_name else self.waiting)[key] = new
 
     # ---- pods that a scheduler has placed and not yet bound ----
 
@@ -115,5 +115,5 @@ class PlacedPods:
             self.world = self.world.with_objects(**parts_of(others.values(), others.changed))
             others.changed.clear()
         return self.world.with_others(
-            pending=tuple(self.waiting.values()), ghosts=tuple(self.ghosts.values()), problems=problems
+            pending=tuple(self.waiting.values()), orphans=tuple(self.orphans.values()), problems=problems
         )

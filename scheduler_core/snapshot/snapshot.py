@@ -51,7 +51,7 @@ class UnknownPodError(KeyError):
 class Snapshot:
     """Nodes, the pods on them, the pending pods, and the other objects that scheduling reads.
 
-    `pending` are pods without a node. `ghosts` are pods on nodes that the snapshot does not have; like the scheduler,
+    `pending` are pods without a node. `orphans` are pods on nodes that the snapshot does not have; like the scheduler,
     the snapshot does not count them. `problems` are objects that could not be read and were left out.
     """
 
@@ -59,7 +59,7 @@ class Snapshot:
         "_infos",
         "_nodes",
         "_remembered",
-        "ghosts",
+        "orphans",
         "objects",
         "pending",
         "placements",
@@ -73,7 +73,7 @@ class Snapshot:
         placements: Placements,
         objects: ClusterObjects,
         pending: tuple[Pod, ...] = (),
-        ghosts: tuple[Pod, ...] = (),
+        orphans: tuple[Pod, ...] = (),
         problems: tuple[ManifestError, ...] = (),
         remembered: Remembered[Hashable, Any] | None = None,
         infos: _Infos | None = None,
@@ -82,7 +82,7 @@ class Snapshot:
         self.placements = placements
         self.objects = objects
         self.pending = pending
-        self.ghosts = ghosts
+        self.orphans = orphans
         self.problems = problems
         self._remembered = Remembered(_REMEMBERED) if remembered is None else remembered
         self._infos = {} if infos is None else infos
@@ -103,16 +103,16 @@ class Snapshot:
         row_of = all_nodes.columns.row_of
         placed: list[Pod] = []
         pending: list[Pod] = []
-        ghosts: list[Pod] = []
+        orphans: list[Pod] = []
         for pod in pods:
             if not pod.is_finished:
-                (pending if not pod.node_name else placed if pod.node_name in row_of else ghosts).append(pod)
+                (pending if not pod.node_name else placed if pod.node_name in row_of else orphans).append(pod)
         return cls(
             nodes=all_nodes,
             placements=Placements.of(placed, all_nodes.columns),
             objects=objects or ClusterObjects(),
             pending=tuple(pending),
-            ghosts=tuple(ghosts),
+            orphans=tuple(orphans),
             problems=problems,
         )
 
@@ -122,7 +122,7 @@ class Snapshot:
             "placements": self.placements,
             "objects": self.objects,
             "pending": self.pending,
-            "ghosts": self.ghosts,
+            "orphans": self.orphans,
             "problems": self.problems,
             "remembered": self._remembered,
             "infos": self._infos,
@@ -181,7 +181,7 @@ class Snapshot:
         """Returns the pod with the key "namespace/name", whether it is on a node or not. Raises UnknownPodError if
         there is no such pod."""
         found = self.placements.find(key) or next(
-            (pod for pod in (*self.pending, *self.ghosts) if pod.key == key), None
+            (pod for pod in (*self.pending, *self.orphans) if pod.key == key), None
         )
         if found is None:
             raise UnknownPodError(f"the snapshot has no pod {key}")
@@ -228,8 +228,8 @@ class Snapshot:
         placed = self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming.values())])
         if self.pending:
             placed.pending = tuple(pod for pod in self.pending if pod.key not in keys)
-        if self.ghosts:
-            placed.ghosts = tuple(pod for pod in self.ghosts if pod.key not in keys)
+        if self.orphans:
+            placed.orphans = tuple(pod for pod in self.orphans if pod.key not in keys)
         return placed
 
     def without_pod(self, key: str) -> Snapshot:
@@ -255,21 +255,21 @@ class Snapshot:
         `node_name`. Raises UnknownNodeError if the node of an added pod does not exist."""
         return self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming)])
 
-    def with_ghosts(self, ghosts: tuple[Pod, ...]) -> Snapshot:
-        """Returns the snapshot with these pods in place of its `ghosts`. A pod is in `ghosts` if its node is missing
+    def with_orphans(self, orphans: tuple[Pod, ...]) -> Snapshot:
+        """Returns the snapshot with these pods in place of its `orphans`. A pod is in `orphans` if its node is missing
         from the snapshot."""
-        return self._changed(ghosts=ghosts)
+        return self._changed(orphans=orphans)
 
     def with_others(
-        self, *, pending: tuple[Pod, ...], ghosts: tuple[Pod, ...], problems: tuple[ManifestError, ...]
+        self, *, pending: tuple[Pod, ...], orphans: tuple[Pod, ...], problems: tuple[ManifestError, ...]
     ) -> Snapshot:
         """Returns a snapshot that differs from this snapshot only in the given values: the pending pods, the pods whose
-        node is missing from the snapshot (`ghosts`), and the objects that cannot be read (`problems`).
+        node is missing from the snapshot (`orphans`), and the objects that cannot be read (`problems`).
 
         Both snapshots read one internal log, which lists pods that were added to nodes or removed from nodes. Only this
         snapshot may append to the log. For example, `without_pod` on the returned snapshot starts a new log.
         """
-        return self._changed(pending=pending, ghosts=ghosts, problems=problems, placements=self.placements.lent())
+        return self._changed(pending=pending, orphans=orphans, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
         """Returns the snapshot after these moves. Each move is a pair of a number and a pod: 1 puts the pod on its
@@ -301,7 +301,7 @@ class Snapshot:
         rest = self if placed is None else self.without_pod(key)
         return rest._changed(
             pending=tuple(pod for pod in self.pending if pod.key != key),
-            ghosts=tuple(pod for pod in self.ghosts if pod.key != key),
+            orphans=tuple(pod for pod in self.orphans if pod.key != key),
         )
 
     def with_node_uncordoned(self, node_name: str) -> Snapshot:
@@ -320,7 +320,7 @@ class Snapshot:
 
     def with_node_added(self, node: Node) -> Snapshot:
         """Returns the snapshot with one more node, as if the scheduler had seen this node last. The snapshot may
-        already have pods of this node, in `ghosts` (the pods whose node is missing). These pods become placed pods.
+        already have pods of this node, in `orphans` (the pods whose node is missing). These pods become placed pods.
         Raises ValueError if the snapshot has a node with that name."""
         return self.with_nodes_added((node,))
 
@@ -331,13 +331,13 @@ class Snapshot:
             if node.name in names or self.has_node(node.name):
                 raise ValueError(f"the snapshot already has a node {node.name!r}")
             names.add(node.name)
-        come = [pod for pod in self.ghosts if pod.node_name in names]
-        ghosts = tuple(pod for pod in self.ghosts if pod.node_name not in names) if come else self.ghosts
-        larger = self._changed(nodes=self._nodes.with_added(nodes), ghosts=ghosts, infos={})
+        come = [pod for pod in self.orphans if pod.node_name in names]
+        orphans = tuple(pod for pod in self.orphans if pod.node_name not in names) if come else self.orphans
+        larger = self._changed(nodes=self._nodes.with_added(nodes), orphans=orphans, infos={})
         return larger._moved([(1, pod) for pod in come]) if come else larger
 
     def without_node(self, node_name: str) -> Snapshot:
-        """Returns the snapshot without this node. The pods of the node stay in the snapshot, but move to `ghosts` (the
+        """Returns the snapshot without this node. The pods of the node stay in the snapshot, but move to `orphans` (the
         pods whose node is missing). A real scheduler also still has these pods until it sees their deletion. The last
         node gets the row of the removed node. The scheduler's order of the other nodes stays the same."""
         row, last = self.row(node_name), len(self._nodes) - 1
@@ -349,7 +349,7 @@ class Snapshot:
         return self._changed(
             nodes=self._nodes.without(row),
             placements=self.placements.after(moves, self._nodes),
-            ghosts=(*self.ghosts, *gone),
+            orphans=(*self.orphans, *gone),
             infos={},
         )
 

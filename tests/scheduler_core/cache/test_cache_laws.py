@@ -103,7 +103,7 @@ def seen_in(snapshot: Snapshot) -> Json:
         "infos": [sorted(pod.key for pod in snapshot.node_info(row).pods) for row in range(len(names))],
         "all pods": {pod.key: (pod.node_name, pod.labels, pod.terminating) for pod in snapshot.placed_pods},
         "pending": sorted(pod.key for pod in snapshot.pending),
-        "ghosts": sorted((pod.key, pod.node_name) for pod in snapshot.ghosts),
+        "orphans": sorted((pod.key, pod.node_name) for pod in snapshot.orphans),
         "problems": sorted(map(str, snapshot.problems)),
         "objects": snapshot.objects,
     }

@@ -47,7 +47,7 @@ def where(cache: ClusterCache) -> dict[str, str]:
     snapshot = cache.snapshot()
     placed = {pod.name: pod.node_name for pod in snapshot.placed_pods}
     waiting = {pod.name: "" for pod in snapshot.pending}
-    return {**placed, **waiting, **{pod.name: f"{pod.node_name}?" for pod in snapshot.ghosts}}
+    return {**placed, **waiting, **{pod.name: f"{pod.node_name}?" for pod in snapshot.orphans}}
 
 
 def test_the_cache_follows_a_pod_from_creation_to_deletion() -> None:

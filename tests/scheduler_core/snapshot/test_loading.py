@@ -43,7 +43,7 @@ def test_objects_and_raw_pages_give_the_same_cluster(kind_first: bool) -> None:
         assert snapshot.node_names == ("n1", "n2")
         assert [pod.key for pod in snapshot.pods_on("n1")] == ["default/placed"]
         assert [pod.key for pod in snapshot.pending] == ["default/waiting"]
-        assert [pod.key for pod in snapshot.ghosts] == ["default/lost"]
+        assert [pod.key for pod in snapshot.orphans] == ["default/lost"]
         assert [budget.key for budget in snapshot.objects.budgets] == ["default/budget"]
         assert snapshot.problems == ()
     assert one.nodes == other.nodes
@@ -84,7 +84,7 @@ def test_an_unreadable_object_in_a_page_does_not_affect_other_objects() -> None:
 def test_loading_leaves_out_only_the_unreadable_node() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_node("n2").offering(pods="many"), a_pod("p").on("n2")))
     assert snapshot.node_names == ("n1",)
-    assert [pod.key for pod in snapshot.ghosts] == ["default/p"]
+    assert [pod.key for pod in snapshot.orphans] == ["default/p"]
     assert [(p.kind, p.key, p.field) for p in snapshot.problems] == [("Node", "n2", "status.allocatable.pods")]
 
 

@@ -41,11 +41,11 @@ def test_a_pod_marked_as_terminating_stays_on_its_node() -> None:
 
 def test_removing_a_pod_works_for_placed_and_pending_pods() -> None:
     snapshot = load_objects(
-        manifests(a_node("n1"), a_pod("placed").on("n1"), a_pod("waiting"), a_pod("ghost").on("n9"))
+        manifests(a_node("n1"), a_pod("placed").on("n1"), a_pod("waiting"), a_pod("orphan").on("n9"))
     )
-    for name in ("placed", "waiting", "ghost", "nobody"):
+    for name in ("placed", "waiting", "orphan", "nobody"):
         snapshot = snapshot.without(f"default/{name}")
-    assert (snapshot.pods_on("n1"), snapshot.pending, snapshot.ghosts) == ((), (), ())
+    assert (snapshot.pods_on("n1"), snapshot.pending, snapshot.orphans) == ((), (), ())
 
 
 def test_namespaces_are_selected_by_their_labels() -> None:

@@ -69,12 +69,12 @@ class Following:
 
 def seen(snapshot: Snapshot) -> Any:
     """Return the content of a snapshot for a comparison that ignores the order of the objects."""
-    pods = [*snapshot.placed_pods, *snapshot.pending, *snapshot.ghosts]
+    pods = [*snapshot.placed_pods, *snapshot.pending, *snapshot.orphans]
     return (
         {node.name: node for node in snapshot.nodes},
         {pod.key: repr(pod) for pod in pods},  # specs are equal only within one reader
         {pod.key for pod in snapshot.pending},
-        {pod.key for pod in snapshot.ghosts},
+        {pod.key for pod in snapshot.orphans},
         snapshot.objects,
         snapshot.problems,
     )
