@@ -87,9 +87,6 @@ LABEL org.opencontainers.image.title="careen" \
       org.opencontainers.image.description="Reboots a Kubernetes fleet node by node" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.url="https://careen.dev" \
-      org.opencontainers.image.source="https://careen.dev/source" \
-      org.opencontainers.image.documentation="https://careen.dev/source/docs/operations.md" \
       org.opencontainers.image.base.name="${BASE}"
 ENTRYPOINT ["careen"]
 CMD ["agent"]

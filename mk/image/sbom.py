@@ -38,7 +38,8 @@ def document(python: list[dict[str, Any]], debian: list[dict[str, Any]], created
         "dataLicense": "CC0-1.0",
         "SPDXID": "SPDXRef-DOCUMENT",
         "name": f"careen-{version}",
-        "documentNamespace": f"https://careen.dev/spdx/careen-{version}-{content}",
+        # The namespace that SPDX 2.3, clause 6.5, names for creators without a website.
+        "documentNamespace": f"https://spdx.org/spdxdocs/careen-{version}-{content}",
         "creationInfo": {
             "created": created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "creators": [f"Tool: careen-sbom-{version}"],

@@ -70,6 +70,14 @@ def test_no_folder_has_more_modules_than_allowed() -> None:
     assert LISTS - {str(folder.relative_to(ROOT)) for folder in folders} == set()
 
 
+def test_no_text_names_a_web_address_that_the_project_does_not_have() -> None:
+    """`careen.dev` is the domain of careen's annotations and labels; nobody serves it."""
+    found = run(["git", "grep", "--files-with-matches", "-E", "https?://([a-z]+[.])*careen[.]dev"], cwd=ROOT)
+    if found.returncode not in (0, 1):
+        pytest.skip("this folder is not a git checkout")
+    assert found.stdout == ""
+
+
 def test_every_module_has_a_docstring() -> None:
     assert [module.where for module in all_modules() if module.tree.body and not ast.get_docstring(module.tree)] == []
 

@@ -197,11 +197,11 @@ def test_the_image_contains_no_file_of_the_build_machine(container: Container) -
     )
 
 
-def test_the_labels_of_the_image_contain_its_name_and_source(container: Container) -> None:
+def test_the_labels_of_the_image_contain_its_name_and_version(container: Container) -> None:
     labels = container.config["Labels"]
     prefix = "org.opencontainers.image."
     assert {key.removeprefix(prefix) for key in labels if key.startswith(prefix)} >= {
-        *("title", "description", "version", "licenses", "url", "source", "documentation", "base.name")
+        *("title", "description", "version", "licenses", "base.name")
     }
     assert labels[prefix + "version"] == VERSION
     assert labels[prefix + "base.name"] == BASE
