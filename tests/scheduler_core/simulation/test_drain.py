@@ -570,7 +570,7 @@ def test_the_remedy_for_a_spread_violation_is_a_maxskew_that_is_higher_by_one() 
     assert pod.remedies == ("a maxSkew of 2 over kubernetes.io/hostname",)
 
 
-_CASES = Path(__file__).parents[2] / "conformance" / "open.jsonl.gz"
+_CASES = Path(__file__).parents[2] / "conformance" / "cases.jsonl.gz"
 
 
 @pytest.mark.parametrize("index", range(0, 400, 40))

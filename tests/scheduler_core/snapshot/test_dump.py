@@ -89,7 +89,7 @@ def test_two_dumps_of_the_same_cluster_have_the_same_bytes() -> None:
     assert dumped(page("Node", NODE)) == dumped(page("Node", NODE))
 
 
-_CASES = Path(__file__).parents[2] / "conformance" / "open.jsonl.gz"
+_CASES = Path(__file__).parents[2] / "conformance" / "cases.jsonl.gz"
 
 
 def _recorded(index: int) -> dict[str, Any]:
