@@ -76,11 +76,5 @@ clean: ## removes everything that the other targets made, except .venv
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find operator scheduler_core drydock bench docs tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Targets that need more than Python: the real control plane, the real scheduler as an oracle, benches.
-MORE := $(wildcard mk/*.mk)
-include $(MORE)
-
-# Every figure that the documentation states comes from one of these.
-BENCHES := $(shell cat /dev/null $(MORE) | sed -nE 's/^(bench-[a-z-]+):.*/\1/p' | sort -u)
-.PHONY: bench
-bench: $(BENCHES) ## measures every figure that the documentation states
+# Targets that need more than Python, or more than minutes: the real control plane, the image, benches, long forms of the tests.
+include $(wildcard mk/*.mk)

@@ -12,23 +12,10 @@ KUBERNETES_RELEASE := $(shell sed -n "s/^\tk8s.io.kubernetes \(v[0-9.]*\)$$/\1/p
 STORIES ?= tests/cluster tests/chart tests/architecture/test_alerts.py
 # Each worker has a control plane of its own (1 GB with its agents). Stories mostly wait, so three of them suit two cores.
 CLUSTER_WORKERS ?= 3
-# For bench-rollout and bench-moved, see `python -m bench.rollout --help` and `python -m bench.rollout.moved --help`.
-AGENT ?=
-KURED_BIN ?=
-ROLLOUT_FLAGS ?=
-MOVED_FLAGS ?=
 
 .PHONY: test-cluster
 test-cluster: $(INSTALLED) cluster-programs ## the agents on a real control plane, with a real scheduler and Prometheus
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m pytest -m cluster -p no:cacheprovider -n $(CLUSTER_WORKERS) --dist worksteal -ra --durations=10 $(STORIES)
-
-.PHONY: bench-rollout
-bench-rollout: $(INSTALLED) cluster-programs ## a roll-out over 12 nodes, measured, for any AGENT='command' or KURED_BIN=file
-	$(PYTHON) -m bench.rollout $(if $(AGENT),--agent '$(AGENT)') $(if $(KURED_BIN),--kured '$(KURED_BIN)') $(ROLLOUT_FLAGS)
-
-.PHONY: bench-moved
-bench-moved: $(INSTALLED) cluster-programs ## how often pods move, with and without the early taint, and with the kured of KURED_BIN=file
-	$(PYTHON) -m bench.rollout.moved $(if $(KURED_BIN),--kured '$(KURED_BIN)') $(MOVED_FLAGS)
 
 .PHONY: cluster-programs
 cluster-programs: $(INSTALLED) $(CONTROLPLANE) $(KWOK)

@@ -10,11 +10,6 @@ NODES_STORIES := $(if $(filter all,$(STORIES)),tests/nodes,$(if $(filter file,$(
 test-nodes: $(INSTALLED) ## the image and the manifests on real kubelets, with real reboots; STORIES=all for every story (root, Debian)
 	@tests/nodes/run-stories $(VENV) $(NODES_STORIES)
 
-.PHONY: bench-nodes
-bench-nodes: $(INSTALLED) ## on real nodes: seconds from the need of a reboot to the release of the claim, the idle agent's memory and CPU, image size (root, Debian)
-	@tests/nodes/run-stories $(VENV) tests/nodes/figures.py
-	@$(MAKE) --no-print-directory image-size BASE=debian
-
 .PHONY: nodes-programs
 nodes-programs: $(NODES_CACHE)/store $(NODES_CACHE)/machine/etc/os-release $(NODES_CACHE)/bin/kubelet $(CONTROLPLANE)
 	@command -v kubectl > /dev/null || $(MAKE) --no-print-directory .cache/bin/kubectl

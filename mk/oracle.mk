@@ -22,7 +22,3 @@ goldens: $(INSTALLED) $(ORACLE) ## writes tests/goldens again: cases and the rea
 .PHONY: conformance
 conformance: $(INSTALLED) $(ORACLE) ## CASES=2000 new cases of SEED=1, answered by both, compared (needs Go)
 	$(PYTHON) -m tests.oracle.conformance --oracle $(ORACLE) --seed $(SEED) --cases $(CASES)
-
-.PHONY: bench-scheduler
-bench-scheduler: $(INSTALLED) $(ORACLE) ## the real scheduler and scheduler_core side by side (needs Go)
-	$(PYTHON) -m bench.scheduler.run --oracle $(ORACLE)
