@@ -1,3 +1,1 @@
-"""A minimal kube-controller-manager. For example, its controllers replace evicted pods. Each controller has its own
-file.
-"""
+"""A minimal kube-controller-manager, one file per controller."""

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: counts how many pods may still be evicted. Source: pkg/controller/disruption/disruption.go."""
+"""PodDisruptionBudgets: how many pods may still be evicted. Source: pkg/controller/disruption/disruption.go."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ def reconcile(verbs: Verbs) -> float | None:
 
 
 def _reconcile_one(verbs: Verbs, budget: Content) -> bool:
-    """Writes the budget's status. Returns True if a pod whose eviction was granted still exists, because the budget
-    must then be checked again later."""
+    """True if a pod whose eviction was granted still exists: the budget must be checked again later."""
     matches = label_selector_from_object(budget["spec"].get("selector"))
     pods = [
         p.content
@@ -66,8 +65,7 @@ def _reconcile_one(verbs: Verbs, budget: Content) -> bool:
 
 
 def _still_disrupted(verbs: Verbs, budget: Content, pods: list[Content]) -> dict[str, str]:
-    """Returns the pods whose eviction was granted and that are not yet marked as deleted, with the time of the grant.
-    The budget does not count pods that are marked as deleted."""
+    """The pods whose eviction was granted and that are not yet marked as deleted, with the time of the grant."""
     names = {p["metadata"]["name"] for p in pods if not is_going(p)}
     granted = (budget.get("status") or {}).get("disruptedPods") or {}
     oldest = verbs.wall_clock() - _DELETION_TIMEOUT
@@ -75,8 +73,7 @@ def _still_disrupted(verbs: Verbs, budget: Content, pods: list[Content]) -> dict
 
 
 def _expected_and_desired(verbs: Verbs, budget: Content, pods: list[Content]) -> tuple[int, int]:
-    """Returns the number of pods that the budget expects, and how many of them must stay healthy
-    (getExpectedPodCount)."""
+    """How many pods the budget expects, and how many of them must stay healthy (getExpectedPodCount)."""
     spec = budget["spec"]
     if "maxUnavailable" in spec:
         expected = _scale(verbs, pods)
@@ -93,8 +90,7 @@ def _amount(value: int | str, of: int) -> int:
 
 
 def _scale(verbs: Verbs, pods: list[Content]) -> int:
-    """Returns the sum of `spec.replicas` of the pods' controllers. For a ReplicaSet of a Deployment, the Deployment is
-    counted instead."""
+    """The sum of `spec.replicas` of the pods' controllers; for a ReplicaSet of a Deployment, the Deployment's."""
     owners = {
         uid: content
         for r in _SCALED

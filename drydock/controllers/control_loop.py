@@ -1,7 +1,7 @@
 """Runs a controller after every change of the kinds that it watches.
 
-Each controller is a function that compares the wanted state of all objects with their actual state. Because the
-embedded cluster is small, comparing all objects is fast enough, and simpler than queues of keys.
+A controller compares the wanted with the actual state of all objects: in a cluster this small, that is fast enough and
+simpler than queues of keys.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ Reconcile = Callable[[Verbs], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """A controller. `name` is its name in the audit. `watches` lists the kinds, by plural, whose changes start the
-    controller.
+    """`name` is the actor in the audit, `watches` the plurals whose changes start the controller.
 
-    `reconcile` returns None, or the number of seconds after which it must run again even if nothing changes.
+    `reconcile` returns the seconds after which it must run again even without a change, or None.
     """
 
     name: str
@@ -64,7 +63,7 @@ def _reconciled(verbs: Verbs, controller: Controller) -> float | None:
     try:
         return controller.reconcile(verbs)
     except ApiError as refusal:
-        # Nothing else runs between the controller's reads and writes, so another client's write cannot be the cause of
-        # the error. The cause is a request that the server always refuses.
+        # Nothing runs between the controller's reads and writes, so no other client is the cause: the server always
+        # refuses this request.
         _log.warning("%s: %s", controller.name, refusal.message)
         return 1.0

@@ -98,8 +98,7 @@ def _repels(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) 
 
 
 def _pinned(spec: Mapping[str, Any], node: str) -> Object:
-    """Pins the pod to its node by affinity instead of nodeName, because since 1.12 the scheduler places DaemonSet
-    pods."""
+    """Pins the pod by affinity instead of nodeName: since 1.12 the scheduler places DaemonSet pods."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = {
         **(spec.get("affinity") or {}),

@@ -1,4 +1,4 @@
-"""Deployments: one ReplicaSet for each template. An update obeys maxSurge and maxUnavailable. Source:
+"""Deployments: one ReplicaSet per template, updated within maxSurge and maxUnavailable. Source:
 pkg/controller/deployment."""
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _set_for(deployment: Content, hashed: str, replicas: int) -> Object:
 def _next_sizes(
     deployment: Content, current: Content, old: list[Content], *, old_pods_stand: bool
 ) -> list[tuple[Content, int]]:
-    """Returns the next number of replicas of each ReplicaSet. The new ReplicaSet grows as far as maxSurge allows, and
-    the old ReplicaSets shrink as far as maxUnavailable allows."""
+    """The next size of each ReplicaSet: the new one grows as far as maxSurge allows, the old ones shrink as far as
+    maxUnavailable allows."""
     wanted = deployment["spec"]["replicas"]
     if deployment["spec"]["strategy"]["type"] == "Recreate":
         # A terminating pod counts too: two versions must never run side by side.
@@ -110,8 +110,7 @@ def _next_sizes(
 
 
 def _share(amount: int | str, of: int, *, upwards: bool) -> int:
-    """Returns an IntOrString as a number of pods. A percentage is rounded up if `upwards` is True (for maxSurge), and
-    down if it is False (for maxUnavailable)."""
+    """An IntOrString as a number of pods. Percentages are rounded up for maxSurge and down for maxUnavailable."""
     if isinstance(amount, int):
         return amount
     exact = of * float(amount.rstrip("%")) / 100

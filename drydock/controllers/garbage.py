@@ -1,6 +1,5 @@
-"""Garbage collection: deletes dependents of deleted owners, and pods of deleted nodes.
-
-Sources: pkg/controller/garbagecollector and pkg/controller/podgc."""
+"""Deletes dependents of deleted owners, and pods of deleted nodes. Sources: pkg/controller/garbagecollector and
+pkg/controller/podgc."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Taints unreachable and cordoned nodes, and marks the pods on unreachable nodes as not ready.
 
-Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go. The real controller also evicts the pods of a node
-that stays unreachable for five minutes. This controller does not evict them, because a simulated host returns much
-earlier.
+Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go. The real one also evicts the pods of a node that
+stays unreachable for five minutes; a simulated host returns much earlier.
 """
 
 from __future__ import annotations

@@ -29,19 +29,19 @@ def owner_reference(owner: Content) -> Object:
 
 
 def controller_uid(content: Content) -> str:
-    """Returns the uid of the object's controller, or an empty text if the object has no controller."""
+    """The uid of the object's controller; "" if there is none."""
     references = content["metadata"].get("ownerReferences") or ()
     return next((str(r["uid"]) for r in references if r.get("controller")), "")
 
 
 def pods_of(verbs: Verbs, owner: Content) -> list[Content]:
-    """Returns all pods that the owner controls, sorted by name."""
+    """Sorted by name."""
     uid, namespace = owner["metadata"]["uid"], owner["metadata"]["namespace"]
     return [p.content for p in verbs.store.items(PODS.storage, namespace) if controller_uid(p.content) == uid]
 
 
 def is_active(pod: Content) -> bool:
-    """Whether the pod is neither finished nor terminating, so that it counts towards the wanted replicas."""
+    """Neither finished nor terminating: counts towards the wanted replicas."""
     return (
         pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
     )
@@ -52,7 +52,7 @@ def is_going(content: Content) -> bool:
 
 
 def template_hash(template: Mapping[str, Any]) -> str:
-    """Returns a hash of the template, as ten letters. Different templates have different hashes."""
+    """Ten letters, different for different templates."""
     digest = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).digest()
     return "".join(_SAFE_LETTERS[byte % len(_SAFE_LETTERS)] for byte in digest[:10])
 
@@ -60,7 +60,7 @@ def template_hash(template: Mapping[str, Any]) -> str:
 def pod_from_template(
     owner: Content, template: Mapping[str, Any], *, name: str = "", labels: Mapping[str, str] | None = None
 ) -> Object:
-    """Returns a pod of the owner. Without `name`, the server generates the pod's name from the owner's name."""
+    """Without `name`, the server generates the pod's name from the owner's."""
     given = template.get("metadata") or {}
     metadata: Object = {
         "labels": {**(given.get("labels") or {}), **(labels or {})},
@@ -73,7 +73,7 @@ def pod_from_template(
 
 
 def write_status(verbs: Verbs, kind: str, content: Content, status: Mapping[str, Any], actor: str) -> None:
-    """Sets fields of the object's status. Writes nothing if each field already has the new value."""
+    """Sets fields of the status. Writes nothing if each has its value already."""
     now = content.get("status") or {}
     if any(now.get(key) != value for key, value in status.items()):
         metadata = content["metadata"]

@@ -1,5 +1,5 @@
-"""ReplicaSets: creates and deletes pods until there are as many as `spec.replicas` says. The server generates the pods'
-names. Source: pkg/controller/replicaset."""
+"""ReplicaSets: as many pods as `spec.replicas` says. The server generates their names. Source:
+pkg/controller/replicaset."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ def _reconcile_one(verbs: Verbs, owner: Content) -> None:
 
 
 def _first_to_go(pods: list[Content]) -> list[Content]:
-    """Sorts the pods in the order of their deletion: unready pods first, then the youngest (ActivePodsWithRanks in
-    controller_utils.go)."""
+    """Unready pods first, then the youngest (ActivePodsWithRanks in controller_utils.go)."""
     youngest_first = sorted(
         pods, key=lambda p: (p["metadata"]["creationTimestamp"], p["metadata"]["name"]), reverse=True
     )

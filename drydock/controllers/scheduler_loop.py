@@ -1,7 +1,7 @@
-"""The embedded cluster's scheduler: `scheduler_core` decides, and this loop passes objects to it and binds pods.
+"""The embedded cluster's scheduler: `scheduler_core` orders the pods and decides; this loop passes it objects and
+binds.
 
-scheduler_core's queue gives the order of the pods. A seed chooses among nodes of equal score, where the real scheduler
-chooses at random.
+A seed chooses among nodes of equal score, where the real scheduler chooses at random.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ _SCHEDULER_NAME = "default-scheduler"
 
 
 class SchedulerLoop:
-    """Binds the pods whose schedulerName is the default scheduler, until cancelled. `decisions` counts the scheduling
-    cycles.
-    """
+    """Binds the pods of the default scheduler, until cancelled. `decisions` counts the cycles."""
 
     def __init__(self, verbs: Verbs, *, seed: int) -> None:
         self.decisions = 0
@@ -169,8 +167,7 @@ class SchedulerLoop:
                     yield stored.content
 
     def _refuse(self, queued: QueuedPod, result: CycleResult) -> None:
-        """Writes on the pod why no node fits. Preempts other pods if that makes room. Then puts the pod back into the
-        queue."""
+        """Writes on the pod why no node fits, preempts if that makes room, and puts the pod back into the queue."""
         pod = queued.pod
         nomination = result.preemption
         if nomination is not None:

@@ -1,7 +1,6 @@
-"""StatefulSets: pods with ordinals, created one after another. Two pods never have the same name. Source:
-pkg/controller/statefulset.
+"""StatefulSets: pods with ordinals, one after another, never two of one name. Source: pkg/controller/statefulset.
 
-Volume claim templates are ignored, because the embedded cluster provides no storage.
+Volume claim templates are ignored: the embedded cluster provides no storage.
 """
 
 from __future__ import annotations
@@ -59,8 +58,8 @@ def _names(owner: Content) -> list[str]:
 
 
 def _fill(verbs: Verbs, owner: Content, existing: dict[str, Content], revision: str) -> None:
-    """Replaces finished pods and creates missing pods, by ordinal. With OrderedReady, stops at the first pod that is
-    not ready."""
+    """Replaces finished and creates missing pods, by ordinal. With OrderedReady, stops at the first that is not
+    ready."""
     in_order = owner["spec"].get("podManagementPolicy") != "Parallel"
     for name in _names(owner):
         pod = existing.get(name)

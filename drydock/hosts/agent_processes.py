@@ -1,5 +1,4 @@
-"""The agents of the demo: one real `careen agent` process for each node. The demo starts each agent, kills the agent
-when its host goes down, and starts the agent again."""
+"""The demo's agents: one real `careen agent` process per node, killed with its host and started again with it."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ AGENT_USER = "careen-agent-"
 
 
 def agent_user(node: str) -> str:
-    """Returns the user name of a node's agent for the API server."""
+    """The agent's user name for the API server."""
     return f"{AGENT_USER}{node}"
 
 
@@ -88,13 +87,13 @@ class AgentProcesses:
         self._agents[host.name] = _Agent(host=host, command=command, log=self._folder / f"{host.name}.log")
 
     def start(self, name: str) -> None:
-        """Runs the node's agent until `kill` is called. If the agent exits earlier, it is started again."""
+        """Runs the node's agent until `kill`; starts it again whenever it exits."""
         agent = self._agents[name]
         if agent.supervisor is None or agent.supervisor.done():
             agent.supervisor = asyncio.create_task(self._supervise(agent))
 
     def kill(self, name: str) -> None:
-        """Kills the agent because its host goes down. The agent has no time to clean up."""
+        """The host goes down: the agent has no time to clean up."""
         agent = self._agents[name]
         if agent.supervisor is not None:
             agent.supervisor.cancel()
@@ -103,20 +102,20 @@ class AgentProcesses:
         agent.process = None
 
     def crash(self, name: str) -> None:
-        """Kills the agent's process while its host stays up, as the kernel does when memory runs out. The agent is then
-        started again."""
+        """Kills the process while its host stays up, as the kernel does when memory runs out. The agent is started
+        again."""
         _kill_group(self._agents[name].process)
 
     @property
     def crashes(self) -> dict[str, list[int]]:
-        """The exit codes of agents that exited unexpectedly, by node."""
+        """Exit codes of agents that exited unexpectedly, by node."""
         return {name: agent.crashes for name, agent in self._agents.items() if agent.crashes}
 
     def log_of(self, name: str) -> Path:
         return self._agents[name].log
 
     async def stop(self) -> None:
-        """Ends every process and waits until all have ended."""
+        """Ends every process and waits for the ends."""
         processes = [agent.process for agent in self._agents.values() if agent.process is not None]
         for name in self._agents:
             self.kill(name)
@@ -148,21 +147,20 @@ class AgentProcesses:
         return await agent.process.wait()
 
 
-# prctl(2): the signal is sent only if the parent dies after the call. If our process died before, the parent is already
-# another one.
+# prctl(2) sends the signal only if the parent dies after the call. If we died before, the parent is already another
+# one.
 _UNLESS_ALONE = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
 
 
 def dies_with_us() -> list[str]:
-    """Returns the beginning of a command line that makes the kernel end an agent if the demo is killed. Returns an
-    empty list on a system without setpriv."""
+    """The beginning of a command line that makes the kernel end an agent with the demo; empty without setpriv."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "sh", "-c", _UNLESS_ALONE, "sh", str(os.getpid())] if setpriv else []
 
 
 def _environment() -> dict[str, str]:
-    """Returns this process's environment without the variables that an agent would read as settings. Adds the folders
-    of careen and scheduler_core to PYTHONPATH."""
+    """This process's environment without what an agent would read as settings; careen and scheduler_core are in
+    PYTHONPATH."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("CAREEN_", "KURED_", "KUBERNETES_"))}
     roots = [str(Path(package.__path__[0]).resolve().parent) for package in (careen, scheduler_core)]
     kept["PYTHONPATH"] = os.pathsep.join([*roots, *filter(None, [kept.get("PYTHONPATH", "")])])

@@ -1,5 +1,4 @@
-"""Simulates failures, and actions of people during a roll-out. The checker then shows whether the agents still behave
-correctly."""
+"""Failures, and actions of people, during a roll-out. The checker shows whether the agents still behave."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ def with_cordon(node: dict[str, Any], *, cordoned: bool) -> dict[str, Any]:
 
 
 def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
-    """Puts a taint, a label and an annotation on the last of the cluster's `count` nodes, as a person would. The agents
-    must keep the taint, the label and the annotation during the whole roll-out."""
+    """Puts a taint, a label and an annotation on the last of the `count` nodes. The agents must leave all three."""
     name = node_names(count)[-1]
     edit_node(cluster, name, lambda node: with_taint(node, "example.com/spot", "PreferNoSchedule"))
     edit_node(
@@ -60,9 +58,7 @@ def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
 
 
 async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """Puts a hold on one node when the hosts need their reboots, and removes it later. A hold is an annotation by which
-    a person keeps the node from rebooting.
-    """
+    """Holds one node when the hosts need their reboots, and ends the hold later."""
     if count < 4:
         return
     held = node_names(count)[count // 2]
@@ -72,9 +68,7 @@ async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds:
 
 
 async def cordon_a_finished_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """Cordons the first node that is back in service after its reboot, as a person would. The node counts as down until
-    it is uncordoned.
-    """
+    """Cordons the first node that is back in service. It counts as down until it is uncordoned."""
     if count < 4:
         return
     while not (done := [name for name in node_names(count) if _is_done(cluster, name)]):
@@ -97,8 +91,8 @@ def _is_done(cluster: EmbeddedCluster, name: str) -> bool:
 async def crash_agents(crash: Callable[[str], object], names: list[str], chance: random.Random) -> None:
     """Kills one agent after another, in any phase, until cancelled.
 
-    Each time an agent is killed, the pause until it may be killed again doubles. Otherwise, in a fleet of one node, the
-    only agent might always be killed before it is ready, and the roll-out would never finish.
+    Each kill doubles the time for which that agent is spared: otherwise the only agent of a fleet of one might never
+    get ready.
     """
     loop = asyncio.get_running_loop()
     spared_until: dict[str, float] = {}

@@ -1,6 +1,6 @@
 """The kubelets of all simulated nodes: they start and stop pods, and report their node's state.
 
-`machines.py` takes hosts down and brings them back. `controllers/node_lifecycle.py` reacts to a node that is not ready.
+`machines.py` takes hosts down and brings them back; `controllers/node_lifecycle.py` reacts to a node that is not ready.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _ACTOR = "system:kubelet"
 
 
 class Kubelets:
-    """The kubelets of all nodes in one object. A kubelet starts or stops a pod after a delay. When the delay is over,
-    the kubelet first checks whether the pod has changed."""
+    """All kubelets in one object. Each starts and stops a pod after a delay, and then looks first whether the pod
+    has changed."""
 
     def __init__(self, verbs: Verbs, timings: Timings, chance: random.Random) -> None:
         self._verbs = verbs
@@ -35,7 +35,7 @@ class Kubelets:
         self._addresses = 0
 
     def node_is_up(self, name: str, boot_id: str) -> None:
-        """Reports a freshly booted host as ready, and starts the containers of its remaining pods again."""
+        """Reports a freshly booted host as ready, and restarts the containers of its remaining pods."""
         self._up.add(name)
         self._report(name, ready=True, boot_id=boot_id)
         for stored in self._verbs.store.items(PODS.storage):
@@ -43,7 +43,7 @@ class Kubelets:
                 self._look_at(stored.content, rebooted=True)
 
     def node_is_down(self, name: str) -> None:
-        """Stops reporting the node. The node becomes unready at once; a real cluster takes 40 s to notice."""
+        """The node becomes unready at once; a real cluster takes 40 s to notice."""
         self._up.discard(name)
         self._report(name, ready=False, boot_id="")
 

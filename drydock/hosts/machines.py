@@ -1,7 +1,6 @@
-"""Simulated hosts. Each has a directory with a boot id and, while the host needs a reboot, a sentinel file. A reboot
-takes some time.
+"""Simulated hosts: each has a directory with a boot id and, while it needs a reboot, a sentinel. Reboots take time.
 
-An agent requests a reboot with the host's command, which touches a file. The checker takes the time of the request from
+An agent asks for a reboot with the host's command, which touches a file; the checker takes the time of the request from
 that file. Only this module writes the hosts' log.
 """
 
@@ -31,7 +30,7 @@ What = Literal["need", "asked", "down", "booted", "ready"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRecord:
-    """One line of the hosts' log. `at` is in seconds of the same clock as the API server's records."""
+    """One line of the hosts' log. `at` is in seconds of the API server's clock."""
 
     at: float
     host: str
@@ -69,15 +68,15 @@ class SimulatedHost:
         return f"/usr/bin/touch {self.asked_file}"
 
     def begin_boot(self) -> None:
-        """Writes a new boot id and removes the sentinel. As on Debian, the sentinel is on tmpfs and so does not survive
-        a boot."""
+        """Writes a new boot id and removes the sentinel, which does not survive a boot: as on Debian, it is on
+        tmpfs."""
         self.boot_id = str(uuid.UUID(int=self._chance.getrandbits(128), version=4))
         self.boot_id_file.write_text(f"{self.boot_id}\n")
         self.sentinel.unlink(missing_ok=True)
         self.asked_file.unlink(missing_ok=True)
 
     def asked_at(self) -> float | None:
-        """Returns when the reboot was requested, in seconds of the wall clock; or None if no reboot was requested."""
+        """When the reboot was asked for, in seconds of the wall clock."""
         try:
             return self.asked_file.stat().st_mtime
         except FileNotFoundError:
@@ -85,9 +84,9 @@ class SimulatedHost:
 
 
 class Hosts:
-    """All hosts, their log, and the loop that performs requested reboots.
+    """All hosts, their log, and the loop that performs the reboots.
 
-    `on_down` is called with the host when the host stops, and `on_up` when its kubelet runs again.
+    `on_down` is called when a host stops, `on_up` when its kubelet runs again.
     """
 
     def __init__(
@@ -110,13 +109,13 @@ class Hosts:
         self._reboots: dict[str, asyncio.Task[None]] = {}
 
     def need_reboot(self, name: str) -> None:
-        """Makes the host need a reboot, as the installation of a kernel does."""
+        """As the installation of a kernel does."""
         host = self.by_name[name]
         host.sentinel.touch()
         self._record(host, "need")
 
     async def run(self) -> None:
-        """Performs requested reboots until cancelled, or until one of them fails."""
+        """Performs requested reboots until cancelled, or until one fails."""
         try:
             while True:
                 for reboot in self._reboots.values():

@@ -1,7 +1,7 @@
-"""Rogues: agents that misbehave on purpose, one for each rule of the checker. `careen demo --break RULE` runs one of
-them, and must then exit with 1.
+"""Rogues: agents that misbehave on purpose, one per rule of the checker. `careen demo --break RULE` runs one and must
+exit with 1.
 
-A rogue uses an agent's name, and accesses hosts as an agent would. The rogue breaks its rule and does little else.
+A rogue has an agent's name and its access to the host. It breaks its rule and does little else.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ _LOOK_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """The parts of the demo that a rogue (an agent that misbehaves on purpose) uses. `agents` is None if no real agents
-    run."""
+    """What a rogue uses of the demo. `agents` is None if no real agents run."""
 
     cluster: EmbeddedCluster
     agents: AgentProcesses | None
@@ -50,11 +49,10 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rogue:
-    """What a rogue (an agent that misbehaves on purpose) does to break one rule of the checker. `before_the_needs` runs
-    before the hosts need a reboot, and `act` as soon as the hosts need one.
+    """`before_the_needs` runs before the hosts need a reboot, `act` as soon as they do.
 
-    With `at_the_end`, `act` runs when the roll-out has completed or has reached its time limit, because the rule is
-    about the final state.
+    With `at_the_end`, `act` waits for the end of the roll-out or of its time, because the rule is about the final
+    state.
     """
 
     act: Callable[[Scene], Awaitable[None]]
@@ -63,7 +61,7 @@ class Rogue:
 
 
 def _write_lock(scene: Scene, actor: str, change: Callable[[dict[str, Any]], None]) -> None:
-    """Changes the lock in the name of `actor`, without the checks that a real agent makes."""
+    """Changes the lock in the name of `actor`, without an agent's checks."""
 
     def edit(daemon_set: dict[str, Any]) -> dict[str, Any]:
         text = (daemon_set["metadata"].get("annotations") or {}).get(_LOCK)
@@ -81,7 +79,7 @@ def _holders(scene: Scene) -> list[str]:
 
 
 def _claim(scene: Scene, name: str) -> None:
-    """Takes a claim as a correct agent does: writes the claim's id on the Node, then adds the claim to the lock."""
+    """As a correct agent does: first the claim's id on the Node, then the claim in the lock."""
     edit_node(
         scene.cluster,
         name,
@@ -224,8 +222,7 @@ async def _let_the_time_pass(scene: Scene) -> None:
 
 
 async def _say_nothing(_scene: Scene) -> None:
-    """Does nothing. The rule is broken all the same: before the hosts need a reboot, `_stop_the_agent_of_the_victim`
-    stops the agent of one node (`Scene.victim`), so this node never reboots."""
+    """The rule is broken already: `_stop_the_agent_of_the_victim` stopped one agent, so this node never reboots."""
 
 
 async def _mark_without_saying_why(scene: Scene) -> None:

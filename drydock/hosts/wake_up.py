@@ -1,8 +1,7 @@
 """Waits for an event with a time limit.
 
-`asyncio.wait_for` of Python 3.11 loses a cancellation that arrives in the same loop iteration as the event. The
-cancelled task then continues to run, and code that waits for the end of this task waits for ever. `asyncio.timeout`
-does not lose the cancellation.
+`asyncio.wait_for` of Python 3.11 loses a cancellation that arrives in the same loop iteration as the event: the task
+goes on, and whoever waits for its end waits for ever. `asyncio.timeout` does not.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ import contextlib
 
 
 async def wait_at_most(changed: asyncio.Event, seconds: float | None) -> bool:
-    """Waits for the event. Returns False if the event has not come when the time is over. Without a limit (None), waits
-    until the event comes.
-    """
+    """False if the time was over first. None waits without a limit."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(None if seconds is None else max(0.0, seconds)):
             await changed.wait()

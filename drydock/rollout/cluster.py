@@ -1,5 +1,4 @@
-"""The embedded cluster as a whole: starts API server, controllers, scheduler, kubelets and hosts, and runs them
-together."""
+"""The embedded cluster as a whole: API server, controllers, scheduler, kubelets and hosts."""
 
 from __future__ import annotations
 
@@ -48,14 +47,12 @@ _SETTLE_LOOK_SECONDS = 0.1
 
 
 class PartDied(Exception):
-    """A part of the cluster failed, so the run shows nothing about the agents. The message names the part and the
-    cause."""
+    """A part of the cluster failed, so the run shows nothing about the agents. The message names part and cause."""
 
 
 @dataclass(slots=True, kw_only=True)
 class EmbeddedCluster:
-    """A running cluster. It calls `on_down` and `on_up` when a host goes down or comes up. The demo sets both, to kill
-    and start the host's agent."""
+    """A running cluster. The demo sets `on_down` and `on_up` to kill and start the host's agent."""
 
     api: ApiServer
     hosts: Hosts
@@ -66,8 +63,8 @@ class EmbeddedCluster:
     failure: asyncio.Future[None] | None = None
 
     async def wait_until_settled(self, seconds: float) -> None:
-        """Waits until every pod is bound and ready. Raises `GaveUp`, with the names of the unready pods, if nothing
-        progresses within the limit."""
+        """Waits until every pod is bound and ready. Raises `GaveUp`, with the unready pods, if nothing progresses
+        within the limit."""
         patience = TimeLimit(seconds)
         while True:
             self.raise_if_broken_down()
@@ -97,10 +94,9 @@ async def running_cluster(
     port: int = 0,
     agent_arguments: Sequence[str] = (),
 ) -> AsyncIterator[EmbeddedCluster]:
-    """Runs a cluster with the demo's workloads until the `async with` block ends. When the block begins, all hosts are
-    up.
+    """Runs a cluster with the demo's workloads for the `async with` block; all hosts are up when the block begins.
 
-    careen's DaemonSet gets `agent_arguments` as its container's arguments, but no agent is started.
+    No agent is started; careen's DaemonSet shows `agent_arguments` as its container's.
     """
     pace, chance = timings or Timings(), random.Random(seed)
     api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), seed=seed, plan=plan)

@@ -1,8 +1,8 @@
-"""Counts in the API server's journal how often the agents' forecasts were right. The agents' own results are not used.
+"""Counts in the API server's journal, without the agents' own results, how often their forecasts were right.
 
-When an agent cordons its node, the agent writes a forecast on the Node: for each pod, the nodes that may get its
-replacement. The journal shows which nodes got the replacements. Replacements of one owner are interchangeable. Each
-replacement is therefore matched with one evicted pod of its owner, so that as many forecasts as possible are right.
+With its cordon, an agent writes a forecast on the Node: for each pod, the nodes that may get its replacement.
+Replacements of one owner are interchangeable, so each is matched with one evicted pod of its owner such that most
+forecasts are right.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from drydock.checker.evidence import Write, agent_node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastScore:
-    """`total` is the number of evicted pods whose forecast lists all possible nodes. `hits` is the number of these pods
-    whose replacement was placed on one of the listed nodes.
-    """
+    """`total` counts the evicted pods whose forecast lists all possible nodes, `hits` those whose replacement came
+    to one of them."""
 
     hits: int
     total: int
 
 
 def score_forecasts(writes: Sequence[Write]) -> ForecastScore | None:
-    """Returns the score of all drains together, or None if no agent wrote a forecast with pods."""
+    """The score of all drains together; None if no agent wrote a forecast with pods."""
     scores = [
         score
         for write in writes
@@ -72,8 +71,8 @@ def _score(cordon: Write, writes: Sequence[Write]) -> ForecastScore | None:
 
 
 def _most_matches(said: list[tuple[str, ...]], places: list[str]) -> int:
-    """Matches each forecast in `said` with at most one node in `places`, and each node with at most one forecast.
-    Returns the largest possible number of matches (algorithm: augmenting paths)."""
+    """The most forecasts of `said` that can be matched, each with a node of its own in `places` (by augmenting
+    paths)."""
     taken: dict[int, int] = {}
 
     def place(forecast: int, seen: set[int]) -> bool:
@@ -93,7 +92,7 @@ def _owner(pod: Mapping[str, Any]) -> str:
 
 
 def _landing(node: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Maps each pod in the annotation careen.dev/forecast to the nodes on which its replacement may be placed."""
+    """For each pod in careen.dev/forecast, the nodes that may get its replacement."""
     text = (node["metadata"].get("annotations") or {}).get("careen.dev/forecast", "")
     try:
         pods = json.loads(text)["pods"] if text else {}

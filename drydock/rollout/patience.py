@@ -1,7 +1,6 @@
-"""Time limits that allow more time on a loaded machine, and that begin again after each step of progress.
+"""Time limits that are longer on a loaded machine and begin again after each progress.
 
-The caller waits for another process on the same machine. On a loaded machine each process runs more slowly, so a
-limit in wall-clock time could not distinguish a slow process from a process that hangs.
+The caller waits for another process on the same machine: by the wall clock alone, a slow process looks like a hung one.
 """
 
 from __future__ import annotations
@@ -12,17 +11,13 @@ from collections.abc import Callable
 
 
 class GaveUp(Exception):
-    """An expected event did not happen in time. The message names the event, the time waited, and the cause if it is
-    known.
-    """
+    """Something did not happen in time. The message names it, the time waited, and the cause if known."""
 
 
 def crowding(ours: int = 0) -> float:
-    """Returns the number of runnable processes per processor, from the load average of the last minute. The result is
-    at least 1.
+    """Runnable processes per processor, from the load average of the last minute; at least 1.
 
-    `ours` is the number of the demo's own processes. These processes are not counted, because they must not extend the
-    demo's limits.
+    The demo's own processes (`ours`) do not count: they must not extend its limits.
     """
     try:
         return max(1.0, (os.getloadavg()[0] - ours) / len(os.sched_getaffinity(0)))
@@ -31,10 +26,10 @@ def crowding(ours: int = 0) -> float:
 
 
 class TimeLimit:
-    """A time limit that is longer on a loaded machine. `seconds` is the limit on an idle machine.
+    """`seconds` is the limit on an idle machine.
 
-    Call `is_over` regularly. Each call adds the time since the last call, divided by the load. A call with a new value
-    of `progress` sets the sum to zero.
+    Call `is_over` regularly: each call adds the time since the last one, divided by the load. A new `progress` starts
+    again from zero.
     """
 
     def __init__(
@@ -60,8 +55,7 @@ class TimeLimit:
 
     @property
     def waited(self) -> str:
-        """Returns a text for the message of `GaveUp` that says how long the caller waited, for example `31 s`. If
-        the load was high, the text contains the load."""
+        """How long the caller waited, for the message of `GaveUp`: `31 s`, with the load if it was high."""
         crowd = (
             f" (on a computer with {self.most_crowded:.0f} processes for each processor)"
             if self.most_crowded >= 2

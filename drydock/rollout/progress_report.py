@@ -1,5 +1,5 @@
-"""Reads the state of a roll-out from the simulated API server (its Nodes, its Pods and its journal) and from the log of
-the simulated hosts, without asking the agents. `view.py` shows this state as a table or as text."""
+"""The state of a roll-out, read from the simulated API server and the hosts' log without asking the agents.
+`view.py` shows it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NodeLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutProgress:
-    """The whole roll-out at one moment. `seconds` counts from the time when the hosts needed their reboots."""
+    """The whole roll-out at one moment. `seconds` counts from the hosts' needs."""
 
     seconds: float
     nodes: tuple[NodeLine, ...]
@@ -49,7 +49,7 @@ class RolloutProgress:
 
 
 def read_progress(cluster: EmbeddedCluster, since: float) -> RolloutProgress:
-    """Returns the current state of the roll-out. `since` is the beginning of the roll-out on the store's clock."""
+    """The state now. `since` is the beginning of the roll-out on the store's clock."""
     store = cluster.api.store
     moves = evictions(store.journal, since)
     placed = [s.content["spec"].get("nodeName", "") for s in store.items(PODS.storage)]
@@ -62,7 +62,7 @@ def read_progress(cluster: EmbeddedCluster, since: float) -> RolloutProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionMove:
-    """One pod that an agent evicted. `is_repeat` is true if the pod was created after the roll-out began."""
+    """A pod that an agent evicted. `is_repeat`: the pod was created after the roll-out began."""
 
     pod: str
     node: str
@@ -70,7 +70,7 @@ class EvictionMove:
 
 
 def evictions(journal: Iterable[ObjectChange], since: float) -> list[EvictionMove]:
-    """Returns the pods that agents evicted, in the order of the evictions."""
+    """The pods that agents evicted, in the order of the evictions."""
     born: dict[str, float] = {}
     moves: list[EvictionMove] = []
     for change in journal:
@@ -115,8 +115,7 @@ def _line(node: Mapping[str, Any], placed: list[str], moves: list[EvictionMove],
 
 
 def forecast_words(text: str) -> str:
-    """Returns the forecast in the annotation careen.dev/forecast as a short text such as `5 moves, 1 returns`. Returns
-    an empty text if there is no forecast."""
+    """The annotation careen.dev/forecast in short, such as `5 moves, 1 returns`; "" without a forecast."""
     try:
         counts = json.loads(text).get("counts", {}) if text else {}
     except (ValueError, AttributeError):

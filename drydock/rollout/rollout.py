@@ -1,7 +1,6 @@
-"""Runs one roll-out from set-up to verdict: starts everything, makes every host need a reboot, waits, and checks the
-rules.
+"""One roll-out from set-up to verdict: starts everything, makes every host need a reboot, waits, and checks the rules.
 
-The caller passes a function, which is called regularly with the progress and shows it.
+The caller's function is called regularly with the progress, to show it.
 """
 
 from __future__ import annotations
@@ -46,12 +45,8 @@ _ROGUE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutPlan:
-    """The parameters of a roll-out.
-
-    `patience_seconds` limits the time until the first reboot, and from each reboot to the next. On a loaded machine
-    this limit is longer. If `is_patience_exact` is true, `patience_seconds` limits the whole roll-out instead, in
-    seconds of the wall clock.
-    """
+    """`patience_seconds` limits the time to the first reboot, and from each reboot to the next; more on a loaded
+    machine. With `is_patience_exact` it limits the whole roll-out, by the wall clock."""
 
     nodes: int
     seed: int
@@ -70,8 +65,8 @@ class RolloutPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutVerdict:
-    """The result of a roll-out. `seconds` is the time from the moment when the hosts needed reboots until the last node
-    was back in service. `requests` counts the agents' requests in that time."""
+    """`seconds` runs from the hosts' needs until the last node was back in service; `requests` counts the agents'
+    requests in that time."""
 
     nodes: int
     rebooted: int
@@ -99,9 +94,7 @@ class RolloutVerdict:
 
 
 class Rollout:
-    """A cluster with its agents. `running_rollout` creates the object, and then `set_up` and `run` perform the roll-out
-    and return the verdict.
-    """
+    """A cluster with its agents, made by `running_rollout`."""
 
     def __init__(self, plan: RolloutPlan, cluster: EmbeddedCluster, agents: AgentProcesses | None) -> None:
         self.plan = plan
@@ -112,8 +105,8 @@ class Rollout:
         self._crowding = 1.0
 
     async def set_up(self) -> None:
-        """Places the workloads and starts the agents. Raises `GaveUp` if pods or agents do not become ready; the
-        message lists these pods or agents with the reason."""
+        """Places the workloads and starts the agents. Raises `GaveUp`, with the reasons, if pods or agents do not
+        become ready."""
         await self.cluster.wait_until_settled(_SETTLE_SECONDS)
         mark_as_a_person_would(self.cluster, self.plan.nodes)
         if self.agents is not None:
@@ -152,8 +145,8 @@ class Rollout:
         return f"the log of the agent of {name} ends with:\n{end}" if end else f"the agent of {name} has logged nothing"
 
     async def run(self, show: Callable[[RolloutProgress], None]) -> RolloutVerdict:
-        """Makes every host need a reboot. Waits until all nodes are back, the time limit ends, or a rogue (an agent
-        that misbehaves on purpose) has acted. Returns the verdict."""
+        """Makes every host need a reboot, and waits until all nodes are back, the time is over, or a rogue has
+        acted."""
         store = self.cluster.api.store
         rogue = ROGUES.get(self.plan.broken_rule)
         scene = Scene(
@@ -195,8 +188,7 @@ class Rollout:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self, show: Callable[[RolloutProgress], None], rogue: Rogue | None, scene: Scene) -> bool:
-        """Waits and shows the progress. Returns False if a rogue (an agent that misbehaves on purpose) acted and so
-        ended the roll-out; True if the roll-out completed or reached its time limit."""
+        """False if a rogue acted and so ended the roll-out; True at the end of the roll-out or of its time."""
         if rogue is not None and not rogue.at_the_end:
             await self._act(rogue, scene)
             await self._show_for(show, _LAST_LOOK_SECONDS)
@@ -211,9 +203,7 @@ class Rollout:
         return True
 
     async def _act(self, rogue: Rogue, scene: Scene) -> None:
-        """Runs the rogue, which breaks one rule of the checker on purpose. Raises `GaveUp` if the fleet never reaches a
-        state in which the rogue can act.
-        """
+        """Raises `GaveUp` if the fleet never reaches a state in which the rogue can act."""
         task, patience = asyncio.ensure_future(rogue.act(scene)), TimeLimit(_ROGUE_SECONDS)
         try:
             while not task.done():
@@ -233,10 +223,10 @@ class Rollout:
         return read_progress(self.cluster, self.since).rebooted
 
     def _taint_seconds(self) -> float:
-        """Returns the number of seconds within which an agent must taint its node. The limit grows with the highest
-        load measured so far, so that the checker does not report agents that were late because of the load.
+        """The seconds within which an agent must taint its node; more under load, so that the checker blames no agent
+        for it.
 
-        Each call also measures the load. Call this method during the roll-out: later load does not excuse a late taint.
+        Each call measures the load. Call it during the roll-out: later load excuses no late taint.
         """
         self._crowding = max(self._crowding, crowding(ours=self.plan.nodes))
         return self.plan.taint_seconds * self._crowding
@@ -247,8 +237,7 @@ class Rollout:
         await asyncio.sleep(seconds)
 
     def _is_over(self) -> bool:
-        """Whether the roll-out is complete: every host has rebooted, every node is ready, and no cordon, label
-        careen.dev/reboot or claim on the reboot lock is left."""
+        """Every host has rebooted, every node is ready, and no cordon, label careen.dev/reboot or claim is left."""
         progress = read_progress(self.cluster, self.since)
         daemon_set = self.cluster.api.verbs.read(resource_named("daemonsets"), NAMESPACE, "careen").content
         marked = [
@@ -282,7 +271,7 @@ class Rollout:
         )
 
     def evidence(self, *, is_complete: bool) -> RolloutTrace:
-        """Returns the journal and the hosts' log as evidence for the checker."""
+        """The journal and the hosts' log, for the checker."""
         writes = [
             Write(
                 at=c.at,
@@ -309,8 +298,7 @@ class Rollout:
 
 @contextlib.asynccontextmanager
 async def running_rollout(plan: RolloutPlan, folder: Path) -> AsyncIterator[Rollout]:
-    """Yields a roll-out that is ready for `set_up`. When the `async with` block ends, every process is ended and every
-    port is closed."""
+    """A roll-out that is ready for `set_up`. The end of the block ends every process and closes every port."""
     suffers = (lambda user: user.startswith(AGENT_USER)) if plan.has_faults else (lambda _user: False)
     arguments = ["--concurrency", str(plan.concurrency), *plan.agent_arguments]
     async with running_cluster(

@@ -1,4 +1,4 @@
-"""The nodes, workloads and budgets of the demo. The same number of nodes gives the same cluster."""
+"""The demo's nodes, workloads and budgets. The same number of nodes gives the same cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _APPS = "shop"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleWorkload:
-    """The parameters of one Deployment or StatefulSet of the demo."""
+    """One Deployment or StatefulSet of the demo."""
 
     name: str
     kind: str
@@ -33,8 +33,7 @@ def node_names(count: int) -> list[str]:
 
 
 def sample_nodes(count: int) -> list[Manifest]:
-    """Returns nodes in three zones. With four nodes or more, the first node is a control-plane node that takes no
-    ordinary pods."""
+    """Nodes in three zones. Of four or more, the first is a control-plane node without ordinary pods."""
     return [
         _node(name, index, is_control_plane=count >= 4 and index == 0) for index, name in enumerate(node_names(count))
     ]
@@ -84,10 +83,9 @@ def _node(name: str, index: int, *, is_control_plane: bool) -> Manifest:
 
 
 def sample_workloads(nodes: int) -> list[SampleWorkload]:
-    """Returns workloads with about three pods per node. They request less than half of the cluster's CPU, so all pods
-    still fit while two nodes are down.
+    """About three pods per node, which request less than half of the CPU, so all fit while two nodes are down.
 
-    The workloads with anti-affinity leave two nodes without a replica, except in small clusters.
+    Those with anti-affinity leave two nodes without a replica, except in small clusters.
     """
     workers = nodes - 1 if nodes >= 4 else nodes
     api, db = max(2, workers // 2), 3 if workers >= 5 else 1
@@ -165,21 +163,19 @@ def _host_term(app: str) -> Manifest:
 
 
 def sample_objects(nodes: int, agent_arguments: Sequence[str] = ()) -> Iterator[Manifest]:
-    """Returns all objects except Nodes, in the order of their creation. `agent_arguments` are the arguments of the
-    agents in careen's DaemonSet."""
+    """All objects except Nodes, in the order of their creation. `agent_arguments` are for careen's DaemonSet."""
     for namespace in (NAMESPACE, _APPS):
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     yield _agents(agent_arguments)
     yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": NAMESPACE}, "data": {}}
     yield daemon_set("node-exporter", "kube-system", "100m")
     for workload in sample_workloads(nodes):
-        # On a single node a budget would wait for replicas that wait for the node, so it would block for ever.
+        # On a single node a budget would wait for replicas that wait for the node: for ever.
         yield from _workload_objects(workload, has_budgets=nodes > 1)
 
 
 def _agents(arguments: Sequence[str]) -> Manifest:
-    """Returns careen's DaemonSet with the arguments of its agents. `careen config` and `careen forecast` read the
-    arguments there."""
+    """careen's DaemonSet. `careen config` and `careen forecast` read the agents' arguments there."""
     manifest = daemon_set("careen", NAMESPACE, "50m")
     (container,) = manifest["spec"]["template"]["spec"]["containers"]
     container |= {
@@ -190,7 +186,7 @@ def _agents(arguments: Sequence[str]) -> Manifest:
 
 
 def daemon_set(name: str, namespace: str, cpu: str) -> Manifest:
-    """Returns a DaemonSet that runs on every node, including control-plane nodes."""
+    """Runs on every node, also of the control plane."""
     template = _template(name, cpu, "64Mi", {"tolerations": [{"operator": "Exists"}]})
     return {
         "apiVersion": "apps/v1",
@@ -234,7 +230,7 @@ def _template(name: str, cpu: str, memory: str, pod_extra: Manifest) -> Manifest
 
 
 def mirror_pods(node: Manifest, uid: str) -> Iterator[Manifest]:
-    """Returns the static pods of a control-plane node as mirror pods, which cannot be evicted."""
+    """The static pods of a control-plane node as mirror pods, which cannot be evicted."""
     if "node-role.kubernetes.io/control-plane" not in node["metadata"]["labels"]:
         return
     name = node["metadata"]["name"]

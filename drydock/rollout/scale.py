@@ -1,4 +1,4 @@
-"""The scale subresource: converts a workload's replica count to an autoscaling/v1 Scale, and back."""
+"""The scale subresource: a workload's replica count as an autoscaling/v1 Scale, and back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def scale_of(workload: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the Scale that the server shows for a Deployment, ReplicaSet, StatefulSet or ReplicationController."""
+    """The Scale of a Deployment, ReplicaSet, StatefulSet or ReplicationController."""
     metadata = {
         k: v
         for k, v in workload["metadata"].items()
@@ -28,7 +28,7 @@ def scale_of(workload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_scale(workload: Mapping[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the workload with the replica count and, if given, the resourceVersion of the Scale."""
+    """The workload with the Scale's replica count and, if given, its resourceVersion."""
     version = (scale.get("metadata") or {}).get("resourceVersion") or workload["metadata"].get("resourceVersion", "")
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     return {

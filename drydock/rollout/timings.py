@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """Durations in seconds. They are a tenth of the durations in a real cluster, so that a person can watch a roll-out
-    in a minute."""
+    """In seconds: a tenth of a real cluster's, so that a person can watch a roll-out in a minute."""
 
     pod_start: float = 0.8
     pod_stop: float = 0.4

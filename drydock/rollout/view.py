@@ -1,4 +1,4 @@
-"""Shows a running roll-out: on a terminal in a live table, and elsewhere with one line for each change."""
+"""Shows a running roll-out: as a live table on a terminal, elsewhere as one line per change."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _REASON_WIDTH = 70
 
 
 def line_printer(out: TextIO) -> Callable[[RolloutProgress], None]:
-    """Returns a function that prints the progress of the roll-out. Each call prints a line for each node whose phase,
-    readiness or cordon has changed since the last call."""
+    """The function prints a line for each node whose phase, readiness or cordon changed since its last call."""
     last: dict[str, tuple[str, bool, bool]] = {}
 
     def show(progress: RolloutProgress) -> None:
@@ -45,15 +44,12 @@ def _state_words(node: NodeLine) -> str:
 
 
 def live_table(console: Console) -> tuple[Live, Callable[[RolloutProgress], None]]:
-    """Returns a display and a function. The display (`rich.live.Live`) shows a table on the terminal and redraws this
-    table in place. The function puts the progress of the roll-out into this table. The caller uses the display as a
-    context manager."""
+    """A display to use as a context manager, and the function that puts the progress into its table."""
     live = Live(console=console, refresh_per_second=4)
     return live, lambda progress: live.update(table_of(progress))
 
 
 def table_of(progress: RolloutProgress) -> Table:
-    """Returns the roll-out as a table (`rich.table.Table`)."""
     title = (
         f"{progress.rebooted} of {len(progress.nodes)} nodes rebooted after {progress.seconds:.0f} s, "
         f"{progress.moved} pods moved, {progress.moved_twice} of them twice"

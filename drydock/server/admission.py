@@ -1,6 +1,7 @@
-"""Admission of pods: sets the priority and the default tolerations for unreachable nodes.
+"""Admission of pods: the priority, and the default tolerations for unreachable nodes.
 
-Sources: kube-apiserver's Priority and DefaultTolerationSeconds admission plugins."""
+Sources: kube-apiserver's Priority and DefaultTolerationSeconds admission plugins.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,7 @@ _AWAY_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 
 def admitted_pod(pod: Object, store: Store) -> Object:
-    """Returns the pod with spec.priority, and with the two default NoExecute tolerations. Raises a 403 error if the
-    priority class does not exist."""
+    """Adds spec.priority and the two default NoExecute tolerations. Raises 403 if the priority class does not exist."""
     spec = {**pod["spec"], **_priority(pod, store)}
     tolerations = list(spec.get("tolerations") or [])
     for taint in _AWAY_TAINTS:

@@ -1,6 +1,6 @@
-"""The API server's error responses in the wording of the real server: an HTTP code, a reason and a `Status` object.
+"""The API server's refusals in the real server's words: an HTTP code, a reason and a `Status` object.
 
-Clients decide by `reason` and `details.causes`, so both follow apimachinery's `api/errors/errors.go`.
+Clients decide by `reason` and `details.causes`; both follow apimachinery's `api/errors/errors.go`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from drydock.server.kinds.resources import ResourceType
 
 
 class ApiError(Exception):
-    """The server refuses a request. `status()` is the body of the response; `headers` are added to its headers."""
+    """A refusal. `status()` is the body of the response; `headers` are added to its headers."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ MODIFIED_MEANWHILE = "the object has been modified; please apply your changes to
 
 
 def invalid(resource: ResourceType, name: str, causes: list[tuple[str, str]]) -> ApiError:
-    """Returns a 422 with one cause per field. Each item of `causes` is a field and what is wrong with it."""
+    """A 422. Each of `causes` is a field and what is wrong with it."""
     sentence = ", ".join(f"{where}: {what}" for where, what in causes)
     listed = [{"reason": "FieldValueInvalid", "field": where, "message": what} for where, what in causes]
     details = {"name": name, "group": resource.group, "kind": resource.kind, "causes": listed}
@@ -131,5 +131,5 @@ def internal_error(message: str) -> ApiError:
 
 
 def expired(message: str) -> ApiError:
-    """Returns a 410: the server no longer has the requested history, so the client must list again."""
+    """A 410: the requested history is gone, so the client must list again."""
     return ApiError(410, "Expired", message)

@@ -1,7 +1,7 @@
-"""The embedded API server over HTTP. Of all files of the server, read this file first.
+"""The embedded API server over HTTP; read this file first.
 
-Verbs are in `verbs.py`, paths in `requests/info.py`, discovery in `kinds/discovery.py`. This file handles one request:
-authentication, authorization, faults, execution, audit.
+One request: authentication, authorization, faults, execution, audit. Verbs are in `verbs.py`, paths in
+`requests/info.py`, discovery in `kinds/discovery.py`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _MOST_RECORDS = 500_000
 
 @dataclass(slots=True, kw_only=True)
 class _Exchange:
-    """The state of one request while the server handles it."""
+    """The state of one request."""
 
     request: web.Request
     started: float
@@ -76,8 +76,9 @@ class _Exchange:
 class ApiServer:
     """Serves one Store on a loopback port. Time, randomness and access rights are arguments.
 
-    `users` maps tokens to user names; without `users`, any token is the user's name. `plan` injects faults.
-    `date_offset` shifts the Date header, as on a server with a wrong clock."""
+    `users` maps tokens to user names; without it, any token is the user's name. `plan` injects faults. `date_offset`
+    shifts the Date header, as on a server with a wrong clock.
+    """
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class ApiServer:
         self._late: set[asyncio.Task[None]] = set()
 
     async def start(self, port: int = 0) -> str:
-        """Listens on 127.0.0.1 and returns the URL. Port 0 means any free port."""
+        """Listens on 127.0.0.1 and returns the URL. Port 0: any free port."""
         application = web.Application(client_max_size=8 * 1024 * 1024)
         application.router.add_route("*", "/{path:.*}", self._answer)
         # Cancelling a handler when its client leaves is what ends idle watches.
@@ -176,8 +177,7 @@ class ApiServer:
         return None if document is None else self._json(document)
 
     async def _spoil(self, request: web.Request, fault: Fault) -> web.StreamResponse | None:
-        """Applies a fault that strikes before the server executes the request. Returns the response, or None if the
-        fault does not prevent the execution."""
+        """Applies a fault that strikes before the execution. The response, or None if the execution goes on."""
         match fault.kind:
             case FaultKind.SLOW:
                 await asyncio.sleep(fault.seconds)
@@ -206,7 +206,7 @@ class ApiServer:
         return self._json(refusal.status(), refusal.code, refusal.headers)
 
     async def _do_it_later(self, exchange: _Exchange, info: RequestInfo, seconds: float) -> web.StreamResponse:
-        """Closes the connection now, and performs the write some seconds later, when the client has given up."""
+        """Closes the connection now, and writes some seconds later, when the client has given up."""
         await exchange.request.read()
 
         async def later() -> None:
@@ -310,8 +310,8 @@ class ApiServer:
         return self._bytes(head[:-1] + b',"items":[' + b",".join(items) + b"]}")
 
     def _version_before(self, info: RequestInfo, seconds: float) -> int | None:
-        """Returns the newest resourceVersion that is at least `seconds` old, as a cache that lags behind would serve
-        it. Returns None if the history is too short."""
+        """The newest resourceVersion that is at least `seconds` old, as a lagging cache would serve it; None if the
+        history is too short."""
         horizon = self.store.clock() - seconds
         older = [
             c.version
@@ -498,7 +498,7 @@ def embedded_api(
     journal_length: int | None = None,
     **server_options: Any,
 ) -> ApiServer:
-    """Returns a server that does not listen yet. Its store has only the namespaces that every cluster has."""
+    """A server that does not listen yet, with only the namespaces that every cluster has."""
     store = Store(clock=clock, history_length=history_length, journal_length=journal_length)
     verbs = Verbs(store, wall_clock=wall_clock, chance=random.Random(seed))
     for name in ("default", "kube-system", "kube-public", "kube-node-lease"):

@@ -1,7 +1,7 @@
-"""Evictions: deletions of pods. Each eviction first checks the disruption budgets.
+"""Evictions: deletions of pods within their disruption budgets.
 
-Source: kube-apiserver `pkg/registry/core/pod/storage/eviction.go`. Messages and causes have the real server's wording,
-because clients read them.
+Source: kube-apiserver `pkg/registry/core/pod/storage/eviction.go`. Clients read messages and causes, so both have the
+real server's words.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ _MOST_DISRUPTED_PODS = 2000
 
 
 def evict(verbs: Verbs, namespace: str, name: str, options: DeleteOptions, *, actor: str) -> None:
-    """Deletes the pod if its budget allows it. Otherwise raises 429 (with the cause DisruptionBudget), 409, 404 or
-    500."""
+    """Deletes the pod if its budget allows it. Raises 429 (cause DisruptionBudget), 409, 404 or 500 otherwise."""
     pod = verbs.read(_PODS, namespace, name).content
     _refuse_other_pod(pod, options)
     if not _needs_no_budget(pod):
@@ -67,8 +66,7 @@ def _refuse_other_pod(pod: Mapping[str, Any], options: DeleteOptions) -> None:
 
 
 def _needs_no_budget(pod: Mapping[str, Any]) -> bool:
-    """Whether an eviction of the pod ignores the pod's budgets, because the pod is finished, not yet running, or
-    terminating (canIgnorePDB)."""
+    """Whether no budget counts, because the pod is finished, not yet running, or terminating (canIgnorePDB)."""
     return (
         pod.get("status", {}).get("phase") in ("Succeeded", "Failed", "Pending")
         or "deletionTimestamp" in pod["metadata"]
@@ -82,8 +80,8 @@ def _budgets_of(verbs: Verbs, pod: Mapping[str, Any]) -> list[Mapping[str, Any]]
 
 
 def _unhealthy_may_go(pod: Mapping[str, Any], budget: Mapping[str, Any]) -> bool:
-    """Whether the pod is unready and may be evicted without using up its budget. This is so if the budget always allows
-    the eviction of unready pods, or has enough healthy pods."""
+    """Whether the pod is unready and may go without using up its budget: by the budget's policy, or because enough
+    pods are healthy."""
     if pod_is_ready(pod):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -99,9 +97,7 @@ def pod_is_ready(pod: Mapping[str, Any]) -> bool:
 
 
 def _count_disruption(verbs: Verbs, budget: Mapping[str, Any], pod_name: str, *, dry_run: bool, actor: str) -> None:
-    """Uses up one of the disruptions that the budget allows. Raises an error if the budget allows no further disruption
-    (checkAndDecrement).
-    """
+    """Uses up one of the budget's disruptions. Raises if there is none (checkAndDecrement)."""
     name, status = budget["metadata"]["name"], budget.get("status") or {}
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _refused(f"The disruption budget {name} is still being processed by the server.", retry_after_seconds=10)

@@ -1,7 +1,7 @@
-"""The faults that the embedded API server injects. The same seed gives the same kinds of faults in the same order.
+"""The faults that the embedded API server injects; the same seed gives the same kinds in the same order.
 
-Real API servers and their networks are known to have these faults. No fault breaks a guarantee of the API: a consistent
-list is never stale, and a refused write is never made.
+Real API servers and networks have them. None breaks a guarantee of the API: a consistent list is never stale, a refused
+write never made.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from drydock.server.requests.info import RequestInfo
 
 
 class FaultKind(StrEnum):
-    """A kind of fault, as the client sees it."""
+    """As the client sees it."""
 
     SLOW = "slow"  # the answer takes its time
     LOST_BEFORE = "lost-before"  # the connection breaks and nothing was done
@@ -30,7 +30,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRates:
-    """The probability of each fault in a request, from 0 to 1, and the longest delays of SLOW and LATE in seconds."""
+    """Each fault's probability per request, from 0 to 1, and the longest delays of SLOW and LATE in seconds."""
 
     slow: float = 0.05
     slowest_seconds: float = 1.5
@@ -63,8 +63,8 @@ def no_faults(_info: RequestInfo, _user: str, _may_be_stale: bool) -> Fault | No
 
 
 def seeded_faults(seed: int, *, suffers: Callable[[str], bool], rates: FaultRates | None = None) -> FaultPlan:
-    """Returns a plan that chooses at random whether a request of the affected users gets a fault, and which fault. A
-    watch fails only at its start."""
+    """Chooses at random whether a request of the affected users gets a fault, and which. A watch fails only at its
+    start."""
     chance, rate = random.Random(seed), rates or FaultRates()
 
     def plan(info: RequestInfo, user: str, may_be_stale: bool) -> Fault | None:

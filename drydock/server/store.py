@@ -1,7 +1,7 @@
-"""All objects of the embedded cluster, with versions and history. Rules about single kinds are in other modules.
+"""All objects of the embedded cluster, with versions and history. Rules of single kinds are elsewhere.
 
-One counter numbers the changes of all kinds, like etcd's revision. A change does not modify a stored object, but stores
-a new mapping. So history, watches and the checker may keep references to old objects.
+One counter numbers the changes of all kinds, like etcd's revision. A change stores a new mapping and never modifies an
+old one, so history, watches and the checker may keep references.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ _encoder = msgspec.json.Encoder()
 class Stored:
     """One version of one object. Its JSON is encoded at most once, so that large lists are fast.
 
-    `as_item` is the JSON of an item of a list, without apiVersion and kind, as in the real server. `whole` is the JSON
-    with apiVersion and kind.
+    `as_item` is the JSON of an item of a list, without apiVersion and kind, as in the real server; `whole` has both.
     """
 
     __slots__ = ("_encoded", "content", "key", "version")
@@ -52,7 +51,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectChange:
-    """One write: the object before and after, the actor and the time (seconds of the store's clock)."""
+    """One write: the object before and after, the actor, the time in seconds of the store's clock."""
 
     version: int
     storage: Storage
@@ -71,7 +70,7 @@ class ObjectChange:
 
 
 class HistoryGone(Exception):
-    """The requested version is older than the history. The caller must list again."""
+    """The requested version is older than the history: the caller must list again."""
 
     def __init__(self, oldest: int) -> None:
         super().__init__(f"the oldest resource version that the server keeps is {oldest}")
@@ -79,7 +78,7 @@ class HistoryGone(Exception):
 
 
 class Store:
-    """The objects, by kind and key. The history of each kind is long enough for watches to resume."""
+    """The objects by kind and key, with enough history of each kind for watches to resume."""
 
     def __init__(
         self, *, clock: Callable[[], float], history_length: int = 20_000, journal_length: int | None = None
@@ -99,7 +98,7 @@ class Store:
         return self._objects[storage].get(key)
 
     def items(self, storage: Storage, namespace: str = "") -> list[Stored]:
-        """Returns all objects of a kind. They are sorted by key, as in etcd."""
+        """All objects of a kind, sorted by key, as in etcd."""
         found = self._objects[storage]
         return [found[key] for key in sorted(found) if not namespace or key[0] == namespace]
 
@@ -107,7 +106,7 @@ class Store:
         return len(self._objects[storage])
 
     def put(self, storage: Storage, key: Key, content: Content, *, actor: str, verb: str) -> Stored:
-        """Writes a new version of an object. No other method sets the resourceVersion."""
+        """Writes a new version. Nothing else sets the resourceVersion."""
         self.version += 1
         stored = Stored(
             key, self.version, {**content, "metadata": {**content["metadata"], "resourceVersion": str(self.version)}}
@@ -118,7 +117,7 @@ class Store:
         return stored
 
     def remove(self, storage: Storage, key: Key, *, actor: str, verb: str) -> Stored:
-        """Removes an object. Returns its last state with the version of the deletion, as the real server does."""
+        """Removes the object and returns its last state with the version of the deletion, as the real server does."""
         self.version += 1
         before = self._objects[storage].pop(key)
         self._record(storage, before, None, actor, verb)
@@ -149,18 +148,17 @@ class Store:
             wake()
 
     def floor(self, storage: Storage) -> int:
-        """Returns the oldest version since which the store still has every change of the kind."""
+        """The oldest version since which every change of the kind is still known."""
         return self._floor[storage]
 
     def forget_history(self) -> None:
-        """Drops all history, as a compaction does. Older watches and continue tokens then get a 410."""
+        """As a compaction does: older watches and continue tokens get a 410."""
         for storage in self._objects:
             self._history[storage].clear()
             self._floor[storage] = self.version
 
     def changes_after(self, storage: Storage, version: int) -> list[ObjectChange]:
-        """Returns the changes of a kind since a version, oldest first. Raises HistoryGone if the history is too
-        short."""
+        """The changes of a kind since a version, oldest first. Raises HistoryGone if the history is too short."""
         if version < self._floor[storage]:
             raise HistoryGone(self._floor[storage])
         history = self._history[storage]
@@ -171,8 +169,7 @@ class Store:
         return history[low:]
 
     def items_at(self, storage: Storage, version: int, namespace: str = "") -> list[Stored]:
-        """Returns the objects of a kind as they were at an older version. Raises HistoryGone if the history is too
-        short."""
+        """The objects of a kind as they were at an older version. Raises HistoryGone if the history is too short."""
         state = dict(self._objects[storage])
         for change in reversed(self.changes_after(storage, version)):
             if change.before is None:
@@ -182,7 +179,7 @@ class Store:
         return [state[key] for key in sorted(state) if not namespace or key[0] == namespace]
 
     def listen(self, storages: Iterable[Storage], wake: Callable[[], None]) -> Callable[[], None]:
-        """Calls `wake` after every change of the kinds in `storages`. Returns a function that ends these calls."""
+        """Calls `wake` after every change of these kinds. The returned function ends that."""
         watched = tuple(storages)
         for storage in watched:
             self._listeners[storage].append(wake)

@@ -1,6 +1,6 @@
-"""Runs an API server for tests: `async with running_server() as server: ... server.url, server.store`.
+"""An API server for tests: `async with running_server() as server: ... server.url, server.store`.
 
-This module is part of drydock because the tests of several packages use it.
+Part of drydock because the tests of several packages use it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from drydock.server.verbs import DeleteOptions
 
 
 class RunningServer:
-    """A listening API server, as tests use it. `api` is the server itself. `store`, `verbs` and `url` are shortcuts to
-    the attributes of `api` that tests use most, and the methods of this class store and read objects."""
+    """A listening API server. `store`, `verbs` and `url` are shortcuts into `api`, the server itself."""
 
     def __init__(self, api: ApiServer) -> None:
         self.api = api
@@ -33,8 +32,8 @@ class RunningServer:
         self.url = api.url
 
     def seed(self, *objects: dict[str, Any]) -> list[Stored]:
-        """Stores the objects. Each object must have apiVersion and kind, and its status is stored too. Adds the fields
-        that a real server always sets, and creates missing namespaces."""
+        """Stores the objects with apiVersion, kind and status. Adds what a real server always sets, and missing
+        namespaces."""
         return [self._seed(obj) for obj in objects]
 
     def _seed(self, obj: dict[str, Any]) -> Stored:
@@ -55,9 +54,7 @@ class RunningServer:
         )
 
     def get(self, plural: str, name: str, namespace: str = "") -> dict[str, Any] | None:
-        """Returns the current object, or None if it does not exist. For namespaced kinds, `namespace` is by default
-        `default`.
-        """
+        """The current object, or None. Namespaced kinds: by default in `default`."""
         resource = resource_named(plural)
         found = self.store.get(resource.storage, (namespace or ("default" if resource.namespaced else ""), name))
         return None if found is None else dict(found.content)
@@ -70,9 +67,8 @@ class RunningServer:
 async def running_server(*, pod_stop_seconds: float | None = 0.0, **options: Any) -> AsyncIterator[RunningServer]:
     """Runs a server on a free loopback port, in this event loop.
 
-    A deleted or evicted pod exists for another `pod_stop_seconds`, as if a kubelet stopped it; with None, it exists
-    until the test ends. Further options are passed to `embedded_api` (seed, users, authorizer, plan, bookmark_seconds,
-    history_length).
+    A deleted or evicted pod goes after `pod_stop_seconds`, as if a kubelet stopped it; with None it stays. Further
+    options go to `embedded_api` (seed, users, authorizer, plan, bookmark_seconds, history_length).
     """
     api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), **options)
     await api.start()
@@ -85,7 +81,7 @@ async def running_server(*, pod_stop_seconds: float | None = 0.0, **options: Any
 
 
 def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
-    """Removes each pod `seconds` after it was marked as deleted, because in tests no kubelet stops the pods."""
+    """Removes each pod `seconds` after its deletion, because no kubelet stops pods in tests."""
     pods, loop = resource_named("pods"), asyncio.get_running_loop()
     seen: set[str] = set()
 
@@ -108,10 +104,9 @@ def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
 
 @contextlib.contextmanager
 def server_in_thread(**options: Any) -> Iterator[RunningServer]:
-    """Runs a server as `running_server` does, but with its own event loop in a thread, for tests with blocking code.
+    """`running_server` with its own event loop in a thread, for tests with blocking code.
 
-    A test may read `store` at any time. To write, the test sends HTTP requests, or calls `seed` before other clients
-    connect.
+    A test may read `store` at any time. To write, it sends HTTP requests, or calls `seed` before other clients connect.
     """
     started: threading.Event = threading.Event()
     holder: dict[str, Any] = {}

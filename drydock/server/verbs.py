@@ -1,6 +1,6 @@
 """What each verb of the API does to the store, for HTTP requests and for the controllers in this process.
 
-`api_server.py` reads and writes HTTP, `kinds/object_rules.py` has the rules of kinds, `evictions.py` has evictions.
+`api_server.py` speaks HTTP, `kinds/object_rules.py` has the rules of kinds, `evictions.py` the evictions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def rfc3339(instant: datetime) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page of a list: the items, the version at which they were read, and where the next page begins."""
+    """One page of a list: its items, the version at which they were read, and where the next page begins."""
 
     items: list[Stored]
     version: int
@@ -68,7 +68,7 @@ class DeleteOptions:
 
 
 class Verbs:
-    """Reads and writes with the semantics of kube-apiserver. Every refusal is an ApiError."""
+    """Reads and writes with kube-apiserver's semantics. Every refusal is an ApiError."""
 
     def __init__(self, store: Store, *, wall_clock: Callable[[], datetime], chance: random.Random) -> None:
         self.store = store
@@ -96,7 +96,7 @@ class Verbs:
         token: str = "",
         at_version: int | None = None,
     ) -> Page:
-        """Returns one page of a list. All pages of the list show the version of the first page, as in etcd."""
+        """All pages of a list show the version of the first one, as in etcd."""
         version, after = self._page_start(token, at_version)
         try:
             found = (
@@ -201,8 +201,7 @@ class Verbs:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Stored:
-        """Performs a PUT, which removes fields that the new object lacks. A resourceVersion in the new object
-        must be the newest version."""
+        """A PUT: fields that the new object lacks go. A resourceVersion in it must be the newest."""
         if (obj.get("metadata") or {}).get("name") not in (None, "", name):
             raise api_errors.bad_request(
                 f"the name of the object ({obj['metadata']['name']}) does not match the name on the URL ({name})"
@@ -230,7 +229,7 @@ class Verbs:
         dry_run: bool = False,
         verb: str = "patch",
     ) -> Stored:
-        """Applies `edit` to the current object and stores the result. Writes nothing if `edit` changes nothing."""
+        """Applies `edit` to the current object. Writes nothing if it changes nothing."""
         stored = self.read(resource, namespace, name)
         old = stored.content
         # A patch that names no version means the one it is applied to; a PUT without one is unconditional here,
@@ -260,8 +259,8 @@ class Verbs:
 
     @staticmethod
     def _still_stopping(resource: ResourceType, obj: Mapping[str, Any]) -> bool:
-        """Whether a deleted object waits for its kubelet. Only a pod with a grace period waits for its kubelet; other
-        objects wait only for their finalizers."""
+        """Whether a deleted object waits for its kubelet: only a pod with a grace period does, others wait for
+        finalizers."""
         return resource.plural == "pods" and bool(obj["metadata"].get("deletionGracePeriodSeconds"))
 
     def _put(
@@ -283,10 +282,10 @@ class Verbs:
         actor: str,
         verb: str = "delete",
     ) -> Stored:
-        """Deletes the object, or marks it as deleted if a kubelet or finalizers must act first. Returns the object
-        after the request.
+        """Deletes the object, or marks it as deleted if a kubelet or finalizers act first. Returns it as it is after
+        the request.
 
-        `verb` is the name in the journal. It is not always "delete", because an eviction is a deletion too.
+        `verb` is the name in the journal: an eviction is a deletion too.
         """
         stored = self.read(resource, namespace, name)
         metadata = stored.content["metadata"]
@@ -316,7 +315,7 @@ class Verbs:
 
     @staticmethod
     def _grace_seconds(resource: ResourceType, obj: Mapping[str, Any], options: DeleteOptions) -> int:
-        """Returns how many seconds the kubelet may take to stop the pod (CheckGracefulDelete in
+        """The seconds that the kubelet may take to stop the pod (CheckGracefulDelete in
         pkg/registry/core/pod/strategy.go)."""
         if resource.plural != "pods":
             return 0
@@ -355,7 +354,7 @@ class Verbs:
             )
 
     def dependents_of(self, uid: str) -> Iterable[tuple[ResourceType, Stored]]:
-        """Returns every object, of any kind, whose ownerReferences contain this uid."""
+        """Every object, of any kind, whose ownerReferences contain this uid."""
         for resource in RESOURCE_TYPES:
             if resource.storage == (resource.group, resource.plural):
                 for item in self.store.items(resource.storage):
@@ -363,8 +362,7 @@ class Verbs:
                         yield resource, item
 
     def _empty_namespace(self, namespace: str, actor: str) -> None:
-        """Deletes all objects of the namespace at once. The real server deletes them step by step, but here no
-        controller needs to see the namespace terminate."""
+        """At once; the real server goes step by step, but no controller here needs to see the namespace terminate."""
         for resource in RESOURCE_TYPES:
             if resource.namespaced and resource.storage == (resource.group, resource.plural):
                 for item in self.store.items(resource.storage, namespace):
@@ -375,7 +373,7 @@ class Verbs:
     def bind(
         self, namespace: str, name: str, binding: Mapping[str, Any], *, actor: str, dry_run: bool = False
     ) -> Stored:
-        """Binds a pod to a node. No other verb sets spec.nodeName (assignPod in pod/storage/storage.go)."""
+        """No other verb sets spec.nodeName (assignPod in pod/storage/storage.go)."""
         pods = resource_named("pods")
         pod = self.read(pods, namespace, name).content
         target = (binding.get("target") or {}).get("name")
@@ -405,8 +403,7 @@ class Verbs:
 def with_condition(
     conditions: list[Object], kind: str, status: str, now: str, *, reason: str = "", message: str = ""
 ) -> list[Object]:
-    """Returns the conditions with one more condition, which replaces an older condition of the same type. The
-    lastTransitionTime changes only if the status changes."""
+    """Replaces the condition of this type. lastTransitionTime changes only with the status."""
     before = next((c for c in conditions if c.get("type") == kind), None)
     since = before.get("lastTransitionTime", now) if before and before.get("status") == status else now
     made: Object = {"type": kind, "status": status, "lastTransitionTime": since}

@@ -1,8 +1,7 @@
-"""Turns the changes of the store into the events of a watch, in the order of the changes. A watch shows only the
-objects that its request selects by resource, namespace, name and selectors.
+"""The store's changes as the events of a watch, in order, restricted to what its request selects.
 
-`api_server.py` writes the bytes. As in apiserver's `storage/cacher/cache_watcher.go`, an object that stops matching a
-selector is reported as deleted, and an object that begins to match is reported as added.
+`api_server.py` writes the bytes. As in apiserver's `storage/cacher/cache_watcher.go`, an object that stops matching is
+reported as deleted, one that begins to match as added.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchRequest:
-    """A client's request for a watch: its start, its selectors, its duration in seconds, and whether it wants
-    bookmarks."""
+    """A watch's start, selectors, duration in seconds, and whether it has bookmarks."""
 
     resource: ResourceType
     namespace: str
@@ -44,8 +42,8 @@ class StreamEvent:
 async def watch_events(
     store: Store, request: WatchRequest, *, bookmark_seconds: float, now: Callable[[], float]
 ) -> AsyncIterator[StreamEvent]:
-    """Yields events until the time is over. If the requested start version is too old, yields a single ERROR event with
-    code 410, as a real server does."""
+    """Yields events until the time is over. A start that is too old yields one ERROR event with code 410, as a real
+    server does."""
     changed = asyncio.Event()
     stop_listening = store.listen([request.resource.storage], changed.set)
     deadline, next_bookmark = now() + request.timeout_seconds, now() + bookmark_seconds

@@ -19,8 +19,7 @@ def allow_everything(_user: str, _verb: str, _group: str, _resource: str, _names
 
 
 def user_of(authorization: str, users: Mapping[str, str]) -> str:
-    """Returns the user of an Authorization header, or the anonymous user if the header has no token. Raises 401 for an
-    unknown token."""
+    """The user of an Authorization header; the anonymous user without a token. Raises 401 for an unknown token."""
     if not authorization:
         return ANONYMOUS
     token = authorization.removeprefix("Bearer ").strip()
@@ -48,7 +47,7 @@ def refuse_unless_allowed(authorizer: Authorizer, user: str, info: RequestInfo) 
 
 
 def answer_review(kind: str, body: Mapping[str, Any], user: str, authorizer: Authorizer) -> dict[str, Any]:
-    """Returns the review with its status filled in. Raises 422 if the review does not say which access to check."""
+    """The review with its status filled in. Raises 422 if it does not say which access to check."""
     if kind == "SelfSubjectReview":
         return {**body, "status": {"userInfo": {"username": user, "groups": ["system:authenticated"]}}}
     spec = body.get("spec") or {}

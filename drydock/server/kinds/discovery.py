@@ -24,7 +24,7 @@ _SCALE_KIND = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
 
 
 def discovery_answer(path: str) -> dict[str, Any] | None:
-    """Returns the document at a path, or None if the path does not belong to discovery."""
+    """The document at a path; None if the path does not belong to discovery."""
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["openapi"]:
         return _open_api_answer(parts[1:])
@@ -145,10 +145,10 @@ def _open_api_path(group: str, version: str) -> str:
 
 
 def _open_api(group: str, version: str) -> dict[str, Any]:
-    """Returns an OpenAPI document with paths and kinds, without schemas.
+    """Paths and kinds without schemas.
 
-    It says that PATCH has a parameter `fieldValidation`, so that kubectl leaves validation to the server. Because it
-    has no schemas, kubectl uses its own types for strategic merge patches of built-in kinds.
+    PATCH has a parameter `fieldValidation`, so kubectl leaves validation to the server. Without schemas, kubectl uses
+    its own types for strategic merge patches of built-in kinds.
     """
     paths: dict[str, Any] = {}
     for resource in RESOURCE_TYPES:

@@ -1,6 +1,7 @@
-"""Converts Events between two groups: they are stored as core/v1, and also served and accepted as events.k8s.io/v1.
+"""Events are stored as core/v1, and also served and accepted as events.k8s.io/v1.
 
-Source: kube-apiserver `pkg/apis/events/v1/conversion.go`."""
+Source: kube-apiserver `pkg/apis/events/v1/conversion.go`.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +24,16 @@ _BACK = {new: old for old, new in _RENAMED.items()}
 
 
 def is_converted(resource: ResourceType) -> bool:
-    """Whether clients of this resource see objects in another form than the stored form."""
+    """Whether clients of this resource see another form than the stored one."""
     return resource.group == "events.k8s.io"
 
 
 def to_served(resource: ResourceType, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a stored event in the form that clients of this resource expect."""
+    """The form that clients of this resource expect."""
     renamed = {_RENAMED.get(key, key): value for key, value in content.items()}
     return {**renamed, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
 def to_stored(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the stored form of an event of events.k8s.io/v1."""
+    """The stored form of an event of events.k8s.io/v1."""
     return {**{_BACK.get(key, key): value for key, value in content.items()}, "apiVersion": "v1", "kind": "Event"}

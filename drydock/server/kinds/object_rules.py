@@ -1,8 +1,7 @@
-"""Changes and checks an object before it is stored: defaults, identity, generation, and validation.
+"""What happens to an object before it is stored: defaults, identity, generation, validation.
 
-The module copies a small part of kube-apiserver's registry strategies and defaulting functions
-(`pkg/registry/**/strategy.go`, `pkg/apis/**/defaults.go`): everything on which agents, controllers, kubectl and the
-demo's scheduler rely.
+Of kube-apiserver's strategies and defaulting functions (`pkg/registry/**/strategy.go`, `pkg/apis/**/defaults.go`), the
+part on which agents, controllers, kubectl and the demo's scheduler rely.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ _ZERO_STATUS: dict[str, tuple[str, ...]] = {
 
 
 def as_written(resource: ResourceType, obj: Object) -> Object:
-    """Returns the object with the fields that Go always writes, even if they are empty: structs that are not pointers,
-    and the numbers of a status."""
+    """Adds what Go always writes, even if empty: structs that are not pointers, and the numbers of a status."""
     if not resource.has_status:
         return obj
     zeros = dict.fromkeys(_ZERO_STATUS.get(resource.plural, ()), 0)
@@ -59,7 +57,7 @@ def as_written(resource: ResourceType, obj: Object) -> Object:
 
 
 def prepared_for_create(resource: ResourceType, obj: Object) -> Object:
-    """Returns the object with defaults, and without the fields that a client may not set."""
+    """With defaults, and without the fields that a client may not set."""
     result = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
     if resource.has_status and not resource.keeps_status_on_create:
         result.pop("status", None)
@@ -70,11 +68,11 @@ def prepared_for_create(resource: ResourceType, obj: Object) -> Object:
 
 
 def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Object, subresource: str) -> Object:
-    """Returns the object that a PUT or PATCH stores. The request may be for the object itself or for its status."""
+    """What a PUT or PATCH of the object or of its status stores."""
     result = {**new, "apiVersion": resource.api_version, "kind": resource.kind}
     if subresource == "status":
-        # Only status moves; the real server also takes metadata of a Node's or Pod's status write, which
-        # nothing here uses.
+        # Only status moves; the real server also takes metadata of a Node's or Pod's status write, which nothing here
+        # uses.
         result = {
             **old,
             "status": new.get("status", {}),
@@ -90,9 +88,9 @@ def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Obj
 
 
 def _without_empties(resource: ResourceType, obj: Object) -> Object:
-    """Removes some fields if they are empty, as the real server does because of Go's `omitempty`: `labels`,
-    `annotations`, `finalizers` and `ownerReferences`, and in the spec of a Node also `taints` and `unschedulable`.
-    Clients would notice the difference: for example, the real server never sends a Node with `unschedulable: false`."""
+    """Removes what Go's `omitempty` leaves out if empty: `labels`, `annotations`, `finalizers`, `ownerReferences`,
+    and of a Node's spec `taints` and `unschedulable`. Clients would notice: the real server never sends a Node with
+    `unschedulable: false`."""
     metadata = {
         k: v
         for k, v in obj["metadata"].items()
@@ -212,7 +210,7 @@ _POD_MUTABLE = frozenset(
 
 
 def refuse_if_invalid(resource: ResourceType, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> None:
-    """Raises the same 422 as the real server if the object is invalid. The error names every wrong field."""
+    """Raises the real server's 422, which names every wrong field."""
     metadata = new["metadata"]
     causes = [*_metadata_faults(resource, metadata), *(_taint_faults(new) if resource.plural == "nodes" else [])]
     if resource.plural == "pods" and old is not None:
@@ -309,6 +307,6 @@ def _selector_faults(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> l
 
 
 def refuse_stale(resource: ResourceType, old: Mapping[str, Any], wanted_version: str) -> None:
-    """Raises a 409 if the write contains a resourceVersion that is not the newest."""
+    """Raises a 409 if the write has a resourceVersion that is not the newest."""
     if wanted_version and wanted_version != old["metadata"]["resourceVersion"]:
         raise conflict(resource, old["metadata"]["name"], MODIFIED_MEANWHILE)

@@ -1,6 +1,7 @@
-"""The tables that `kubectl get` prints: columns and cells per kind, created by the server, as in a real cluster.
+"""The tables that `kubectl get` prints: the server makes columns and cells, as in a real cluster.
 
-Source of the columns and their wording: kubernetes `pkg/printers/internalversion/printers.go`."""
+Source of columns and words: kubernetes `pkg/printers/internalversion/printers.go`.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +17,7 @@ Content = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table: its heading, and the function that returns its cells. `wide` columns appear only with `-o
-    wide`.
-    """
+    """A heading and the function for the cells. `wide` columns appear only with `-o wide`."""
 
     name: str
     cell: Callable[[Content, datetime], Any]
@@ -33,8 +32,7 @@ def as_table(
     *,
     list_metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Returns a meta.k8s.io/v1 Table. Each row contains the object's metadata, because kubectl reads names and labels
-    there."""
+    """A meta.k8s.io/v1 Table. Rows carry the object's metadata, where kubectl reads names and labels."""
     columns = _COLUMNS.get(resource.storage, _PLAIN)
     definitions = [
         {
@@ -84,7 +82,7 @@ def _age(content: Content, now: datetime) -> str:
 
 
 def human_duration(seconds: float) -> str:
-    """Formats a duration like HumanDuration of apimachinery's `util/duration`: `45s`, `3m12s`, `5h`, `4d3h`."""
+    """Like HumanDuration of apimachinery's `util/duration`: `45s`, `3m12s`, `5h`, `4d3h`."""
     whole = max(0, int(seconds))
     minutes, hours, days = whole // 60, whole // 3600, whole // 86400
     if whole < 120:

@@ -1,6 +1,4 @@
-"""The kinds of objects that the embedded API server supports, one line each.
-
-Verbs are in `verbs.py`; discovery is in `discovery.py`."""
+"""The kinds of objects that the embedded API server supports, one line each."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceType:
-    """One kind of object that the server supports, with the names that discovery shows."""
+    """One kind, with the names that discovery shows."""
 
     group: str
     version: str
@@ -27,8 +25,7 @@ class ResourceType:
 
     @property
     def storage(self) -> tuple[str, str]:
-        """The group and the plural under which objects are stored. Events are served in two groups, but stored in
-        one."""
+        """The group and plural under which objects are stored. Events are served in two groups and stored in one."""
         return self.stored_as if self.stored_as != ("", "") else (self.group, self.plural)
 
     @property
@@ -41,7 +38,7 @@ class ResourceType:
 
     @property
     def qualified(self) -> str:
-        """The resource's name in refusals, such as `deployments.apps` or `pods`."""
+        """The name in refusals, such as `deployments.apps` or `pods`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
@@ -121,8 +118,7 @@ BY_KIND: dict[tuple[str, str], ResourceType] = {(r.api_version, r.kind): r for r
 
 
 def resource_named(plural: str) -> ResourceType:
-    """Returns the resource with this plural, such as `pods`. If two API groups have a resource of this name, returns
-    the first. Raises KeyError if there is no such resource."""
+    """The resource with this plural; of two API groups that have it, the first. Raises KeyError."""
     for row in RESOURCE_TYPES:
         if row.plural == plural:
             return row

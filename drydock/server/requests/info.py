@@ -1,5 +1,4 @@
-"""Reads method, path and query of a request, and derives the verb and the object from them. Verbs and objects have the
-names that authorizers and the audit use."""
+"""Verb and object of a request, from method, path and query, under the names that authorizers and the audit use."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from drydock.server.kinds.resources import BY_PATH, REVIEW_KINDS, ResourceType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestInfo:
-    """One request for an object or a collection. `name` is empty for a collection."""
+    """A request for an object, or for a collection (`name` is empty)."""
 
     verb: str
     resource: ResourceType
@@ -23,17 +22,14 @@ class RequestInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewRequest:
-    """A request such as an access review. The server fills in the object of the request and returns it, but does not
-    store it.
-    """
+    """A request such as an access review: the server fills the object in and returns it, and stores nothing."""
 
     kind: str
     api_version: str
 
 
 def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInfo | ReviewRequest:
-    """Parses the request. Raises ApiError 404 for an unknown path, and 405 for a verb that the path does not
-    support."""
+    """Raises ApiError 404 for an unknown path, 405 for a verb that the path does not support."""
     parts = [part for part in path.split("/") if part]
     group, version, rest = _group_version(parts, path)
     namespace = ""

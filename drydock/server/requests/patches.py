@@ -1,6 +1,6 @@
-"""Applies merge patches (RFC 7396) and JSON patches (RFC 6902), which work in the same way for all kinds of objects.
+"""Merge patches (RFC 7396) and JSON patches (RFC 6902), which work alike for all kinds.
 
-Strategic merge patches are in `strategic_merge.py`, because they merge some lists by rules that depend on the kind.
+Strategic merge patches, whose lists merge by kind, are in `strategic_merge.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from drydock.server.api_errors import bad_request, unprocessable
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """Returns the patched document. Does not modify the target."""
+    """The patched document; the target stays as it is."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
     result = dict(target) if isinstance(target, dict) else {}
@@ -30,9 +30,10 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """Returns the patched document. Does not modify the target.
+    """The patched document; the target stays as it is.
 
-    An invalid JSON patch is a 400. A failed `test` or a missing path is a 422, as in the real server."""
+    An invalid patch is a 400; a failed `test` or a missing path is a 422, as in the real server.
+    """
     if not isinstance(operations, list):
         raise bad_request("a JSON patch must be a list of operations")
     try:
@@ -46,14 +47,12 @@ def json_patch(target: Any, operations: Any) -> Any:
 
 
 def _with_value(operation: Any) -> Any:
-    """Adds null as the value if the operation has none. The real server's library does the same, while jsonpatch would
-    fail."""
+    """Adds null if the operation has no value, as the real server's library does; jsonpatch would fail."""
     return {"value": None, **operation} if isinstance(operation, dict) else operation
 
 
 class _Test(TestOperation):
-    """A `test` operation. As in the real server's library, a missing member counts as null. In jsonpatch, a `test` of a
-    missing member fails."""
+    """A missing member counts as null, as in the real server's library; in jsonpatch its `test` fails."""
 
     def apply(self, obj: Any) -> Any:
         with suppress(JsonPointerException):

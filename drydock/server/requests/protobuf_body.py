@@ -1,7 +1,7 @@
-"""Decodes, without a schema compiler, the protobuf bodies that kubectl sends instead of JSON.
+"""Decodes the protobuf bodies that kubectl sends instead of JSON, without a schema compiler.
 
-Field numbers are from the files `generated.proto` of apimachinery meta/v1, policy/v1, core/v1 and authorization/v1.
-After four magic bytes, the body is a message `Unknown` of `runtime/generated.proto`.
+Field numbers are from `generated.proto` of apimachinery meta/v1, policy/v1, core/v1 and authorization/v1. After four
+magic bytes, the body is a message `Unknown` of `runtime/generated.proto`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Fields = dict[int, list[Any]]
 
 
 def decode_body(body: bytes) -> dict[str, Any]:
-    """Returns the object in JSON form. Raises ApiError 400 for an invalid body. Raises ApiError 415 for an object whose
-    kind this function cannot decode, such as a Pod."""
+    """The object in JSON form. Raises ApiError 400 for an invalid body, 415 for a kind that is not decoded, such as
+    a Pod."""
     if not body.startswith(_MAGIC):
         raise bad_request("a protobuf body must begin with k8s\\x00")
     envelope = _fields(body[len(_MAGIC) :])
@@ -90,8 +90,7 @@ def _message(fields: Fields, number: int) -> Fields:
 
 
 def _signed(value: int) -> int:
-    """Decodes a negative int64, which protobuf writes as its 64-bit two's complement. kubectl's `--grace-period=-1`
-    needs it."""
+    """A negative int64, in protobuf the 64-bit two's complement; kubectl's `--grace-period=-1` needs it."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 

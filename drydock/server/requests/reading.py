@@ -1,4 +1,4 @@
-"""Parses query, headers and body of a request. Raises a 400 error if one of them is invalid."""
+"""Query, headers and body of a request. Each invalid one is a 400."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ _DEFAULT_WATCH_SECONDS = 1800.0
 
 
 async def body_of(request: web.Request) -> dict[str, Any]:
-    """Returns the object in the body, which may be in any supported format. Returns an empty object if there is no
-    body.
-    """
+    """The object in a body of any supported format; empty without a body."""
     raw = await request.read()
     if not raw:
         return {}
@@ -37,7 +35,7 @@ async def body_of(request: web.Request) -> dict[str, Any]:
 
 
 def decoded(raw: bytes) -> Any:
-    """Returns the JSON value in the body. The value need not be an object: a JSON patch is a list."""
+    """The JSON value in the body, which may be a list: a JSON patch is one."""
     try:
         return msgspec.json.decode(raw)
     except msgspec.DecodeError as error:
@@ -45,13 +43,12 @@ def decoded(raw: bytes) -> Any:
 
 
 def wants_table(request: web.Request) -> bool:
-    """Whether the client requests a table. In such a request, the Accept header of kubectl contains Table before plain
-    JSON."""
+    """Whether kubectl's Accept header has Table before plain JSON."""
     return "as=Table" in request.headers.get("Accept", "")
 
 
 def is_dry_run(query: Mapping[str, str]) -> bool:
-    """Whether the request is a dry run, which stores nothing. Raises 400 for a value other than `All`."""
+    """Raises 400 for a value other than `All`."""
     value = query.get("dryRun", "")
     if value not in ("", "All"):
         raise api_errors.bad_request(f'dryRun: Invalid value: "{value}": supported values: "All"')
@@ -59,7 +56,7 @@ def is_dry_run(query: Mapping[str, str]) -> bool:
 
 
 def number(query: Mapping[str, str], name: str) -> int:
-    """Returns a whole number from the query, or 0 if the query does not contain it."""
+    """A whole number from the query; 0 if it is not there."""
     text = query.get(name, "") or "0"
     if not text.isdigit():
         raise api_errors.bad_request(f"{name}: Invalid value: {text!r}: must be a whole number")
@@ -67,14 +64,12 @@ def number(query: Mapping[str, str], name: str) -> int:
 
 
 def selected(query: Mapping[str, str], info: RequestInfo) -> Matches | None:
-    """Returns one predicate that combines the query's label selector and field selector, or None if both selectors are
-    empty.
-    """
+    """Label and field selector of the query as one predicate; None if both are empty."""
     return object_selector(query.get("labelSelector", ""), query.get("fieldSelector", ""), info.resource.storage)
 
 
 def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:
-    """Returns the DeleteOptions of the body. Options in the query override those in the body."""
+    """The DeleteOptions of the body; those of the query win."""
     given = dict(body)
     if "gracePeriodSeconds" in query:
         given["gracePeriodSeconds"] = number(query, "gracePeriodSeconds")
@@ -84,7 +79,6 @@ def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteO
 
 
 def watch_request(query: Mapping[str, str], info: RequestInfo) -> WatchRequest:
-    """Returns the options of a watch request."""
     version = query.get("resourceVersion", "")
     if version and not version.isdigit():
         raise api_errors.bad_request(

@@ -1,5 +1,4 @@
-"""Converts label selectors and field selectors to predicates. The selectors come from a query or from an object's
-`selector`."""
+"""Label and field selectors, of a query or of an object's `selector`, as predicates."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ def _split_outside_parentheses(text: str) -> list[str]:
 
 
 def label_selector_from_text(text: str) -> Matches:
-    """Returns a predicate on labels from a text such as `app=web,tier in (a,b),!old` (apimachinery
-    `labels/selector.go`)."""
+    """On labels, from a text such as `app=web,tier in (a,b),!old` (apimachinery `labels/selector.go`)."""
     terms = [_label_term(part) for part in _split_outside_parentheses(text)]
     return lambda labels: all(term(labels) for term in terms)
 
@@ -45,8 +43,7 @@ def _label_term(part: str) -> Matches:
 
 
 def label_selector_from_object(selector: Mapping[str, Any] | None) -> Matches:
-    """Returns a predicate from a `metav1.LabelSelector`. An absent selector matches nothing, and an empty selector
-    matches everything."""
+    """From a `metav1.LabelSelector`: an absent one matches nothing, an empty one everything."""
     if selector is None:
         return lambda _labels: False
     equal: Mapping[str, str] = selector.get("matchLabels") or {}
@@ -105,8 +102,8 @@ _SELECTABLE: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 def field_selector_from_text(text: str, storage: tuple[str, str]) -> Matches:
-    """Returns a predicate on an object from a text such as `spec.nodeName=n1,status.phase!=Failed`. Raises 400 for an
-    unsupported field."""
+    """On an object, from a text such as `spec.nodeName=n1,status.phase!=Failed`. Raises 400 for an unsupported
+    field."""
     known = ("metadata.name", "metadata.namespace", *_SELECTABLE.get(storage, ()))
     terms = [_field_term(part, known) for part in text.split(",") if part.strip()]
     return lambda obj: all(term(obj) for term in terms)
@@ -136,8 +133,7 @@ def _field_text(obj: Mapping[str, Any], path: str) -> str:
 
 
 def object_selector(label_text: str, field_text: str, storage: tuple[str, str]) -> Matches | None:
-    """Returns one predicate on objects that combines a request's label selector and field selector, or None if both
-    selectors are empty."""
+    """A request's label and field selector as one predicate; None if both are empty."""
     if not label_text.strip() and not field_text.strip():
         return None
     by_label, by_field = label_selector_from_text(label_text), field_selector_from_text(field_text, storage)

@@ -1,8 +1,7 @@
-"""Strategic merge patches: lists of named items merge by name, and all other lists are replaced.
+"""Strategic merge patches: lists of named items merge by name, all other lists are replaced.
 
-Source: apimachinery `util/strategicpatch/patch.go` and the `patchStrategy` tags of the API types. A table in this
-module maps the name of each field to its tags. For two fields with the same name, the table also contains the parent
-fields.
+Source: apimachinery `util/strategicpatch/patch.go` and the `patchStrategy` tags of the API types, which a table here
+maps by field name, with the parent fields where two fields share a name.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _DIRECTIVE = "$patch"
 
 
 def strategic_merge_patch(target: Any, patch: Any) -> Any:
-    """Returns the patched document. Does not modify the target. Raises 400 for an unknown directive."""
+    """The patched document; the target stays as it is. Raises 400 for an unknown directive."""
     if not isinstance(patch, dict):
         raise bad_request("a strategic merge patch must be an object")
     return _merge_object(target if isinstance(target, dict) else {}, patch, parent="")
@@ -122,8 +121,7 @@ def _merge_named(target: list[Any], patch: list[Any], key: str, field: str) -> l
 
 
 def _ordered(items: list[Any], order: list[Any], key: str | None) -> list[Any]:
-    """Sorts the items in the order of the patch. Items that the patch does not mention come last, in their old
-    order."""
+    """In the order of the patch; items that it does not mention come last, in their old order."""
     wanted = [entry[key] if key and isinstance(entry, dict) else entry for entry in order]
 
     def place(item: Any) -> int:
