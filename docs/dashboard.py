@@ -1,8 +1,7 @@
-"""Generates the Grafana dashboards from tables of panels, each with its query. `make docs` writes them into
-`manifests/dashboard/` and `manifests/shadow-monitoring/`.
+"""The Grafana dashboards, from tables of panels with their queries; `make docs` writes them into `manifests/dashboard/`
+and `manifests/shadow-monitoring/`.
 
-Every query aggregates by node or by code, not by pod, so that a line in a graph continues when an agent's pod is
-replaced.
+Every query aggregates by node or by code, never by pod, so that a line continues when an agent's pod is replaced.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ SIZES = {"stat": (6, 4), "timeseries": (12, 8), "table": (12, 8)}  # width and h
 
 
 class Panel(Value, kw_only=True):
-    """One panel. `legend` is Grafana's template for the name of a series; `unit` is Grafana's name of the unit."""
+    """`legend` is Grafana's template for the name of a series, `unit` Grafana's name of the unit."""
 
     title: str
     says: str
@@ -190,7 +189,7 @@ OF_THE_SHADOW: tuple[Panel, ...] = (
 
 
 class Board(Value, kw_only=True):
-    """One dashboard. `uid` is also the name of its file."""
+    """`uid` is also the name of the dashboard's file."""
 
     uid: str
     title: str
@@ -217,7 +216,7 @@ BOARDS = (REBOOTS, SHADOW)
 
 
 def dashboard(board: Board = REBOOTS) -> str:
-    """Returns the JSON that Grafana imports. In Grafana, a variable selects the data source."""
+    """The JSON that Grafana imports. A variable selects the data source there."""
     made = {
         "uid": board.uid,
         "title": board.title,
@@ -238,7 +237,7 @@ def dashboard(board: Board = REBOOTS) -> str:
 
 
 def _placed(panels: tuple[Panel, ...]) -> list[dict[str, Any]]:
-    """Places the panels from left to right, and begins a new row when a row is full."""
+    """From left to right, in a new row when one is full."""
     placed, x, y, tallest = [], 0, 0, 0
     for number, panel in enumerate(panels, 1):
         width, height = SIZES[panel.kind]
@@ -266,7 +265,7 @@ def _panel(number: int, panel: Panel, position: dict[str, int]) -> dict[str, Any
 
 
 def config_map(board: Board = REBOOTS) -> str:
-    """Returns a ConfigMap with the JSON of the dashboard, and with the label by which Grafana's sidecar finds it."""
+    """A ConfigMap with the JSON, and with the label by which Grafana's sidecar finds it."""
     return (
         "# Written by `make docs` from docs/dashboard.py; edit that file, not this one.\n"
         "apiVersion: v1\n"

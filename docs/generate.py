@@ -1,5 +1,5 @@
-"""Writes the generated files: pages of docs/, an example, the settings file, parts of the Helm chart. `make docs` runs
-this script, and a test fails while one of the files is outdated."""
+"""Writes the generated files: pages of docs/, an example, the settings file, parts of the Helm chart. `make docs`
+runs this script; a test fails while a file is outdated."""
 
 from __future__ import annotations
 
@@ -58,8 +58,7 @@ Waiting
 
 
 def phases_page() -> str:
-    """Returns the page of the phases: each phase, a diagram of the transitions between phases, and the reason for each
-    transition."""
+    """Each phase, a diagram of the transitions, and the reason for each transition."""
     lines = [
         NOTE.format(source="operator/careen/core/facts/phases.py"),
         "# A node's phases",
@@ -87,7 +86,7 @@ def phases_page() -> str:
 
 
 def reasons_page() -> str:
-    """Returns the page of the reason codes: what each code means, and what to do."""
+    """Each reason code: what it means, and what to do."""
     lines = [
         NOTE.format(source="operator/careen/core/facts/reasons.py"),
         "# Why is my node not rebooting?",
@@ -137,7 +136,7 @@ data:
 
 
 def settings_file() -> str:
-    """Returns a ConfigMap with every setting commented out, each with its meaning and its default."""
+    """A ConfigMap with every setting commented out, each with its meaning and its default."""
     needed_before = [
         f"#   {variable(name, 'CAREEN')}: {setting.help}" for name, setting in SETTINGS.items() if setting.bootstrap
     ]
@@ -165,7 +164,7 @@ def _setting_block(name: str) -> str:
 
 
 def _default(name: str) -> str:
-    """Returns the default as YAML, in the form that the setting's parser reads."""
+    """The default as YAML, in the form that the setting's parser reads."""
     kind, value = SETTINGS[name].kind, DEFAULTS[name]
     if kind.many:
         return json.dumps([kind.show(each) for each in value])

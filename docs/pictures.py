@@ -27,7 +27,7 @@ BEGINS = "2026-03-04T21:58:00Z"  # the picture is the same whenever it is drawn
 
 
 async def _watched(folder: Path) -> tuple[str, str]:
-    """Runs the demo once. Returns a picture of its table, and the page with the plan for the demo's cluster."""
+    """A picture of the demo's table, and the page with the plan for the demo's cluster, from one demo."""
     plan = RolloutPlan(nodes=NODES, seed=SEED, concurrency=2, patience_seconds=600)
     seen: list[RolloutProgress] = []
     async with running_rollout(plan, folder) as rollout:
@@ -55,8 +55,8 @@ def _page(folder: Path, kubeconfig: Path) -> str:
 
 
 def _middle(seen: list[RolloutProgress]) -> RolloutProgress:
-    """Returns the first state of the roll-out in which half of the nodes have rebooted and one node is not ready. If no
-    state meets both conditions, returns the last state."""
+    """The first state in which half of the nodes have rebooted and one is not ready; if there is none, the last
+    state."""
     return next(
         (each for each in seen if each.rebooted >= NODES // 2 and any(not node.is_ready for node in each.nodes)),
         seen[-1],
@@ -71,7 +71,7 @@ def _drawn(progress: RolloutProgress) -> str:
 
 
 def _as_picture(page: str) -> str:
-    """Returns an SVG file that contains the page, because a README can show only images."""
+    """An SVG that contains the page, because a README can show only images."""
     style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
     body = re.search(r"<body>(.*)</body>", page, re.DOTALL)
     assert style is not None

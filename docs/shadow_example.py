@@ -1,7 +1,8 @@
-"""Generates the example at the top of docs/shadow.md: the table that `careen shadow` prints for a small cluster.
+"""The example at the top of docs/shadow.md: the table that `careen shadow` prints for a small cluster. `make docs`
+writes it.
 
-This script creates the events of the cluster. scheduler_core chooses the node of every pod except one, which the script
-binds to another node. `make docs` writes the example.
+This script makes the cluster's events. scheduler_core chooses the node of every pod except one, which is bound to
+another node.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Json = dict[str, Any]
 
 
 class Example:
-    """A small cluster in which pods are created one after another, and a `Shadow` that follows the cluster."""
+    """A small cluster in which pods are created one after another, and a `Shadow` that follows it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -50,7 +51,7 @@ class Example:
         )
 
     def table(self) -> str:
-        """Creates and binds `BINDINGS` pods. Returns the table that `careen shadow` would print then."""
+        """The table after `BINDINGS` pods were created and bound."""
         self._list("Node", [_node(number) for number in range(NODES)])
         self._list("Pod", [_pod(f"db-{number}", on=_name(number)) for number in range(NODES)])
         for number in range(BINDINGS):
@@ -114,7 +115,7 @@ def _pod(name: str, millis: int = 500, on: str = "") -> Json:
 
 
 def page() -> str:
-    """Returns docs/shadow.md with a newly computed example."""
+    """docs/shadow.md with a newly computed example."""
     example = f"```console\n$ careen shadow --once --bindings {BINDINGS}\n{Example().table()}\n```\n"
     return _EXAMPLE.sub(lambda _: example, PAGE.read_text(encoding="utf-8"), count=1)
 

@@ -1,8 +1,8 @@
 """Prints the requirements from which a lock file is made: `lock_input.py run` for requirements.lock, `build` for
 requirements-build.lock.
 
-The script prints the requirements of both distributions of this repository, but not the two distributions themselves:
-on a package index, another party could own the names of these distributions.
+They are those of this repository's two distributions, without the two themselves: on an index, another party could own
+their names.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ OURS = {project["project"]["name"] for project in PROJECTS}
 
 
 def wanted(kind: str) -> list[str]:
-    """Returns the requirements of `kind`, "run" or "build", without repetitions, in the order in which they are
-    written."""
+    """The requirements of `kind`, "run" or "build", without repetitions, in the written order."""
     lists = [
         project["project"]["dependencies"] if kind == "run" else project["build-system"]["requires"]
         for project in PROJECTS

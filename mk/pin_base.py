@@ -1,7 +1,8 @@
 """Asks the registry for the digest behind the base image's tag, and writes it into the Dockerfile: `make pin-base`.
 
-The script needs only the standard library. If the script cannot find the digest, it exits with code 1 and a message,
-and does not change the Dockerfile."""
+Needs only the standard library. If it cannot find the digest, it exits with 1 and a message and leaves the Dockerfile
+alone.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def main(dockerfile: Path) -> int:
 
 
 def digest(registry: str, name: str, tag: str) -> str:
-    """Returns the digest of the tag, as the registry has it now. Raises `CannotPin`."""
+    """The tag's digest as the registry has it now. Raises `CannotPin`."""
     host = "registry-1.docker.io" if registry == "docker.io" else registry
     scheme = "http" if re.match(r"(localhost|127\.0\.0\.1)(:|$)", host) else "https"
     url = f"{scheme}://{host}/v2/{name}/manifests/{tag}"
@@ -68,7 +69,7 @@ def digest(registry: str, name: str, tag: str) -> str:
 
 
 def _token(challenge: str) -> str:
-    """Returns a token for an anonymous client, because the registry needs one even for public images."""
+    """A token for an anonymous client: the registry needs one even for public images."""
     asked = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
     query = urllib.parse.urlencode({key: asked[key] for key in ("service", "scope") if key in asked})
     said = json.loads(_asked(f"{asked['realm']}?{query}", {}).read())

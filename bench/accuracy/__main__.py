@@ -1,9 +1,8 @@
 """Measures how often forecasts are right on a real control plane: `make bench-accuracy`.
 
-Clusters are generated from seeds (tests/cluster/harness/measures/varied.py). The bench forecasts the drain of each
-node, really drains the node, and uncordons it. Then it compares the nodes of the moved pods with the forecast. The
-bench prints several tables. The tables differ in the program that drains the nodes, or in the configuration of the
-scheduler.
+Clusters are generated from seeds (tests/cluster/harness/measures/varied.py). Each node's drain is forecast, then really
+done and ended by an uncordon; then the nodes of the moved pods are compared with the forecast. The tables differ in the
+program that drains, or in the scheduler's configuration.
 """
 
 from __future__ import annotations
@@ -62,8 +61,8 @@ ENGINES: Mapping[str, tuple[str, Engine, Mapping[str, Any]]] = {
 
 
 def main() -> None:
-    """Prints a table for each program that drains nodes, such as `kubectl drain`. A table shows for each cluster how
-    many pods got a node that the forecast names."""
+    """One table per program that drains, such as `kubectl drain`: for each cluster, how many pods got a node that
+    the forecast names."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -94,8 +93,8 @@ def main() -> None:
 def measured(
     engine: Engine, scheduler: Mapping[str, Any], seeds: Sequence[int], drains: int
 ) -> Iterator[tuple[str, Score]]:
-    """Creates a cluster for each seed, and drains `drains` nodes of this cluster. The clusters follow one another on
-    the same control plane. Yields the title of each cluster and the score of its forecasts."""
+    """Per seed, the title of its cluster and the score of `drains` forecasts. All clusters use the same control
+    plane, one after another."""
     with a_control_plane(
         "accuracy", lambda folder, guardian: ControlPlane(folder, guardian=guardian, scheduler=scheduler)
     ) as plane:
@@ -105,9 +104,7 @@ def measured(
 
 
 def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains: int) -> Score:
-    """Drains `drains` different nodes of the cluster, one after another. Returns the score of the forecasts of these
-    drains.
-    """
+    """The score of the forecasts of `drains` nodes of the cluster, drained one after another."""
     apply(plane.admin, cluster.nodes)
     apply(plane.admin, cluster.workloads)
     drainer, result = Drainer(plane, engine), Score()
@@ -127,7 +124,7 @@ def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains
 
 
 def table(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
-    """Returns the lines of a table in Markdown: the scores of the forecasts, with the total in the last row."""
+    """A table in Markdown with the total in its last row."""
     total = Score()
     for _, each in rows:
         total.add(each)
@@ -150,12 +147,12 @@ def _cells(each: Score) -> Iterator[str]:
 
 
 def share(part: int, whole: int) -> str:
-    """Returns the number of hits, the total and the percentage as text, for example "3 of 4 (75.0 %)"."""
+    """For example "3 of 4 (75.0 %)"."""
     return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "-"
 
 
 def misses(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
-    """Returns lines of Markdown that list each wrong forecast with its reason."""
+    """Each wrong forecast with its reason, in Markdown."""
     found = [(name, miss) for name, each in rows for miss in each.misses]
     if found:
         yield "\nMisses:\n"

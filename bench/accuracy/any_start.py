@@ -1,10 +1,10 @@
-"""Measures how much processor time a forecast needs to count the starts of kube-scheduler's search: `make
+"""Measures the processor time in which a forecast counts the starts of kube-scheduler's search: `make
 bench-accuracy-any-start`.
 
-kube-scheduler checks only some nodes for each pod, and its search may start at any node. In a large cluster, a forecast
-simulates the whole drain with only a few of these searches. So for each pod and each node, the forecast also counts the
-starts from which the pod gets this node (`scheduler_core.simulation.scenario_parts.any_start`). The bench simulates the
-same drain alternately without and with this count, so that other work on the machine slows the two simulations equally.
+In a large cluster, a forecast simulates the whole drain with only a few of the possible searches, and therefore also
+counts, per pod and node, the starts from which the pod gets this node
+(`scheduler_core.simulation.scenario_parts.any_start`). The same drain is simulated alternately without and with this
+count, so that other work on the machine slows both equally.
 """
 
 from __future__ import annotations
@@ -30,11 +30,8 @@ SIZES = (200, 1000, 5000)
 
 
 class CountedDrain(Value, kw_only=True):
-    """The processor time that the bench measured in a cluster of `nodes` nodes. All times are in seconds. `forecast` is
-    the time of the command `careen forecast --from`. `searches` is the number of searches that this command simulates.
-    `without` and `with_count` are the median times of a simulated drain. The simulations of `with_count` also count,
-    for each pod and each node, from how many starts of kube-scheduler's search the pod would get this node. The
-    simulations of `without` leave out this count."""
+    """Processor seconds for a cluster of `nodes` nodes: `forecast` of the command `careen forecast --from`, which
+    simulates `searches` searches; `without` and `with_count` are medians of a simulated drain."""
 
     nodes: int
     searches: int
@@ -43,7 +40,6 @@ class CountedDrain(Value, kw_only=True):
     with_count: float
 
     def row(self) -> str:
-        """Returns the row of the table in any_start.md for this cluster."""
         is_counted = "yes" if self.searches < MOST_SEARCHES else "no"
         return (
             f"| {self.nodes:,} | {self.searches} | {is_counted} | {self.forecast:.1f} | {self.without:.2f} | "
@@ -52,7 +48,7 @@ class CountedDrain(Value, kw_only=True):
 
 
 def main() -> None:
-    """Prints a row for each size of cluster, and writes any_start.md."""
+    """A row for each size of cluster, also written into any_start.md."""
     parser = argparse.ArgumentParser(prog="python -m bench.accuracy.any_start", description=__doc__)
     parser.add_argument(
         "--nodes",
@@ -75,10 +71,7 @@ def main() -> None:
 
 
 def compared(snapshot: Snapshot, forecast: float, runs: int) -> CountedDrain:
-    """Measures how much longer a simulated drain takes if the simulation also counts, for each pod and each node, the
-    starts of the scheduler's search from which the pod gets this node. Simulates the drain of the first node `runs`
-    times without this count and `runs` times with the count. The result has the median time without the count and the
-    median time with the count."""
+    """Simulates the drain of the first node `runs` times without the count and `runs` times with it."""
     used: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(runs):
         for counts, seconds in used.items():
@@ -109,7 +102,7 @@ def _seconds(snapshot: Snapshot, *, counts_any_start: bool) -> float:
 
 
 def page(found: Sequence[CountedDrain], runs: int) -> str:
-    """Returns the content of any_start.md."""
+    """The content of any_start.md."""
     rows = "\n".join(each.row() for each in found)
     return f"""# How much time a forecast needs to count every start of the search
 

@@ -1,5 +1,4 @@
-"""Reads the bindings of a recorded drain, one after another. Each binding comes with the state of the cluster just
-before the binding, as a watch showed it."""
+"""The bindings of a recorded drain, one after another, each with the cluster just before it, as a watch showed it."""
 
 from __future__ import annotations
 
@@ -23,9 +22,7 @@ _DAY = 24 * 60 * 60
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The binding of a pod to a node, and the cluster before this binding. `pod` is None if the record contains only
-    the name of the pod.
-    """
+    """A binding, and the cluster before it. `pod` is None if the record has only the pod's name."""
 
     before: Snapshot
     pod: Pod | None
@@ -33,12 +30,10 @@ class Binding:
 
 
 def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
-    """Yields the bindings during the drain, and then the bindings after the uncordon. Only the scheduler's log contains
-    the later bindings.
+    """The bindings during the drain, then those after the uncordon, which only the scheduler's log has.
 
-    The records have events only for pods in the namespace of the drained workloads. For a binding in another namespace,
-    `Binding.pod` is usually None. It is set only if `listed` has a pod with the namespace and name of the bound pod,
-    and this listed pod has no node.
+    The records have events only for pods in the namespace of the drained workloads. Elsewhere `Binding.pod` is None,
+    unless `listed` has a pod of that namespace and name without a node.
     """
     watched = _Watched(listed.with_node_cordoned(record.node))
     bound = {event.title for event in record.events if event.kind == "bound"}
@@ -59,18 +54,16 @@ def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
 
 
 def others(record: DrainRecord) -> tuple[int, float]:
-    """Returns how many pods were bound outside the namespace of the drained workloads, and the seconds between the
-    first and the last line of the scheduler's log.
-    """
+    """How many pods were bound in other namespaces than the drained workloads', and the seconds between the first
+    and the last line of the scheduler's log."""
     times = [(int(h) * 60 + int(m)) * 60 + float(s) for h, m, s in _AT.findall(record.log)]
     number = sum(not title.startswith(f"{NAMESPACE}/") for title, _ in _BOUND.findall(record.log))
     return number, (times[-1] - times[0]) % _DAY if times else 0.0
 
 
 def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[str, list[tuple[str, str]]]:
-    """Returns the logged bindings of all pods that are not in `known`, in groups. A group has the bindings just before
-    the binding of a pod in `known`, and this pod is the key of the group. The bindings after the last pod in `known`
-    have the key "". A binding is the tuple (pod, node)."""
+    """The logged bindings (pod, node) of pods that are not in `known`, by the pod in `known` that was bound next; ""
+    for those after the last one."""
     found: dict[str, list[tuple[str, str]]] = {}
     waiting: list[tuple[str, str]] = []
     for title, node in logged:
@@ -83,7 +76,7 @@ def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[
 
 
 class _Watched:
-    """The cluster after the events that were read so far. `coming` has the pods that wait for a node, by name."""
+    """The cluster after the events read so far. `coming` has the pods that wait for a node, by name."""
 
     def __init__(self, world: Snapshot) -> None:
         self.world = world
@@ -104,12 +97,11 @@ class _Watched:
             yield self.bound(event.title, event.node)
 
     def decided_before(self, event: PodEvent, later: Sequence[PodEvent]) -> Sequence[PodEvent]:
-        """Returns the bindings that the watch showed soon after the binding `event`, although the scheduler had
-        probably decided them before `event`.
+        """The bindings that the watch showed soon after `event`, although the scheduler had probably decided them
+        before.
 
-        `careen shadow` uses the same rule. A later binding is in the result if its pod was created before the pod of
-        `event`, its pod has at least the priority of the pod of `event`, and the watch showed the binding at most
-        `CLOSE_SECONDS` after `event`.
+        The rule of `careen shadow`: the pod was created before that of `event`, has at least its priority, and was
+        shown at most `CLOSE_SECONDS` later.
         """
         pod = self.coming.get(event.title)
         if event.kind != "bound" or pod is None:

@@ -1,9 +1,9 @@
-"""Measures how real scheduling cycles deviate from computed ones: `make bench-accuracy-cycles CYCLES_FLAGS=FOLDER`.
+"""Measures how real cycles deviate from computed ones: `make bench-accuracy-cycles CYCLES_FLAGS=FOLDER`.
 
-Each FOLDER has records that `python -m bench.accuracy.sampled --record FOLDER` wrote. The scheduler's log says where
-each search began and how many nodes it processed, so the bench can compute each cycle of a drain again and compare the
-results. It fits the two parameters of `scheduler_core.simulation.scenario_parts.deviations` to every second cluster,
-and tests the parameters on these clusters and on the remaining clusters.
+Each FOLDER has records of `python -m bench.accuracy.sampled --record FOLDER`. The scheduler's log says where each
+search began and how many nodes it processed, so each cycle can be computed again and compared. The two parameters of
+`scheduler_core.simulation.scenario_parts.deviations` are fitted to every second cluster, and tested on these and on the
+others.
 """
 
 from __future__ import annotations
@@ -53,10 +53,9 @@ _BOUNDS = (0.0, 0.02, 0.05, 0.1, 0.2, 1.01)
 
 @dataclass(frozen=True, slots=True)
 class ObservedCycle:
-    """One recorded scheduling cycle, compared with the computed cycle. `refused` is the share of the processed nodes
-    that refused the pod, or None if all nodes were processed. `start_off` is the distance in nodes between the computed
-    and the real start of the next search. `is_node_right`: the pod got the computed node. `is_best`: the pod got one of
-    the nodes with the best score."""
+    """A recorded cycle against the computed one. `refused`: the share of the processed nodes that refused the pod;
+    None if all nodes were processed. `start_off`: the distance in nodes between the computed and the real start of
+    the next search. `is_node_right`: the pod got the computed node; `is_best`: one of the best score."""
 
     refused: float | None
     start_off: int
@@ -65,13 +64,11 @@ class ObservedCycle:
 
     @property
     def is_start_right(self) -> bool:
-        """Whether the next cycle's search began at the computed node."""
         return self.start_off == 0
 
 
 def main() -> None:
-    """Fits the parameters to one half of the clusters, and prints the parameters. Then prints a table for this half,
-    and a table for the other half, which the fit did not use."""
+    """Prints the parameters that fit one half of the clusters, a table for this half, and one for the other."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.cycles",
         description=__doc__,
@@ -87,17 +84,15 @@ def main() -> None:
 
 
 def halves_of(drains: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Divides the drains into two halves. The first half has the drains of every second cluster, and the second half
-    has the drains of the other clusters."""
+    """The drains of every second cluster, and those of the others."""
     clusters = list(dict.fromkeys(path.parent for path in drains))
     fitted = frozenset(clusters[::2])
     return [each for each in drains if each.parent in fitted], [each for each in drains if each.parent not in fitted]
 
 
 def observed(path: Path) -> list[ObservedCycle]:
-    """Returns the scheduling cycles of the recorded drain in the file `path`. Leaves out the cycles of pods of which
-    this file contains only the names. Returns an empty list if the scheduler's log shows the bindings in another order
-    than the recorded watch events."""
+    """The cycles of a recorded drain, without those of pods of which the file has only the name. Empty if the log
+    has the bindings in another order than the watch events."""
     record = read(path)
     seen = [each for each in bindings(record, load_pages(record.happened.pages)) if each.pod is not None]
     starts = _starts(record)
@@ -114,8 +109,7 @@ def observed(path: Path) -> list[ObservedCycle]:
 
 
 def _starts(record: DrainRecord) -> dict[str, tuple[int, int]]:
-    """Maps each pod to the position of the node at which the scheduler's search for the pod began, and to the number of
-    nodes that the search processed. Uses only the first binding of each pod name."""
+    """Per pod, where the search for it began and how many nodes it processed; of the first binding of each pod name."""
     starts, at = dict[str, tuple[int, int]](), record.start
     for title, processed in _BOUND.findall(record.log):
         starts.setdefault(title, (at, int(processed)))
@@ -131,9 +125,8 @@ def _observed(result: CycleResult, processed: int, node: str) -> ObservedCycle:
 
 
 def report(fitted: Sequence[ObservedCycle], tested: Sequence[ObservedCycle]) -> Iterator[str]:
-    """Yields the lines of the report. `fitted` has the cycles of one half of the clusters, and `tested` has the cycles
-    of the other half. The report shows the two parameters that fit the cycles in `fitted` best. Then it shows how well
-    these parameters and those of scheduler_core describe each half. At the end it has a table for each half."""
+    """`fitted` and `tested` are the cycles of the two halves. The parameters that fit `fitted` best; how well they
+    and those of scheduler_core describe each half; a table for each half."""
     halves = (("clusters that the fit used", fitted), ("clusters that the fit did not use", tested))
     ahead, nodes = fit(fitted)
     yield "The fit used one half of the clusters. The fitted parameters make the observed starts of the searches in"
@@ -159,34 +152,30 @@ def report(fitted: Sequence[ObservedCycle], tested: Sequence[ObservedCycle]) -> 
 
 
 def fit(cycles: Sequence[ObservedCycle]) -> tuple[float, int]:
-    """Returns the two parameters for which the observed starts of searches are the most likely. The first is the share
-    of the cycles in which one of the scheduler's parallel workers is ahead of another worker. The second is the number
-    of nodes by which this worker is ahead."""
+    """The parameters for which the observed starts are the most likely: the share of the cycles in which a parallel
+    worker is ahead of another, and by how many nodes."""
     grid = product((each / 50 for each in range(5, 45)), range(2, 25))
     return max(grid, key=lambda pair: likelihood(cycles, *pair))
 
 
 def likelihood(cycles: Sequence[ObservedCycle], ahead: float, nodes: int | None) -> float:
-    """Returns the mean log-likelihood of the observed starts of the next searches. Leaves out the cycles that processed
-    every node. `fit` explains `ahead` and `nodes`."""
+    """Mean log-likelihood of the observed starts of the next searches, without cycles that processed every node."""
     right = [(each.is_start_right, moved(each.refused, ahead, nodes)) for each in cycles if each.refused is not None]
     return sum(log(1.0 - part if is_right else part) for is_right, part in right) / max(1, len(right))
 
 
 def moved(refused: float, ahead: float, nodes: int | None) -> float:
-    """Returns the probability that the next search does not begin at the computed node. The result is at least 0.01 and
-    at most 0.99.
+    """The probability, from 0.01 to 0.99, that the next search does not begin at the computed node.
 
-    `refused` is the share of the processed nodes that refused the pod. `ahead` is the share of the cycles in which one
-    of the scheduler's parallel workers is ahead of another worker. `nodes` is the number of nodes by which this worker
-    is ahead. If `nodes` is None, the result depends only on `ahead`.
+    `refused` is the share of the processed nodes that refused the pod; `ahead` and `nodes` are as in `fit`. Without
+    `nodes`, only `ahead` counts.
     """
     part = ahead if nodes is None else ahead * (1.0 - (1.0 - refused) ** nodes)
     return min(0.99, max(0.01, part))
 
 
 def table(cycles: Sequence[ObservedCycle]) -> Iterator[str]:
-    """Yields the lines of a table. The cycles are grouped in rows by the share of the nodes that refused the pod."""
+    """Rows by the share of the nodes that refused the pod."""
     yield f"| {' | '.join(HEADER)} |"
     yield f"|{'---|' * len(HEADER)}"
     yield _row("every node processed", [each for each in cycles if each.refused is None])

@@ -1,4 +1,5 @@
-"""Drains nodes of real clusters whose scheduler checks only a part of the nodes for each pod. Records these drains."""
+"""Drains nodes of real clusters whose scheduler checks only a part of the nodes for each pod, and records these
+drains."""
 
 from __future__ import annotations
 
@@ -33,8 +34,6 @@ _CHURN = "churn"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterKind:
-    """A kind of cluster: the number of the clusters to drain, their sizes, and their other properties."""
-
     title: str
     clusters: int = 1
     sizes: tuple[int, ...] = (200,)
@@ -62,8 +61,8 @@ KINDS: Mapping[str, ClusterKind] = {
 
 
 def drain_cluster(folder: Path, kind: str, seed: int, size: int, drains: int) -> None:
-    """Drains nodes of one cluster, one after another, and writes a record after each drain. The cluster has a control
-    plane that no other cluster uses, so that the scheduler's log is about this cluster only."""
+    """Drains nodes one after another and writes a record after each. The control plane is the cluster's own, so that
+    the scheduler's log is about nothing else."""
     missing = [number for number in range(drains) if not _path(folder, kind, seed, size, number).exists()]
     if not missing:
         return
@@ -124,9 +123,8 @@ def _plane(folder: Path, guardian: Guardian, like: ClusterKind) -> ControlPlane:
 
 
 def next_start(log: bytes, nodes: int) -> int:
-    """Returns the position of the node at which the scheduler's next search starts. A cycle that binds its pod moves
-    this position by the number of nodes that the cycle evaluated. A failed cycle evaluates all nodes, so the position
-    stays the same."""
+    """Where the scheduler's next search starts. A cycle that binds moves this by the number of nodes that it
+    evaluated; a failed one evaluates all nodes, which leaves it where it is."""
     return sum(int(each[1]) for each in _EVALUATED.finditer(log)) % nodes
 
 
@@ -138,8 +136,7 @@ def _make_again(admin: Api, cluster: VariedCluster) -> None:
 
 
 def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
-    """Restarts the scheduler and waits until it has read the nodes. Returns the length of the scheduler's log before
-    the restart."""
+    """Waits until the scheduler has read the nodes. Returns the length of its log before the restart."""
     plane.stop_scheduler()
     begins = len(_log(plane))
     plane.start_scheduler()
@@ -151,8 +148,7 @@ def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
 
 @contextmanager
 def _churn(plane: ControlPlane, like: ClusterKind) -> Iterator[None]:
-    """Creates and deletes pods, some of them by a CronJob, during the `with` block. Does nothing if the kind of cluster
-    has no churn."""
+    """Creates and deletes pods, some by a CronJob, during the `with` block; nothing if the kind has no churn."""
     if not like.has_churn:
         yield
         return
@@ -170,7 +166,7 @@ def _churn(plane: ControlPlane, like: ClusterKind) -> Iterator[None]:
 
 
 def _come_and_go(api: Api, wait: Callable[[float], bool]) -> None:
-    """Creates about one pod a second. Each pod lives for about twenty seconds."""
+    """About one pod a second, each for about twenty seconds."""
     chance, path, number = random.Random(1), f"/api/v1/namespaces/{_CHURN}/pods", 0
     while not wait(chance.uniform(0.2, 1.8)):
         try:

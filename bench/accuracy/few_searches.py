@@ -33,8 +33,8 @@ _WORKERS = (1, 2, 4, 8, 16)
 
 
 class Counted(Value, kw_only=True):
-    """The drains of one cluster. `landings` is the number of pods that got a node. `inside` is the number of pods whose
-    node was in the forecast. The forecast followed `searches` possible searches of the scheduler for a node."""
+    """The drains of one cluster. Of `landings` pods that got a node, `inside` got one of a forecast that followed
+    `searches` possible searches."""
 
     nodes: int
     searches: int
@@ -44,7 +44,6 @@ class Counted(Value, kw_only=True):
     mean_set: float
 
     def row(self) -> str:
-        """Returns the row of the table in few_searches.md for these drains."""
         usual = " (the default)" if most_searches(self.nodes) == self.searches else ""
         return (
             f"| {self.nodes:,} | {self.searches}{usual} | {self.drains} | {self.landings:,} | "
@@ -53,7 +52,7 @@ class Counted(Value, kw_only=True):
 
 
 def main() -> None:
-    """Prints a row for each size of cluster and number of searches, and writes few_searches.md."""
+    """A row for each size of cluster and number of searches, also written into few_searches.md."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.few_searches",
         description=__doc__,
@@ -91,7 +90,7 @@ def main() -> None:
 
 
 def cluster_of(folder: Path, nodes: int) -> Snapshot:
-    """Returns the cluster of `make bench-plan`, read from the dump of that bench."""
+    """The cluster of `make bench-plan`, from that bench's dump."""
     dump = folder / f"{nodes}-1.json.gz"
     if not dump.exists():
         dump.parent.mkdir(parents=True, exist_ok=True)
@@ -103,9 +102,8 @@ def cluster_of(folder: Path, nodes: int) -> Snapshot:
 
 
 def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -> Iterator[Counted]:
-    """Chooses `drains` nodes at random. Simulates the drain of each node `times` times, each time with one random
-    search. Compares the results with two forecasts of each drain. The first forecast simulates LEAST_SEARCHES possible
-    searches of the scheduler, and the second forecast simulates MOST_SEARCHES."""
+    """Simulates the drains of `drains` random nodes, each `times` times with one random search, and compares them
+    with two forecasts: one with LEAST_SEARCHES possible searches, one with MOST_SEARCHES."""
     scheduler, nodes = Scheduler(), len(snapshot.nodes)
     drained = chance.sample(snapshot.node_names, drains)
     landed = {
@@ -128,7 +126,7 @@ def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -
 
 
 def drawn(chance: random.Random, nodes: int) -> Search:
-    """Returns a random search. Each search is as likely as `possible_searches` says."""
+    """A random search, as likely as `possible_searches` says."""
     shuffle = chance.randrange(10**6, 2**31) if chance.random() < 0.5 else 0  # an order that no forecast follows
     return Search(chance.randrange(nodes), chance.choice(_WORKERS), shuffle=shuffle)
 
@@ -139,7 +137,7 @@ def _landings(snapshot: Snapshot, scheduler: Scheduler, node: str, search: Searc
 
 
 def page(found: Sequence[Counted], seed: int, times: int) -> str:
-    """Returns the content of few_searches.md."""
+    """The content of few_searches.md."""
     rows = "\n".join(each.row() for each in found)
     return f"""# What a forecast loses if it simulates fewer searches
 

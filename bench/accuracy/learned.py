@@ -53,8 +53,7 @@ LEAST_BINDINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class LearnedPair:
-    """The scores of two forecasts of one drain. The forecast of `learned` used what was learned from earlier bindings.
-    The forecast of `without` did not use it."""
+    """Two forecasts of one drain: with and without what was learned from earlier bindings."""
 
     cluster: str
     without: Score
@@ -62,8 +61,8 @@ class LearnedPair:
 
 
 def main() -> None:
-    """Scores the recorded drains, and prints a table for each kind of cluster. Without --replay, first drains nodes and
-    records these drains. Does not repeat a drain whose record already exists."""
+    """One table per kind of cluster. Without --replay, first drains nodes and records that; a drain whose record
+    exists is not repeated."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.learned",
         description=__doc__,
@@ -93,7 +92,7 @@ def main() -> None:
 
 
 def judged(folder: Path, kind: str) -> list[LearnedPair]:
-    """Scores the recorded drains of all clusters of `kind`, one cluster after another."""
+    """Scores the recorded drains of all clusters of `kind`."""
     clusters: dict[Path, list[Path]] = {}
     for path in paths(folder):
         if path.parent.name.split("-")[0] == kind:
@@ -103,8 +102,7 @@ def judged(folder: Path, kind: str) -> list[LearnedPair]:
 
 
 def judge(drains: Sequence[Path]) -> list[LearnedPair]:
-    """Learns from the drains of one cluster, one after another. Scores the forecasts of a drain if enough bindings were
-    seen before that drain."""
+    """Learns from a cluster's drains one after another, and scores those before which enough bindings were seen."""
     scheduler, estimate, found = Scheduler(), None, []
     number, seconds, known = 0, 0.0, frozenset[str]()
     for path in drains:
@@ -123,7 +121,7 @@ def judge(drains: Sequence[Path]) -> list[LearnedPair]:
 
 
 def learned_from(done: DrainRecord, listed: Snapshot, estimate: SearchEstimate, scheduler: Scheduler) -> SearchEstimate:
-    """Learns from the bindings of the drain. Returns the new estimate of where the scheduler's next search starts."""
+    """The estimate of the next start after the drain's bindings."""
     for seen in bindings(done, listed):
         if seen.pod is None:
             estimate = estimate.after_unknown_binding(seen.before)
@@ -150,8 +148,7 @@ def _pair(done: DrainRecord, listed: Snapshot, estimate: SearchEstimate, schedul
 
 
 def section(pairs: Sequence[LearnedPair]) -> Iterator[str]:
-    """Returns the lines about one kind of cluster: a row for each cluster, the total with a confidence interval, and
-    the list of wrong forecasts."""
+    """A row for each cluster, the total with a confidence interval, and the wrong forecasts."""
     rows = [
         (name, [pair for pair in pairs if pair.cluster == name]) for name in dict.fromkeys(p.cluster for p in pairs)
     ]

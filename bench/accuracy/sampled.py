@@ -46,8 +46,7 @@ _RESAMPLES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The scores of two forecasts of one drain: one forecast knew where kube-scheduler's next search for a node starts,
-    and the other forecast did not."""
+    """Two forecasts of one drain: one that knew the start of the scheduler's next search, and one that did not."""
 
     kind: str
     cluster: str
@@ -56,8 +55,8 @@ class Pair:
 
 
 def main() -> None:
-    """Scores the recorded drains, and prints a table for each kind of cluster. Without --replay, first drains nodes and
-    records these drains. Does not repeat a drain whose record already exists."""
+    """One table per kind of cluster. Without --replay, first drains nodes and records that; a drain whose record
+    exists is not repeated."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.sampled",
         description=__doc__,
@@ -84,8 +83,7 @@ def main() -> None:
 
 
 def begun(parser: argparse.ArgumentParser, name: str) -> tuple[argparse.Namespace, Path, int]:
-    """Parses the options of a bench that records drains. Returns all options, the folder of the records, and the
-    seed."""
+    """Parses the options of a bench that records drains: all options, the folder of the records, the seed."""
     parser.add_argument("--seed", type=int, help="seed for the choice of the clusters' seeds; by default random")
     parser.add_argument(
         "--record", type=Path, help="folder for the records; clusters with a record are not drained again"
@@ -97,8 +95,7 @@ def begun(parser: argparse.ArgumentParser, name: str) -> tuple[argparse.Namespac
 
 
 def seed_of(folder: Path, wanted: int | None) -> int:
-    """Returns the seed that is stored in the folder. If no seed is stored, first stores `wanted`, or a random seed if
-    `wanted` is None."""
+    """The seed stored in the folder; if there is none, stores `wanted`, or a random seed."""
     kept = folder / "seed"
     if not kept.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -107,16 +104,14 @@ def seed_of(folder: Path, wanted: int | None) -> int:
 
 
 def record(folder: Path, kind: str, seed: int, clusters: int, drains: int) -> None:
-    """Drains `drains` nodes of each of the `clusters` clusters, and writes a record of each drain into the folder.
-    Leaves out the drains whose records exist already."""
+    """Drains `drains` nodes of each of `clusters` clusters, except those whose records exist."""
     chance, sizes = random.Random(seed), KINDS[kind].sizes
     for number in range(clusters):
         drain_cluster(folder, kind, chance.randrange(10**6), sizes[number % len(sizes)], drains)
 
 
 def judged(folder: Path, kinds: Sequence[str], *, anew: bool) -> list[Pair]:
-    """Computes missing scores in parallel. If `anew` is set, computes all scores again. Returns the scores of all
-    recorded drains."""
+    """The scores of all recorded drains; computes missing ones, or with `anew` all, in parallel."""
     chosen = [path for path in paths(folder) if path.parent.name.split("-")[0] in kinds]
     with ProcessPoolExecutor() as processes:
         list(processes.map(judge, [path for path in chosen if anew or not _score_of(path).exists()]))
@@ -124,8 +119,7 @@ def judged(folder: Path, kinds: Sequence[str], *, anew: bool) -> list[Pair]:
 
 
 def judge(path: Path) -> None:
-    """Computes two forecasts of the recorded drain with the current scheduler_core: one forecast without the start of
-    the scheduler's next search, and one forecast with the recorded start. Scores both forecasts, and writes both scores
+    """Scores two forecasts of the recorded drain by today's scheduler_core, without and with the recorded start,
     into one file next to the record."""
     record = read(path)
     happened = record.happened
@@ -148,8 +142,7 @@ def _score_of(path: Path) -> Path:
 
 
 def section(pairs: Sequence[Pair]) -> Iterator[str]:
-    """Returns the lines about one kind of cluster: a row for each cluster, the total with a confidence interval, and
-    the list of wrong forecasts."""
+    """A row for each cluster, the total with a confidence interval, and the wrong forecasts."""
     clusters = dict.fromkeys(pair.cluster for pair in pairs)
     rows = [(name, [pair for pair in pairs if pair.cluster == name]) for name in clusters]
     yield f"\n| {' | '.join(HEADER)} |"
@@ -171,7 +164,6 @@ def _cells(pairs: Sequence[Pair]) -> Iterator[str]:
 
 
 def total(scores: Sequence[Score]) -> Score:
-    """Adds up the scores of several drains."""
     result = Score()
     for each in scores:
         result.add(each)
@@ -179,8 +171,8 @@ def total(scores: Sequence[Score]) -> Score:
 
 
 def interval(scores: Sequence[Score], chance: random.Random) -> tuple[float, float]:
-    """Returns a confidence interval for the share of right forecasts. The function resamples drains instead of pods,
-    because in one drain the node that a pod gets depends on the nodes that the other pods get."""
+    """Confidence interval of the share of right forecasts. Resamples drains, not pods: within a drain, one pod's
+    node depends on the others'."""
     shares = []
     for _ in range(_RESAMPLES):
         drawn = chance.choices(scores, k=len(scores))

@@ -55,21 +55,21 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class AgentMemory:
-    """The memory of one process in MiB: resident memory, and the part that no other process shares."""
+    """In MiB: resident memory, and the part that no other process shares."""
 
     resident: float
     private: float
 
 
 def memory_of(pid: int) -> AgentMemory:
-    """Returns the resident and private memory of the process with this number, read from /proc/PID/smaps_rollup."""
+    """Read from /proc/PID/smaps_rollup."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     kib = {line.split(":")[0]: int(line.split()[1]) for line in lines}
     return AgentMemory(kib["Rss"] / 1024, (kib["Private_Clean"] + kib["Private_Dirty"]) / 1024)
 
 
 def seed(server: RunningServer) -> None:
-    """Stores a Node, the DaemonSet with the lock, and the ConfigMap that the agent watches, in the API server."""
+    """Stores a Node, the DaemonSet with the lock, and the ConfigMap that the agent watches."""
     server.seed(
         {
             "apiVersion": "v1",
@@ -104,8 +104,8 @@ def seed(server: RunningServer) -> None:
 
 
 def compile_as_the_image(folder: Path) -> dict[str, str]:
-    """Compiles the agent and its libraries into the folder, to bytecode without docstrings as in the image. Returns the
-    environment variables with which an agent uses this bytecode."""
+    """Compiles the agent and its libraries without docstrings, as in the image. Returns the environment with which
+    an agent uses this bytecode."""
     environment = {"PYTHONPYCACHEPREFIX": str(folder)}
     paths = sysconfig.get_paths()
     for sources in (paths["stdlib"], paths["purelib"], ROOT / "operator", ROOT / "scheduler_core"):
@@ -126,7 +126,7 @@ def compile_as_the_image(folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs the agent as a process during the `with` block, and ends the process by SIGTERM."""
+    """Runs the agent during the `with` block, and ends it by SIGTERM."""
     (folder / "var/run").mkdir(parents=True, exist_ok=True)
     (folder / "boot_id").write_text("boot-1\n")
     kubeconfig = server.write_kubeconfig(folder / "kubeconfig", user="agent")
@@ -157,8 +157,7 @@ def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: st
 
 
 def start(server: RunningServer, folder: Path, times: int = 5) -> None:
-    """Prints the processor time of an agent process from its start to the end of the first round of the agent's loop
-    (observe, decide, apply)."""
+    """Prints the processor time of an agent from its start to the end of its first turn."""
     seconds = []
     for _ in range(times):
         with an_agent(server, folder) as process:
@@ -173,23 +172,21 @@ def start(server: RunningServer, folder: Path, times: int = 5) -> None:
 
 
 def processor_seconds(pid: int) -> float:
-    """Returns the processor time of the process in seconds: the user time plus the system time of all its threads. Both
-    times are fields of /proc/PID/stat. This function counts the fields after the process name, which stands in
-    parentheses. It cannot count from the beginning of the line, because the name may contain spaces."""
+    """User and system time of all threads, from /proc/PID/stat. Counts the fields after the process name in
+    parentheses, because the name may contain spaces."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_for_port(log: Path) -> int:
-    """Returns the port on which the agent serves metrics and probes. Waits until the agent's log names it."""
+    """The port of metrics and probes, as soon as the agent's log names it."""
     while not (found := re.search(r"on port (\d+)", log.read_text())):
         time.sleep(0.005)
     return int(found[1])
 
 
 def is_ready(port: int) -> bool:
-    """Whether the agent's readiness probe passes, that is whether the agent has completed one round of its loop
-    (observe, decide, apply)."""
+    """Whether the readiness probe passes: the agent has completed a turn."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             return bool(answer.status == 200)
@@ -198,7 +195,7 @@ def is_ready(port: int) -> bool:
 
 
 def idle(server: RunningServer, folder: Path, seconds: float) -> None:
-    """Measures the memory and the requests of an idle agent, and prints them."""
+    """Prints the memory and the requests of an idle agent."""
     with an_agent(server, folder) as process:
         time.sleep(20)
         before = len(server.api.requests)
@@ -223,8 +220,7 @@ def idle(server: RunningServer, folder: Path, seconds: float) -> None:
 
 
 def with_everything(server: RunningServer, folder: Path, seconds: float) -> None:
-    """Measures the memory of an agent that uses every feature, and prints the result. Meanwhile a Prometheus query
-    keeps the node from rebooting."""
+    """Prints the memory of an agent that uses every feature, while a Prometheus query keeps the node from rebooting."""
     (folder / "var/run").mkdir(parents=True)
     with a_quiet_prometheus() as url, an_agent(server, folder, *everything(folder, url)) as process:
         wait_until_tainted(server, expected=True)
@@ -236,8 +232,7 @@ def with_everything(server: RunningServer, folder: Path, seconds: float) -> None
 
 
 def imports(log: str) -> None:
-    """Prints which of the large packages a running agent has loaded. Reads them from the output of
-    PYTHONPROFILEIMPORTTIME."""
+    """Which of the large packages a running agent has loaded, from the output of PYTHONPROFILEIMPORTTIME."""
     loaded = {
         line.rsplit("|", 1)[1].strip().split(".")[0]
         for line in log.splitlines()
@@ -252,8 +247,7 @@ def is_tainted(node: dict[str, Any] | None) -> bool:
 
 
 def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60) -> float:
-    """Waits until the Node has the soft taint if `expected` is true, and until the Node does not have the soft taint if
-    `expected` is false. Returns the waited seconds."""
+    """The seconds until the Node has the soft taint, or with `expected` false until it has none."""
     started = time.monotonic()
     while is_tainted(server.get("nodes", NODE)) is not expected:
         if time.monotonic() - started > limit:
@@ -263,8 +257,8 @@ def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60)
 
 
 def taints(server: RunningServer, folder: Path, times: int) -> None:
-    """Measures how fast the agent sets and removes the taint, while the host repeatedly begins and ceases to need a
-    reboot. The node does not reboot, because a person holds the lock and the reboot window is closed."""
+    """How fast the agent sets and removes the taint when the host begins and ceases to need a reboot. A paused lock
+    and a closed window keep the node from rebooting."""
     held = {"metadata": {"annotations": {"weave.works/kured-node-lock": '{"nodeID":"manual"}'}}}
     daemonset = server.get("daemonsets", "careen", NAMESPACE)
     assert daemonset is not None

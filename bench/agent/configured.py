@@ -1,7 +1,6 @@
-"""Configures an agent with every feature at once, and runs the servers that this agent queries.
+"""An agent with every feature at once, and the servers that it queries.
 
-Prometheus has no alert and no sample. So one of the agent's health queries returns no value, which forbids the reboot.
-The agent keeps waiting.
+Prometheus has no alert and no sample, so a health query without a value refuses the reboot and the agent keeps waiting.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ WINDOWS = """
 
 
 def everything(folder: Path, server: str) -> tuple[str, ...]:
-    """Return the flags of an agent that uses every feature. `server` is the URL of Prometheus, Alertmanager and the
-    webhook."""
+    """The agent's flags. `server` is the URL of Prometheus, Alertmanager and the webhook."""
     (folder / "var/run/needs-a-reboot").touch()
     return (
         "--reboot-sentinel=/var/run/reboot-required",
@@ -79,7 +77,7 @@ class _NoAlerts(BaseHTTPRequestHandler):
 
 @contextmanager
 def a_quiet_prometheus() -> Iterator[str]:
-    """Run a server that has no alerts, no samples and no silences, and yield its URL."""
+    """A server without alerts, samples and silences; yields its URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _NoAlerts)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -46,15 +46,15 @@ sys.stdin.read()
 
 @dataclass(frozen=True)
 class AgentCost:
-    """The memory and the processor time of one process after its imports."""
+    """One process after its imports."""
 
     private_kib: float
     seconds: float
 
 
 def cost_without(*tricks: str, times: int) -> AgentCost:
-    """Returns the median memory and the least time of several processes that do the agent's imports without these
-    tricks. The function uses the least time, because other work on the machine only adds time."""
+    """The median memory and the least time of several processes that import without these tricks. Other work on the
+    machine only adds time, hence the least."""
     found = [_measure(*tricks) for _ in range(times)]
     return AgentCost(statistics.median(each.private_kib for each in found), min(each.seconds for each in found))
 
@@ -78,8 +78,7 @@ def _measure(*tricks: str) -> AgentCost:
 
 
 def rows(times: int) -> Iterator[str]:
-    """Yields the lines of the table. The table has a line for each trick, which is a way to load less of the agent's
-    libraries. Each line is yielded as soon as its trick is measured."""
+    """One line of the table per trick, as soon as it is measured."""
     _measure()  # writes the bytecode that is missing
     lean, whole = cost_without(times=times), cost_without(*TRICKS, times=times)
     yield "| trick that is switched off | private memory, KiB | processor time, ms | what the trick does |"

@@ -41,7 +41,6 @@ TEMPLATE_EVERY = 1_000
 
 
 def main() -> None:
-    """Prints the results as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--events", type=int, default=1_000_000)
@@ -94,8 +93,7 @@ def _loaded(folder: Path, nodes: int, seed: int) -> tuple[ClusterCache, float]:
 
 
 def _follow(cache: ClusterCache, given: argparse.Namespace) -> Iterator[list[str]]:
-    """Applies `given.events` events to the cache, in `PARTS` parts of equal size. Yields a row of the table before the
-    first event, and a row after each part."""
+    """Applies `given.events` events in `PARTS` equal parts. A row before the first, and one after each part."""
     asked = _asked(cache)
     yield _row(cache, 0, None, asked)
     lives = _lives(cache.snapshot(), given.nodes, random.Random(given.seed))
@@ -127,7 +125,7 @@ def _row(cache: ClusterCache, events: int, speed: float | None, asked: float) ->
 
 
 def _asked(cache: ClusterCache) -> float:
-    """Takes a snapshot and schedules one pod on it. Returns the processor time of these two steps, in seconds."""
+    """The processor seconds of a snapshot and of the scheduling of one pod on it."""
     pod = pod_from_manifest(cluster.pods_to_place(200, 1)[0])
     began = time.process_time()
     Scheduler().schedule(cache.snapshot(), pod)
@@ -135,7 +133,7 @@ def _asked(cache: ClusterCache) -> float:
 
 
 def _lives(snapshot: Snapshot, nodes: int, d: random.Random) -> Iterator[bytes]:
-    """Yields watch events without end. Each round deletes one pod, and creates, binds and starts another pod."""
+    """Watch events without end: one pod is deleted; another one is created, bound and started."""
     numbers, apps, places = (array("l", column) for column in zip(*map(_who, snapshot.placed_pods), strict=True))
     del snapshot  # it would keep every pod of the beginning
     version, number = 10, len(numbers)
@@ -157,7 +155,7 @@ def _lives(snapshot: Snapshot, nodes: int, d: random.Random) -> Iterator[bytes]:
 
 
 def _who(pod: Pod) -> tuple[int, int, int]:
-    """Returns the numbers at the ends of three names: the names of the pod, of its application and of its node."""
+    """The numbers at the ends of the names of the pod, its application and its node."""
     number, app, node = (int(name.rpartition("-")[2]) for name in (pod.name, pod.labels["app"], pod.node_name))
     return number, app, node
 
@@ -204,7 +202,7 @@ def _microseconds(derive: Callable[[], object]) -> float:
 
 
 def _memory() -> tuple[int, int]:
-    """Returns the resident and private memory of this process in MiB."""
+    """Resident and private memory of this process in MiB."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
     kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
     return kilobytes["Rss"] // 1024, (kilobytes["Private_Clean"] + kilobytes["Private_Dirty"]) // 1024

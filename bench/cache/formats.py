@@ -150,7 +150,6 @@ MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
 
 
 def main() -> None:
-    """Prints the results as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pods", type=int, default=3000)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-cache")
@@ -204,7 +203,7 @@ PACKAGE = "bench"
 
 
 def _class(*, only_read: bool) -> Any:
-    """Returns the protobuf class of a Pod, built from the tables in `MESSAGES`."""
+    """The protobuf class of a Pod, built from `MESSAGES`."""
     descriptor_pb2 = importlib.import_module("google.protobuf.descriptor_pb2")
     descriptor_pool = importlib.import_module("google.protobuf.descriptor_pool")
     message_factory = importlib.import_module("google.protobuf.message_factory")
@@ -220,8 +219,7 @@ def _class(*, only_read: bool) -> Any:
 
 
 def _kind(message: Any, field: str, kind: str) -> str:
-    """Returns the protobuf type of the field's elements. If the field is a map, the function first adds a type for the
-    entries of the map to the message."""
+    """The protobuf type of the field's elements. For a map, adds the type of its entries to the message."""
     if not kind.startswith("{}"):
         return kind.removeprefix("[]")
     entry = message.nested_type.add(name=f"{field.capitalize()}Entry")
@@ -241,8 +239,8 @@ def _field(message: Any, name: str, number: int, kind: str, *, is_repeated: bool
 
 
 def _filled(message: Any, name: str, written: Mapping[str, Any]) -> Any:
-    """Fills the message with the content of the JSON object. If `MESSAGES` has no table for a part of the object,
-    writes this part as JSON text, which is longer than protobuf."""
+    """Fills the message from the JSON object. What has no table in `MESSAGES` is written as JSON text, which is
+    longer than protobuf."""
     if name == "Volume":
         written = {"name": written["name"], "volumeSource": {k: v for k, v in written.items() if k != "name"}}
     for field, (_, kind) in MESSAGES[name].items():
@@ -276,7 +274,7 @@ def _as_json(value: Any) -> bytes:
 
 
 def _without_time(pod: wire.WirePod) -> wire.WirePod:
-    """Returns the pod without its start time, which cannot be compared: it is text in JSON and a number in protobuf."""
+    """Without the start time, which is text in JSON and a number in protobuf."""
     return msgspec.structs.replace(pod, status=pod.status and msgspec.structs.replace(pod.status, start_time=None))
 
 

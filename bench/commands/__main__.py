@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def fill(server: RunningServer) -> None:
-    """Stores 100 waiting Nodes, and the DaemonSet with the lock, in the API server."""
+    """Stores 100 waiting Nodes, and the DaemonSet with the lock."""
     for number in range(NODES):
         annotations = {keys.PHASE: "Waiting", keys.SINCE: "2026-03-04T12:00:00Z", keys.REASON: "other nodes go first"}
         name = f"n{number:03}"
@@ -68,9 +68,7 @@ def fill(server: RunningServer) -> None:
 
 
 def cost(command: Sequence[str], times: int) -> float:
-    """Returns the processor time, in seconds, of the command and of the processes that it starts. Runs the command
-    several times and returns the smallest value.
-    """
+    """The least processor seconds of several runs of the command, with the processes that it starts."""
     return min(_once(command) for _ in range(times + 1))  # one more, for the bytecode that is missing
 
 

@@ -42,7 +42,7 @@ HEADER = ["NODES", "PODS", "FROM", "SECONDS", "CPU S", "PEAK MIB", "PODS FORECAS
 
 @dataclass(frozen=True, slots=True)
 class ForecastCost:
-    """The time and the memory of one run of `careen forecast`."""
+    """One run of `careen forecast`."""
 
     seconds: float
     processor_seconds: float
@@ -51,8 +51,8 @@ class ForecastCost:
 
 
 def main() -> None:
-    """Prints a row for each cluster and each source (a dump or an API server), then the requests to the server, then
-    the agent's memory after forecasts."""
+    """A row for each cluster and source (dump or API server), the requests to the server, the agent's memory after
+    forecasts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--nodes", type=int, action="append", help="number of nodes of the cluster; repeatable; by default 100 and 5000"
@@ -118,7 +118,7 @@ def _environment(folder: Path, *, has_bytecode: bool) -> dict[str, str]:
 
 
 def cost(arguments: list[str], environment: dict[str, str]) -> ForecastCost:
-    """Runs `careen forecast` once. Measures the command and its child process with the kernel's own counters."""
+    """Runs `careen forecast` once. The kernel's counters measure the command and its child process."""
     began = time.monotonic()
     command = [sys.executable, "-m", "careen", "forecast", NODE, *arguments, "--timeout=600", "--output=json"]
     with tempfile.TemporaryFile() as output:
@@ -134,8 +134,8 @@ def cost(arguments: list[str], environment: dict[str, str]) -> ForecastCost:
 
 
 def left_behind(arguments: list[str]) -> str:
-    """Returns a sentence with the agent's resident memory before any forecast, after one forecast and after two
-    forecasts, and with the largest memory of a child process."""
+    """A sentence with the agent's resident memory before any, after one and after two forecasts, and the largest of
+    a child."""
     flag, value = arguments[0].removeprefix("--").replace("from", "dump"), arguments[1]
     told = json.loads(
         subprocess.run(
@@ -153,8 +153,7 @@ def left_behind(arguments: list[str]) -> str:
 
 @contextmanager
 def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """Writes the bench's cluster as a dump, as `careen snapshot` does. Yields the options with which `careen forecast`
-    reads this dump."""
+    """Writes the bench's cluster as `careen snapshot` does, and yields the options to read it."""
     dump = folder / "dump.json.gz"
     if not dump.exists():
         with dump.open("wb") as file:
@@ -164,8 +163,8 @@ def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 
 @contextmanager
 def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """Runs a real kube-apiserver with the bench's cluster. Yields the options with which `careen forecast` reads this
-    cluster, and a sentence about the requests that are necessary for reading it."""
+    """Runs a real kube-apiserver with the bench's cluster. Yields the options to read it, and a sentence about the
+    requests for that."""
     from bench.forecast.store import FilledControlPlane
     from tests.cluster.harness.machines.control_plane import a_control_plane
 
@@ -177,8 +176,8 @@ def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 
 
 async def asked(kubeconfig: Path) -> str:
-    """Reads the cluster as the child process of a forecast does. Returns a sentence with the number of requests, their
-    bytes and the time."""
+    """Reads the cluster as a forecast's child does: a sentence with the number of requests, their bytes and the
+    time."""
     counted: list[tuple[str, int]] = []
 
     def count(request: Request, response: Response | None) -> None:
@@ -200,7 +199,7 @@ async def asked(kubeconfig: Path) -> str:
 
 
 def bodies(folder: Path) -> Iterator[bytes]:
-    """Yields the JSON text of the list pages one by one."""
+    """The JSON text of the list pages, one by one."""
     for path in sorted(folder.glob("*.json")):
         yield path.read_bytes()
 

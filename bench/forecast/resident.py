@@ -22,7 +22,6 @@ LIMITS = Limits(seconds=600, memory_bytes=2**30, scheduler_config="")
 
 
 def main() -> None:
-    """Prints the figures as one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("node")
     parser.add_argument("--dump", default="")

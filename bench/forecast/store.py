@@ -1,7 +1,7 @@
 """Fills an etcd with the bench's cluster before an API server starts on it: 150,000 pods in minutes instead of hours.
 
-The objects are stored as JSON. An API server reads JSON as well as the protobuf that it writes itself, and its
-responses are the same. There are no controllers and no scheduler, so nothing changes while lists are read.
+The objects are JSON, which an API server reads as well as its own protobuf; its responses are the same. Without
+controllers and scheduler, nothing changes while lists are read.
 """
 
 from __future__ import annotations
@@ -30,27 +30,26 @@ _PER_REQUEST = 100  # etcd takes at most 128 operations and 1.5 MiB at once
 
 
 class FilledControlPlane(ControlPlane):
-    """A control plane of etcd and kube-apiserver only. etcd contains the objects of the list pages in a folder."""
+    """Only etcd and kube-apiserver. etcd has the objects of the list pages in a folder."""
 
     def __init__(self, folder: Path, pages: Iterable[bytes], *, guardian: Guardian) -> None:
         self._pages = pages
         super().__init__(folder, guardian=guardian)
 
     def start_api_server(self) -> None:
-        """Fills etcd, then starts the server, because the server reads all objects once when it starts."""
+        """Fills etcd first: the server reads all objects once when it starts."""
         fill(f"http://127.0.0.1:{self._etcd_port}", self._pages)
         super().start_api_server()
 
     def _wait_until_ready(self, patience_seconds: float = 1800) -> None:
-        """Waits until the server has read all objects and is ready."""
         super()._wait_until_ready(patience_seconds)
 
     def _start_the_rest(self) -> None:
-        """Does nothing: controllers and a scheduler are not started, because this bench only reads lists."""
+        """No controllers and no scheduler: this bench only reads lists."""
 
 
 def fill(etcd: str, pages: Iterable[bytes]) -> None:
-    """Writes every object of the pages through etcd's HTTP gateway."""
+    """Writes every object through etcd's HTTP gateway."""
     http = urllib3.PoolManager()
     _wait_for(http, etcd)
     puts = (put for page in pages for put in _puts(json.loads(page)))

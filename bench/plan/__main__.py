@@ -49,9 +49,8 @@ HEADER = ["ORDER", "SECONDS", "CPU", "REBOOTS", "MOVES", "DOUBLE", "PENDING S"]
 
 
 class Measured(Value, kw_only=True):
-    """The figures for one size of cluster. `read` is the time to read the dump, and `forecast` is the time of `careen
-    forecast` for one node, both in seconds of processor time. `rows` has a table row for each simulated order of the
-    nodes (`Order`), such as `oldest`. `resident` is the largest memory, in MiB, that the bench's process had used until
+    """One size of cluster. `read` (the dump) and `forecast` (`careen forecast` for one node) are processor seconds.
+    `rows` has one row per simulated order. `resident` is the most memory, in MiB, that the process had used until
     then."""
 
     nodes: int
@@ -62,7 +61,6 @@ class Measured(Value, kw_only=True):
     resident: int
 
     def lines(self) -> list[str]:
-        """The lines that the bench prints for this size of cluster."""
         return [
             (
                 f"{self.nodes} nodes, {self.pods} pods; processor time: {self.read:.1f} s to read the dump, "
@@ -74,7 +72,7 @@ class Measured(Value, kw_only=True):
 
 
 def main() -> None:
-    """Prints a row for each order of the nodes in each size of cluster."""
+    """A row for each order in each size of cluster."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, help="number of nodes of the cluster; by default the sizes in results.md")
     parser.add_argument("--seed", type=int, default=1)
@@ -97,8 +95,7 @@ def main() -> None:
 
 
 def measured(folder: Path, nodes: int, orders: Sequence[Order], *, seed: int, concurrency: int) -> Measured:
-    """Measures the plan of one cluster for each order of the nodes. Also measures the forecast of the cluster's first
-    node."""
+    """The plan of one cluster in each order, and the forecast of its first node."""
     dump = folder / f"{nodes}-{seed}.json.gz"
     if not dump.exists():
         dump.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +115,7 @@ def measured(folder: Path, nodes: int, orders: Sequence[Order], *, seed: int, co
 
 
 def cost(command: Sequence[str]) -> float:
-    """Returns the processor time, in seconds, of a command and of the processes that it starts."""
+    """Processor seconds of a command and of the processes that it starts."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     if done.returncode not in FORECAST_WAS_MADE:
@@ -128,7 +125,7 @@ def cost(command: Sequence[str]) -> float:
 
 
 def page(found: Sequence[Measured], concurrency: int) -> str:
-    """Returns the content of results.md."""
+    """The content of results.md."""
     rows = "\n".join(
         f"| {each.nodes:,} | {each.pods:,} | {order} | {seconds} | {processor_seconds} | {moves} | {double_moves} |"
         for each in found
@@ -186,7 +183,7 @@ def _row(snapshot: Snapshot, line: Order, concurrency: int) -> list[str]:
 
 
 def dump_of(folder: Path, *, nodes: int, seed: int) -> bytes:
-    """Returns the dump that `careen snapshot` would write of the bench's cluster."""
+    """What `careen snapshot` would write of the bench's cluster."""
     out = io.BytesIO()
     pages = pages_of(folder, nodes=nodes, seed=seed)
     write_dump(Header(kube_version="v1.36.0", taken_at="2026-01-01T00:00:00Z"), pages, out)
@@ -194,8 +191,8 @@ def dump_of(folder: Path, *, nodes: int, seed: int) -> bytes:
 
 
 def pages_of(folder: Path, *, nodes: int, seed: int) -> Iterator[bytes]:
-    """Yields the bench's cluster as list pages, without cordoned nodes. A cordoned node would be treated as down during
-    the whole roll-out, and with a small concurrency no other node could reboot."""
+    """The bench's cluster as list pages, without cordoned nodes: a cordoned one counts as down during the whole
+    roll-out, and with a small concurrency no other node could reboot."""
     cluster.write(folder, nodes=nodes, seed=seed, namespaces=NAMESPACES, old_revisions=OLD_REVISIONS)
     for path in sorted(folder.glob("*.json")):
         page = json.loads(path.read_bytes())

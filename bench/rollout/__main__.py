@@ -161,8 +161,8 @@ def _rows(result: Result) -> list[str]:
 
 
 def _medians(results: Sequence[Result]) -> list[str]:
-    """Returns the median of each figure over several runs. Single runs differ, because the scheduler chooses among
-    equal nodes at random, and the agents' loops run at different times."""
+    """Medians over several runs. Runs differ: the scheduler chooses among equal nodes at random, and the agents'
+    turns come at different times."""
     figures = [result.rollout for result in results]
     rows: dict[str, list[float]] = {
         "wall, s": [one.wall for one in figures],

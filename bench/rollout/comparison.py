@@ -1,5 +1,5 @@
-"""Compares roll-outs of several agents over the same clusters. Makes tables and a plot, and computes whether the
-differences between the agents are significant. This module does no I/O."""
+"""Compares roll-outs of several agents over the same clusters: tables, a plot, and whether differences are
+significant. No I/O."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ INKS = ("#1b6ab3", "#b3441b", "#3d8b37", "#8a5aa8", "#7a6a2f", "#444444")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One roll-out. The cluster is generated from `seed`. `agent` is the agent program that runs on every node, for
-    example kured, or careen without the soft taint. Times are in seconds."""
+    """One roll-out of the cluster of `seed`. `agent` is the program on every node, for example kured, or careen
+    without the soft taint. Times are in seconds."""
 
     agent: str
     seed: int
@@ -37,7 +37,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A row of the table. The function `of` returns the value of the row for one roll-out."""
+    """A row of the table; `of` gives its value for one roll-out."""
 
     name: str
     of: Callable[[Run], float | None]
@@ -70,9 +70,8 @@ PANELS = (
 
 
 def tables(runs: Sequence[Run], agents: Mapping[str, str], nodes: int) -> str:
-    """Returns Markdown sections with tables. All roll-outs in which equally many nodes need a reboot are in the same
-    section. `nodes` is the number of all nodes of the cluster. `agents` gives the columns in order: it maps the name of
-    an agent in `runs` to the heading of the agent's column."""
+    """Markdown with one section for each number of nodes that need a reboot, out of `nodes`. `agents` maps agents to
+    the headings of their columns, in order."""
     parts = []
     for asking in scenarios(runs):
         title = f"All {nodes} nodes reboot" if asking == nodes else f"{asking} of the {nodes} nodes reboot"
@@ -81,15 +80,13 @@ def tables(runs: Sequence[Run], agents: Mapping[str, str], nodes: int) -> str:
 
 
 def scenarios(runs: Sequence[Run]) -> list[int]:
-    """Returns the different values of `asking` in these runs, the largest first. For example, returns [12, 8] if 12
-    nodes need a reboot in some runs, and 8 nodes in all other runs."""
+    """The different values of `asking`, the largest first."""
     return sorted({run.asking for run in runs}, reverse=True)
 
 
 def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
-    """Returns two tables and the comparisons of the agents. One table has all figures, and the other table has the
-    repeat moves (a pod is moved a second time) by seed. Leaves out agents without runs, and figures without values.
-    """
+    """A table of all figures, one of the repeat moves (a pod is moved a second time) by seed, and the comparisons.
+    Without agents that have no runs, and figures that have no values."""
     shown = {key: heading for key, heading in agents.items() if any(run.agent == key for run in runs)}
     seeds = sorted({run.seed for run in runs})
     rows = [["least / median / greatest", *shown.values()]]
@@ -101,7 +98,7 @@ def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
 
 
 def comparisons(runs: Sequence[Run], agents: Mapping[str, str]) -> list[str]:
-    """Returns one line for each agent after the first. The line compares this agent with the first, seed by seed."""
+    """One line for each agent after the first, compared with the first seed by seed."""
     first, *others = agents
     return [_compared(runs, first, other, agents) for other in others]
 
@@ -117,8 +114,7 @@ def _compared(runs: Sequence[Run], one: str, other: str, agents: Mapping[str, st
 
 
 def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
-    """Returns a number for each seed that both agents have run: the repeat moves of the agent `one` minus the repeat
-    moves of the agent `other`. In a repeat move, a pod is moved a second time."""
+    """For each seed that both agents have run, the repeat moves of `one` minus those of `other`."""
     repeat = {(run.agent, run.seed): run.repeat for run in runs}
     seeds = sorted({run.seed for run in runs})
     return [
@@ -127,11 +123,10 @@ def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
 
 
 def chance_of(pairs: Sequence[int]) -> float:
-    """Returns the probability that chance alone gives a mean at least as far from zero as the mean of these
-    differences. Chance alone means that the sign of each difference is random. The result is exact, because every
-    combination of signs is counted.
+    """The probability that random signs alone give a mean at least as far from zero. Exact: every combination of signs
+    counts.
 
-    With n pairs, the result is never below 2 / 2**n, so five pairs cannot show less than 6 %.
+    With n pairs it is never below 2 / 2**n, so five pairs cannot show less than 6 %.
     """
     seen = abs(sum(pairs))
     drawn = [
@@ -142,9 +137,8 @@ def chance_of(pairs: Sequence[int]) -> float:
 
 
 def plot(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
-    """Returns an SVG with a row for each figure and a panel for each number of nodes that need a reboot. A panel has a
-    column for each agent, a line for each seed, and a bar at the median. All axes begin at zero, and the panels of a
-    row have the same scale."""
+    """An SVG with a row per figure and a panel per number of nodes that need a reboot. A panel has a column per
+    agent, a line per seed and a bar at the median. Axes begin at zero and agree within a row."""
     shown = {key: heading for key, heading in agents.items() if any(run.agent == key for run in runs)}
     seeds, asked = sorted({run.seed for run in runs}), scenarios(runs)
     width, height = len(asked) * WIDTH, len(PANELS) * HEIGHT + 30
@@ -216,8 +210,8 @@ def _panel(
 
 
 def _round_up(value: float) -> float:
-    """Returns the value rounded up to a multiple of a step, so that a quarter of the axis is a round number. The step
-    is 4 for values up to 40, 40 for values up to 400, and so on. For example, 13 becomes 16, and 105 becomes 120."""
+    """To a multiple of 4 up to 40, of 40 up to 400, and so on, so that a quarter of the axis is a round number: 13
+    becomes 16, 105 becomes 120."""
     step = 4
     while step * 10 < value:
         step *= 10

@@ -1,5 +1,4 @@
-"""Measures one roll-out on a new control plane, from the creation of the Nodes to the figures. Other modules print the
-figures."""
+"""One roll-out on a new control plane, from the creation of the Nodes to the figures, which other modules print."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from tests.cluster.harness.measures.figures import Rollout, rollout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """The parameters of a roll-out: the fleet and the agent."""
+    """The fleet and the agent of a roll-out."""
 
     sample: SampleFleet
     identity: Identity
@@ -34,8 +33,6 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The result of one roll-out."""
-
     finished: bool
     asked: int  # hosts
     rollout: Rollout

@@ -1,4 +1,4 @@
-"""Reads the memory of agent processes from /proc while they run."""
+"""The memory of running agent processes, from /proc."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.cluster.harness.machines.processes import descendants
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessMemory:
-    """The memory of one process in MiB."""
+    """In MiB."""
 
     resident: float
     private: float
 
 
 def memory_of(pid: int) -> ProcessMemory | None:
-    """Returns the memory of the process with this id, or None if the process has ended."""
+    """None if the process has ended."""
     try:
         rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except OSError:
@@ -30,8 +30,8 @@ def memory_of(pid: int) -> ProcessMemory | None:
 
 
 def agent_memory(host: Host) -> ProcessMemory | None:
-    """Returns the memory of the host's agent. The agent is the largest process among the started process and its
-    descendants, so a wrapper such as unshare or a shell does not count."""
+    """The memory of the largest among the started process and its descendants, so that a wrapper such as unshare or
+    a shell does not count."""
     if host.agent is None:
         return None
     found = [memory for pid in descendants(host.agent.pid) if (memory := memory_of(pid)) is not None]
@@ -39,8 +39,8 @@ def agent_memory(host: Host) -> ProcessMemory | None:
 
 
 class Sampler:
-    """Measures the agents' memory every few seconds and keeps the largest value of each host. An agent's child
-    processes, such as a forecast, count too."""
+    """Measures every few seconds and keeps the largest value of each host. Child processes, such as a forecast,
+    count too."""
 
     def __init__(self, hosts: Mapping[str, Host], every_seconds: float = 3.0) -> None:
         self.greatest: dict[str, ProcessMemory] = {}

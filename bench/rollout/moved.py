@@ -37,8 +37,7 @@ _SECONDS_BETWEEN_STARTS = 25.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """An agent with its flags. Roll-outs of the same group run in parallel, at most as many as `AT_ONCE` allows for the
-    group."""
+    """An agent with its flags. At most `AT_ONCE` roll-outs of a group run in parallel."""
 
     key: str
     heading: str
@@ -107,7 +106,7 @@ def _options() -> argparse.Namespace:
 
 
 def read(path: Path) -> list[Run]:
-    """Returns the stored results, in the order of agents and seeds."""
+    """The stored results, in the order of agents and seeds."""
     rows = json.loads(path.read_text()) if path.exists() else []
     runs = [Run(**{**row, "lead": tuple(row["lead"]) if row["lead"] else None}) for row in rows]
     return sorted(runs, key=lambda run: (-run.asking, list(HEADINGS).index(run.agent), run.seed))
@@ -126,8 +125,8 @@ def with_tables(page: str, runs: Sequence[Run]) -> str:
 
 
 class _Kept:
-    """The file of results. It gets a row as soon as a roll-out ends. The new row replaces an older row with the same
-    agent, seed and number of nodes."""
+    """The file of results. A roll-out's row is written as soon as it ends, in place of one with the same agent, seed
+    and number of nodes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -202,7 +201,7 @@ def _roll_out(
 
 
 def run_of(agent: str, seed: int, asking: int, result: dict[str, Any]) -> Run:
-    """Returns the row for the output of `python -m bench.rollout --json`."""
+    """The row for the output of `python -m bench.rollout --json`."""
     rollout = result["rollout"]
     moves, lead = rollout["moves"], rollout["lead"]
     return Run(

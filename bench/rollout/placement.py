@@ -1,8 +1,7 @@
-"""Chooses the pods' nodes at the beginning of a roll-out with scheduler_core; a seed decides among equally good nodes.
+"""Chooses the pods' first nodes with scheduler_core; a seed decides among equally good ones.
 
-kube-scheduler chooses among equal nodes at random, so it places the same workloads differently every time. This
-randomness alone makes two roll-outs differ. So the bench stops the real scheduler until every pod is placed; the real
-scheduler makes all later placements.
+kube-scheduler chooses among them at random, which alone would make two roll-outs differ. It is stopped until every pod
+is placed, and makes all later placements.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ _LOOKED_AT = {
 def places(
     objects: Iterable[Mapping[str, Any]], waiting: Sequence[Object], chance: random.Random
 ) -> list[tuple[Object, str]]:
-    """Places the pending pods of these objects one after another. Returns the node of each pod. Does not move pods that
-    have a node."""
+    """The node of each pending pod, placed one after another. Pods with a node stay."""
     scheduler, snapshot = Scheduler(), load_objects(objects)
     placed = []
     for manifest in waiting:
@@ -49,7 +47,7 @@ def places(
 
 
 def place_all(cluster: Cluster, workloads: Sequence[Object], seed: int) -> None:
-    """Applies the workloads, binds their pods to the chosen nodes, and waits until all pods are ready."""
+    """Applies the workloads, binds their pods to the chosen nodes, and waits until all are ready."""
     chance = random.Random(f"placement {seed}")
     at_once = sum(
         {"Deployment": item["spec"].get("replicas", 0), "StatefulSet": 1}.get(item["kind"], 0) for item in workloads
@@ -80,8 +78,8 @@ def _scheduler_stands_still(cluster: Cluster) -> Iterator[None]:
 
 
 def _waiting(cluster: Cluster, order: Sequence[str]) -> list[Object]:
-    """Returns the pending pods, in the order of their workloads. The order of the pods of one workload does not matter,
-    because these pods are equal."""
+    """The pending pods in the order of their workloads. The order within a workload does not matter: its pods are
+    equal."""
     pods = [pod for pod in cluster.admin.list(f"/api/v1/namespaces/{SHOP}/pods") if not pod["spec"].get("nodeName")]
     return sorted(pods, key=lambda pod: order.index(pod["metadata"]["labels"]["app"]))
 

@@ -1,8 +1,7 @@
-"""Generates the cluster of the roll-out: 12 nodes in 3 zones, 7 controllers, 5 budgets. A seed determines the details.
+"""The cluster of the roll-out: 12 nodes in 3 zones, 7 controllers, 5 budgets. A seed determines the details.
 
-Seed 0 is the reference: 99 pods, 65 % of the cpu requested, and every host needs a reboot at the same time. Any other
-seed varies the replicas, the requests and the order in which the hosts begin to need a reboot, within bounds that leave
-room for one node to be down.
+Seed 0 is the reference: 99 pods, 65 % of the cpu requested, every need at the same time. Other seeds vary replicas,
+requests and the order of the needs within bounds that leave room for one node to be down.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ SECONDS_BETWEEN_HOSTS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadSize:
-    """The pods of a controller: their number, and the requests of each pod."""
+    """A controller's number of pods, and the requests of each."""
 
     replicas: int
     millicpu: int
@@ -50,15 +49,14 @@ REFERENCE: Mapping[str, WorkloadSize] = {
     "batch": WorkloadSize(replicas=15, millicpu=400, memory="256Mi"),
     "misc": WorkloadSize(replicas=6, millicpu=250, memory="128Mi"),
 }
-# The most replicas of these workloads. Two replicas of one workload never run on the same host, so a workload must have
-# fewer replicas than the cluster has nodes. Then each replica finds a host even while one node is down.
+# The most replicas of these workloads, whose replicas never share a host: fewer than nodes, so that each finds a host
+# even while one node is down.
 _APART = {"cache": 10, "db": 4}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFleet:
-    """The cluster of one seed, and its hosts that need a reboot. Each of these hosts begins to need its reboot a
-    certain number of seconds after the start."""
+    """The cluster of one seed, and after how many seconds which host begins to need its reboot."""
 
     seed: int
     sizes: Mapping[str, WorkloadSize]
@@ -66,7 +64,7 @@ class SampleFleet:
 
     @property
     def pods(self) -> int:
-        """The number of pods, without those of DaemonSets."""
+        """Without the pods of DaemonSets."""
         return sum(size.replicas for size in self.sizes.values())
 
     @property
@@ -104,8 +102,7 @@ class SampleFleet:
 
 
 def sample(seed: int, asking: int = NODES) -> SampleFleet:
-    """Returns the cluster of this seed, which is the same for every agent. The seed also determines an order of the
-    hosts, and the first `asking` hosts in this order need a reboot."""
+    """The same for every agent. The seed also orders the hosts, of which the first `asking` need a reboot."""
     names = [name for name, _ in nodes()]
     if seed == 0:
         return SampleFleet(seed=0, sizes=REFERENCE, asks=dict.fromkeys(names[:asking], 0.0))
@@ -120,19 +117,19 @@ def sample(seed: int, asking: int = NODES) -> SampleFleet:
 
 
 def nodes() -> list[tuple[str, str]]:
-    """Returns the name and zone of each node."""
+    """Name and zone of each node."""
     return [(f"n{number:03}", ZONES[number % len(ZONES)]) for number in range(NODES)]
 
 
 def load(sizes: Mapping[str, WorkloadSize]) -> float:
-    """Returns the share of the cpu that these controllers and the DaemonSets request."""
+    """The share of the cpu that these controllers and the DaemonSets request."""
     requested = sum(size.replicas * size.millicpu for size in sizes.values()) + NODES * DAEMONS_MILLICPU
     return requested / (NODES * NODE_MILLICPU)
 
 
 def _drawn(chance: random.Random) -> dict[str, WorkloadSize]:
-    """Returns random numbers of replicas and cpu requests for the controllers. They differ from those of the reference
-    cluster (seed 0) by up to a third. Requests are multiples of 50m, as people write them."""
+    """Replicas and cpu requests up to a third off the reference. Requests are multiples of 50m, as people write
+    them."""
     return {
         name: WorkloadSize(
             replicas=min(_around(chance, size.replicas, 1), _APART.get(name, size.replicas * 2)),

@@ -66,9 +66,8 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lot:
-    """The repeat moves (a pod is moved a second time) of three roll-outs with the same initial placement of pods.
-    `plain`: random order of nodes, no taint. `tainted`: the same order, with careen's taint on waiting nodes.
-    `ordered`: careen's order, with the taint."""
+    """Repeat moves (a pod is moved a second time) of three roll-outs from the same placement. `plain`: random order,
+    no taint. `tainted`: the same order with the soft taint. `ordered`: careen's order with the soft taint."""
 
     plain: int
     tainted: int
@@ -76,8 +75,7 @@ class Lot:
 
 
 def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
-    """Simulates the roll-out three times, once for each field of `Lot`. The number `lot` is a seed: it determines on
-    which nodes the pods start, and the random order of the nodes."""
+    """One roll-out per field of `Lot`. The number `lot` is a seed for the placement and for the random order."""
     chance = random.Random(f"lot {drawn.seed} {lot}")
     snapshot = placed(drawn, chance)
     names = [name for name, _ in nodes()]
@@ -91,8 +89,7 @@ def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
 
 
 def as_agents_go(snapshot: Snapshot) -> RolloutRules:
-    """Returns the rules by which careen's agents choose the order of the nodes. All nodes need their reboot from the
-    beginning, and no forecast keeps a node from its reboot."""
+    """The order of careen's agents, with every need from the beginning and no refusing forecast."""
     views = [
         NodeView(name=node.name, uid=node.name, resource_version="", labels=node.labels) for node in snapshot.nodes
     ]
@@ -105,8 +102,7 @@ def as_agents_go(snapshot: Snapshot) -> RolloutRules:
 
 
 def repeat_moves(snapshot: Snapshot, asking: Sequence[str], rules: Rules, *, taint_key: str | None) -> int:
-    """Simulates a roll-out over these nodes, one node at a time. Returns the number of repeat moves (a pod is moved a
-    second time)."""
+    """Simulates a roll-out, one node at a time, and counts its repeat moves."""
     made = simulate_rollout(
         snapshot, asking, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=taint_key
     )
@@ -115,8 +111,7 @@ def repeat_moves(snapshot: Snapshot, asking: Sequence[str], rules: Rules, *, tai
 
 
 def row(title: str, lots: Sequence[Lot]) -> str:
-    """Returns a row of the table: the mean of each kind of roll-out, and the differences between them with 95 %
-    confidence intervals."""
+    """The mean of each kind of roll-out, and the differences with 95 % confidence intervals."""
     plain, tainted, ordered = (
         fmean(column)
         for column in ([lot.plain for lot in lots], [lot.tainted for lot in lots], [lot.ordered for lot in lots])
@@ -139,8 +134,7 @@ def difference(differences: Sequence[int]) -> str:
 
 @dataclass(slots=True)
 class InOrder:
-    """The `Rules` of a roll-out that reboots one node at a time, in the given order, and keeps no node from its
-    reboot."""
+    """One node at a time, in the given order; no node is kept from its reboot."""
 
     order: tuple[str, ...]
     at_work: str = ""
@@ -161,7 +155,7 @@ class InOrder:
 
 
 def placed(drawn: SampleFleet, chance: random.Random) -> Snapshot:
-    """Returns the seed's cluster after the scheduler has placed every pod on a node."""
+    """The seed's cluster after the scheduler has placed every pod."""
     objects = [*_nodes(), *(pod for name, _ in nodes() for pod in _daemons(drawn, name)), *_owners(drawn)]
     waiting = [pod for item in drawn.workloads() if item["kind"] != "PodDisruptionBudget" for pod in _pods(item)]
     if not drawn.seed:
@@ -190,8 +184,8 @@ def _nodes() -> list[Object]:
 
 
 def _owners(drawn: SampleFleet) -> list[Object]:
-    """Returns the owners of the pods. The scheduler spreads the pods of one owner if the pods have no spread
-    constraints. Each Deployment is represented by a ReplicaSet, which owns the Deployment's pods."""
+    """The owners, by which the scheduler spreads pods without spread constraints. A ReplicaSet, which owns the pods,
+    stands for each Deployment."""
     return [
         {
             "kind": _owner_kind(item),

@@ -1,10 +1,9 @@
-"""Generates a cluster from a seed, as an API server would list it: pages of nodes, pods, services and replica sets.
-Also generates pods to place.
+"""A cluster from a seed, as an API server would list it: pages of nodes, pods, services and replica sets. Also pods to
+place.
 
-There are four kinds of application, equally many of each: with topology spread over zones and hosts, with anti-affinity
-to itself, with a preferred affinity to another application, and without any rule. The objects have the same fields as
-real objects, for example managed fields, conditions, and volumes of the service account. The programs skip these fields
-when they load a cluster, and the measured time of loading includes the time to skip them.
+Four kinds of application, equally many of each: topology spread over zones and hosts, anti-affinity to itself,
+preferred affinity to another one, no rule. The objects also have the fields that a load skips, such as managed fields,
+conditions and the service account's volumes: skipping them is part of the measured time.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ KINDS = ("spread", "anti-affinity", "preferred-affinity", "plain")
 
 
 def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACES, old_revisions: int = 0) -> None:
-    """Writes the list pages of a cluster with `nodes` nodes, unless the directory has them already. Each application
-    has `old_revisions` old ReplicaSets, as a Deployment keeps them, and a current one."""
+    """Writes the list pages, unless the directory has them. Each application has `old_revisions` old ReplicaSets, as
+    a Deployment keeps them, and a current one."""
     if (directory / "done").exists():
         return
     directory.mkdir(parents=True, exist_ok=True)
@@ -60,10 +59,8 @@ def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACE
 
 
 def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
-    """Returns `count` pending pods. Each pod is an additional replica of a different application. The first pod belongs
-    to an application of the first kind in `KINDS`, the second pod to an application of the second kind, and so on;
-    after the last kind, the first kind follows again. If `count` is a multiple of the number of kinds, each kind has
-    equally many pods."""
+    """Each is one more replica of another application, in turn of each kind in `KINDS`; if `count` is a multiple of
+    their number, each kind has equally many."""
     applications = _applications(nodes)
     found = []
     for i in range(count):
@@ -74,22 +71,19 @@ def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
 
 
 def _applications(nodes: int) -> int:
-    """Returns the number of applications, a multiple of the number of kinds. Even a small cluster has 200 applications.
-    A node has one pod each of 30 applications, so an application then has a pod on only about 15 % of the nodes. The
-    other nodes can take a new pod of an application with anti-affinity to itself."""
+    """A multiple of the number of kinds, and at least 200. A node has 30 pods of different applications, so an
+    application is on only about 15 % of the nodes, and anti-affinity to itself leaves the others."""
     wanted = max(200, nodes * PODS_PER_NODE // REPLICAS)
     return wanted - wanted % len(KINDS)
 
 
 def kind_of(pod: dict[str, Any]) -> str:
-    """Returns the kind of application to which the pod belongs. This is one of the texts in `KINDS`, such as
-    `spread`."""
+    """The application's kind, one of `KINDS`, such as `spread`."""
     kind: str = pod["metadata"]["labels"]["kind"]
     return kind
 
 
 def node_name(i: int) -> str:
-    """Returns the name of the i-th node."""
     return f"node-{i:05}"
 
 
@@ -196,8 +190,7 @@ def _replica_set(app: int, namespaces: int, revision: str) -> dict[str, Any]:
 
 
 def _placed(d: random.Random, nodes: int, applications: int, namespaces: int) -> Iterator[dict[str, Any]]:
-    """Returns the pods of every node. The pods of one node belong to different applications, because some applications
-    have anti-affinity to themselves."""
+    """The pods of a node belong to different applications, because some have anti-affinity to themselves."""
     number = 0
     for i in range(nodes):
         for app in d.sample(range(applications), PODS_PER_NODE):
@@ -377,8 +370,7 @@ _MANAGED = [
 
 
 def pod_at(node: int | None, *, app: int, suffix: str, is_running: bool) -> dict[str, Any]:
-    """Returns a pod of an application in the form in which a watch sends it. The pod is pending, bound to a node, or
-    running there."""
+    """As a watch sends it: pending, bound to a node, or running there."""
     pod = {"apiVersion": "v1", "kind": "Pod", **_pod(app, suffix)}
     pod["status"] = {"phase": "Pending"}
     if node is not None:
@@ -388,5 +380,5 @@ def pod_at(node: int | None, *, app: int, suffix: str, is_running: bool) -> dict
 
 
 def node_object(i: int, *, seed: int) -> dict[str, Any]:
-    """Returns a node in the form in which a watch sends it."""
+    """As a watch sends it."""
     return {"apiVersion": "v1", "kind": "Node", **_node(random.Random(f"{seed}:{i}"), i)}

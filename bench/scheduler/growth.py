@@ -1,4 +1,4 @@
-"""Draws a small plot as an SVG file, without any library: milliseconds per pod over nodes, both axes logarithmic."""
+"""Draws a small SVG without any library: milliseconds per pod over nodes, both axes logarithmic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Line = Sequence[tuple[float, float]]
 
 
 def plot(title: str, lines: Mapping[str, Line]) -> str:
-    """Returns an SVG with one line for each name. Points are (nodes, milliseconds), all above zero."""
+    """One line for each name. Points are (nodes, milliseconds), all above zero."""
     xs = [x for line in lines.values() for x, _ in line]
     ys = [y for line in lines.values() for _, y in line]
     left, right = math.floor(math.log10(min(xs))), math.ceil(math.log10(max(xs)))

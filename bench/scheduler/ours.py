@@ -1,6 +1,6 @@
 """Measures scheduler_core in one process: `python -m bench.scheduler.ours cycles|drain …` prints JSON lines.
 
-Times are processor time. With one thread on one core, processor time equals elapsed time on an idle machine.
+Times are processor time: with one thread on one idle core, that is elapsed time.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def main() -> None:
 
 
 def cycles(pages: str, pods: str, rounds: str) -> None:
-    """Loads the pages, then chooses a node for every pod `rounds` times, each time in the same cluster. Prints a line
-    about the cost of loading the pages, and a line for each pod."""
+    """Loads the pages, then chooses a node for every pod `rounds` times, each time in the same cluster. One line
+    about the load, and one per pod."""
     snapshot = _load(pages)
     scheduler = Scheduler()
     manifests = [json.loads(line) for line in Path(pods).read_text().splitlines()]
@@ -45,8 +45,7 @@ def cycles(pages: str, pods: str, rounds: str) -> None:
 
 
 def _placing(scheduler: Scheduler, snapshot: Snapshot, pending: list[Any]) -> list[float]:
-    """Places pods one after another. Each pod is placed in the cluster with all earlier pods. Returns the seconds of
-    processor time for each pod."""
+    """Processor seconds per pod, each placed in the cluster with all earlier ones."""
     took = []
     for pod in pending:
         start = time.process_time()
@@ -58,7 +57,7 @@ def _placing(scheduler: Scheduler, snapshot: Snapshot, pending: list[Any]) -> li
 
 
 def drain(pages: str, node: str, rounds: str) -> None:
-    """Simulates the drain of one node repeatedly."""
+    """Simulates the drain of one node `rounds` times."""
     from scheduler_core.simulation.drain import simulate_drain
 
     snapshot = _load(pages)
@@ -75,8 +74,7 @@ def drain(pages: str, node: str, rounds: str) -> None:
 
 
 def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]:
-    """Returns the decision about the pod as JSON values, which are compared with kube-scheduler's decision. The time of
-    this function is not measured."""
+    """The decision as JSON values, to compare with kube-scheduler's. Its time is not measured."""
     from scheduler_core.judge.answer import as_answer
 
     found: dict[str, Any] = as_answer(scheduler.schedule(snapshot, pod))
@@ -84,8 +82,7 @@ def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]
 
 
 def _load(pages: str) -> Snapshot:
-    """Loads the pages in a fresh process, as a command does when it starts, and prints the time and memory that the
-    loading costs. Returns the snapshot."""
+    """Loads the pages in a fresh process, as a command does, and prints its time and memory."""
     gc.collect()
     before = _resident()
     start, processor = time.perf_counter(), time.process_time()

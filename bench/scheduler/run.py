@@ -31,8 +31,8 @@ Runs = list[dict[str, Any]]
 
 
 def main() -> int:
-    """Measures both programs, prints the results and writes them. Returns 1 if a decision of scheduler_core differs
-    from the decision of kube-scheduler, otherwise 0."""
+    """Measures both programs, prints and writes the results. 1 if a decision differs from kube-scheduler's,
+    otherwise 0."""
     options = _options()
     sizes = sorted({*options.sizes, options.size})
     lines: list[str] = []
@@ -90,8 +90,8 @@ def _options() -> argparse.Namespace:
 def _growth(
     options: argparse.Namespace, sizes: Sequence[int], say: Callable[[str], None]
 ) -> tuple[dict[str, list[tuple[float, float]]], int]:
-    """Measures every size of cluster, and prints a table with a row for each size. Prints a second table for the main
-    size, with a row for each kind of pod. Returns the points of the plot, and the number of results that differ."""
+    """Prints a row for each size of cluster and, for the main size, one for each kind of pod. Returns the points of
+    the plot, and how many results differ."""
     say(
         "## One pod\n\n| nodes | pods | kube-scheduler ms | again ms | ratio | new ms | placed ms | cold ms | "
         "answers |\n|---:|---:|---:|---:|---:|---:|---:|---:|---|"
@@ -151,7 +151,7 @@ def _draining(options: argparse.Namespace, say: Callable[[str], None]) -> None:
 
 
 def _node_to_drain(options: argparse.Namespace) -> str:
-    """Returns the first node that is not cordoned, because the drain of a cordoned node would be less work."""
+    """The first node that is not cordoned: draining a cordoned one is less work."""
     for path in sorted(_pages(options, options.size).glob("0-nodes-*.json")):
         for node in json.loads(path.read_text())["items"]:
             if not node["spec"].get("taints"):
@@ -160,8 +160,8 @@ def _node_to_drain(options: argparse.Namespace) -> str:
 
 
 def _both(options: argparse.Namespace, size: int) -> tuple[Runs, Runs, float]:
-    """Measures kube-scheduler, then scheduler_core. If both ran in parallel, each would slow the other down, because
-    they share the memory bus."""
+    """First kube-scheduler, then scheduler_core: in parallel, each would slow the other down on the shared memory
+    bus."""
     pages, pods = _pages(options, size), _pods(options, size)
     theirs = _run([options.oracle, "time", str(pages), str(pods), str(ROUNDS)], options.core)
     _load, *ours, placing = _run(_ours("cycles", pages, pods, ROUNDS), options.core)
@@ -185,7 +185,7 @@ def _ours(what: str, *arguments: object) -> list[str]:
 
 
 def _run(command: list[str], core: int) -> Runs:
-    """Runs a program on one core, with one thread. Returns the lines that it prints."""
+    """The lines that a program prints, run with one thread on one core."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GOMAXPROCS"), "1")
     ran = subprocess.run(
         command,

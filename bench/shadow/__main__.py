@@ -52,7 +52,6 @@ HEADER = (
 
 
 def main() -> None:
-    """Prints the results as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="*", default=[100, 1000, 5000])
     parser.add_argument("--seconds", type=int, default=60)
@@ -79,7 +78,7 @@ def main() -> None:
 
 
 class Bench:
-    """The figures for one size of cluster."""
+    """One size of cluster."""
 
     def __init__(self, folder: Path, nodes: int, rate: float) -> None:
         place = folder / f"{nodes}-1"
@@ -93,7 +92,7 @@ class Bench:
         self.url = ""
 
     async def run(self, seconds: int) -> list[str]:
-        """Measures one size of cluster and returns a row of the table."""
+        """A row of the table."""
         application = web.Application()
         application.router.add_route("GET", "/{path:.*}", self._answer)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.2)
@@ -195,8 +194,8 @@ class Bench:
     # ---- events ----
 
     async def _lives(self, seconds: int) -> int:
-        """Sends the events of new pods, which are created, bound and started one after another. Returns the number of
-        pods."""
+        """Sends the events of new pods, which are created, bound and started one after another. Returns their
+        number."""
         chance, ends, number = random.Random(1), time.monotonic() + seconds, 0
         while time.monotonic() < ends:
             node = chance.randrange(self.nodes)
@@ -239,7 +238,7 @@ def _processor_seconds(pid: int) -> float:
 
 
 def _memory(pid: int) -> tuple[int, int]:
-    """Returns the current and the peak resident memory in MiB."""
+    """Current and peak resident memory in MiB."""
     found = dict(_lines(Path(f"/proc/{pid}/status")))
     return int(found["VmRSS"]) // 1024, int(found["VmHWM"]) // 1024
 

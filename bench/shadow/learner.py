@@ -1,10 +1,9 @@
-"""Measures what it costs `careen shadow` to learn where the scheduler's searches start. `python -m bench.shadow` prints
-these figures after its other table.
+"""Measures what it costs `careen shadow` to learn where searches start. `python -m bench.shadow` prints these figures
+after its other table.
 
-A simulated scheduler binds pods, and a `SearchEstimate` learns from the bindings. The bench measures the processor time
-of three steps: to predict a binding, to learn from it, and, for comparison, to choose a node for a pod without
-learning. It also measures the memory of the learned values, and the most memory that one binding needs. tracemalloc
-slows the bindings down, so the bench uses different bindings for time and for memory.
+A simulated scheduler binds pods, and a `SearchEstimate` learns. Measured are the processor time to predict a binding,
+to learn from it and, for comparison, to choose a node without learning; the memory of what was learned, and the most
+that one binding needs. tracemalloc slows bindings down, so time and memory are measured on different ones.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ Seen = tuple[Snapshot, Pod, str]
 
 
 def rows(folder: Path, sizes: Sequence[int]) -> Iterator[list[str]]:
-    """Yields a row of the table for each size of cluster."""
+    """One for each size of cluster."""
     for nodes in sizes:
         place = folder / f"{nodes}-1"
         cluster.write(place, nodes=nodes, seed=1)
@@ -54,7 +53,6 @@ def rows(folder: Path, sizes: Sequence[int]) -> Iterator[list[str]]:
 
 
 def row(snapshot: Snapshot, bindings: int = BINDINGS) -> list[str]:
-    """Returns the cells of the table's row for this cluster."""
     scheduler = Scheduler()
     seen = list(_bindings(snapshot, scheduler, bindings + _MEASURED_LAST))
     first = estimate = SearchEstimate.unknown(snapshot, scheduler)
@@ -82,8 +80,8 @@ def row(snapshot: Snapshot, bindings: int = BINDINGS) -> list[str]:
 
 
 def _bindings(snapshot: Snapshot, scheduler: Scheduler, count: int) -> Iterator[Seen]:
-    """Binds `count` new pods of the cluster's applications, one after another. Yields the cluster before each binding,
-    the pod and its node. The searches begin at a node that the learner does not know."""
+    """Binds `count` new pods of the cluster's applications. Yields the cluster before each binding, the pod and its
+    node. The learner does not know where the searches begin."""
     chance, search = random.Random(1), Search(len(snapshot.nodes) // 3)
     for number in range(count):
         pod = pod_from_manifest(cluster.pod_at(None, app=chance.randrange(50), suffix=f"new{number}", is_running=False))
@@ -95,9 +93,7 @@ def _bindings(snapshot: Snapshot, scheduler: Scheduler, count: int) -> Iterator[
 
 
 def _memory(estimate: SearchEstimate, scheduler: Scheduler, seen: Seen) -> tuple[int, int]:
-    """Learns from one binding. Returns the number of bytes that remain allocated afterwards, and the peak number of
-    bytes.
-    """
+    """After one binding, the bytes that stay allocated, and their peak."""
     before, pod, node = seen
     tracemalloc.start()
     try:

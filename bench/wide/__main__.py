@@ -28,9 +28,7 @@ SPAN_SECONDS = 10.0
 
 @dataclass
 class Part:
-    """One part of the roll-out: its length in seconds, its requests by kind, and its requests in each span of ten
-    seconds.
-    """
+    """One part of the roll-out: its seconds, its requests by kind, and those in each span of ten seconds."""
 
     name: str
     began: float
@@ -49,7 +47,7 @@ class Part:
 
 
 class RequestCounts:
-    """Counts the requests of all agents for the current part of the roll-out."""
+    """The requests of all agents in the current part of the roll-out."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
@@ -73,7 +71,7 @@ class RequestCounts:
 
 
 def kind_of(request: Request) -> str:
-    """Returns the verb and the resource of a request, such as `GET nodes` or `LIST pods`."""
+    """Verb and resource of a request, such as `GET nodes` or `LIST pods`."""
     words = request.path.strip("/").split("/")
     words = words[words.index("v1") + 1 :]
     words = words[2:] if words[0] == "namespaces" and len(words) > 2 else words

@@ -40,7 +40,7 @@ FILLER = {f"example.com/of-a-cloud-provider-{number}": "x" * 90 for number in ra
 
 
 def main() -> None:
-    """Prints a row for each part of the agent's work, with its longest step in milliseconds."""
+    """A row for each part of the agent's work, with its longest step in milliseconds."""
     parser = argparse.ArgumentParser(prog="python -m bench.wide.blocks", description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 class Pages:
-    """A transport for the client. It answers every list request for Nodes with these pages."""
+    """A transport that answers every list request for Nodes with these pages."""
 
     def __init__(self, nodes: list[dict[str, Any]]) -> None:
         starts = range(0, len(nodes), PAGE_SIZE)
@@ -72,14 +72,13 @@ class Pages:
         return json.dumps(page).encode()
 
     async def send(self, request: Request) -> Response:
-        """Returns the response to a request of the agent."""
         await asyncio.sleep(0)
         number = int(request.query.get("continue") or 0)
         return Response(status=200, headers={}, body=self._pages[number])
 
 
 def a_waiting_node(number: int, chance: random.Random) -> dict[str, Any]:
-    """Returns a waiting Node of about five kilobytes, which is the size of Nodes at cloud providers."""
+    """About five kilobytes, the size of Nodes at cloud providers."""
     since = rfc3339(NEEDS_BEGAN + timedelta(seconds=chance.randrange(100_000)))
     record = Progress(phase=Phase.WAITING, need_since=since, tainted_at=since, taint_key="careen.dev/reboot-pending")
     annotations = {keys.PROGRESS: to_annotation(record), keys.PHASE: "Waiting", keys.MOVES: str(chance.randrange(60))}
@@ -99,8 +98,8 @@ def a_waiting_node(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 async def blocks(server: Pages) -> dict[str, float]:
-    """Returns the longest uninterrupted step of the event loop, in milliseconds, for each part of the agent's work: the
-    reading of two lists of nodes, and the decisions that use these lists."""
+    """The longest step of the event loop, in milliseconds, for each part of the agent's work: two lists of nodes
+    read, and the decisions that use them."""
     api = ClusterApi(server, SystemClock(), chance=random.random)
     found: dict[str, float] = {}
 
@@ -124,14 +123,14 @@ async def blocks(server: Pages) -> dict[str, float]:
 
 
 async def deciding(waiters: tuple[NodeView, ...], order: Order) -> None:
-    """Runs the decision in which the agent chooses the next nodes to reboot and writes its claim into the lock."""
+    """The decision in which the agent names the next nodes and writes its claim."""
     node = a_marked_node(a_progress(Phase.CLAIMING), name="n1")
     decision = decide(an_observation(node, waiters=waiters), a_policy(order=order))
     assert decision.actions, "the agent did not write its claim into the lock"
 
 
 async def asking_budgets(nodes: tuple[NodeView, ...]) -> None:
-    """Runs the last decision before the cordon. In this decision, the agent checks the budgets."""
+    """The last decision before the cordon, which checks the budgets."""
     node, budgets = a_marked_node(a_progress(Phase.CLAIMING), name="n1"), (Budget(kind=BudgetKind.ZONE, limit=1),)
     seen = an_observation(
         node, lock=held(an_entry()), waiters=NOT_ASKED, fleet=Fleet(nodes=(*nodes, node), read_at_uptime=UPTIME)
@@ -141,8 +140,7 @@ async def asking_budgets(nodes: tuple[NodeView, ...]) -> None:
 
 @contextmanager
 def longest_step() -> Iterator[list[float]]:
-    """Yields a list with one number: the longest step of the event loop so far, in seconds of processor time. The time
-    includes garbage collection."""
+    """One number: the longest step of the event loop so far, in processor seconds, with garbage collection."""
     run, longest = asyncio.Handle._run, [0.0]
 
     def timed(handle: asyncio.Handle) -> None:

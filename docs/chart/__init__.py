@@ -1,5 +1,4 @@
-"""Generates the parts of the Helm chart that come from the settings and from the manifests of kustomize. `make docs`
-writes them."""
+"""The parts of the Helm chart that come from the settings and from the kustomize manifests; `make docs` writes them."""
 
 from __future__ import annotations
 

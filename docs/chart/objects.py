@@ -1,8 +1,8 @@
-"""Generates the objects that the chart's templates read: what kustomize builds from manifests/, with placeholders for
-names.
+"""The objects that the chart's templates read: what kustomize builds from manifests/, with placeholders for names.
 
-The templates adjust these objects to the values of the chart, and define none of them a second time. So the chart
-cannot drift from kustomize: a rule that is added to manifests/rbac.yaml is in the chart after `make docs`."""
+The templates adjust them to the chart's values and define none a second time, so the chart cannot drift from kustomize:
+a rule added to manifests/rbac.yaml is in the chart after `make docs`.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ Object = dict[str, Any]
 
 
 def file() -> str:
-    """Returns the text of files/objects.yaml."""
+    """The text of files/objects.yaml."""
     return HEAD + yaml.dump(_with_places(parts()), Dumper=_Dumper, sort_keys=False, width=4096, allow_unicode=True)
 
 
 def components() -> list[str]:
-    """Returns the names of the chart's switches: the folders of manifests/ that contain a kustomize component."""
+    """The names of the chart's switches: the folders of manifests/ with a kustomize component."""
     return sorted(each.parent.name for each in MANIFESTS.glob("*/kustomization.yaml"))
 
 
 def parts() -> dict[str, Any]:
-    """Returns the objects that the chart's templates read: the base, the DaemonSet with and without each component, the
-    annotations of the DaemonSet, and the objects that each component adds."""
+    """The base, the DaemonSet with and without each component, its annotations, and the objects that each component
+    adds."""
     base = _labelled(_resources(MANIFESTS))
     agent = _agent(base)
     found: dict[str, Any] = {
@@ -77,8 +77,7 @@ def _kustomization(folder: Path) -> Object:
 
 
 def _labelled(objects: list[Object]) -> list[Object]:
-    """Adds the labels of manifests/kustomization.yaml to each object. Leaves pod templates as they are, as kustomize
-    does."""
+    """Adds the labels of manifests/kustomization.yaml to each object; like kustomize, not to pod templates."""
     labels = _kustomization(MANIFESTS)["labels"]
     for each in objects:
         for row in labels:
@@ -87,8 +86,8 @@ def _labelled(objects: list[Object]) -> list[Object]:
 
 
 def _with_component(agent: Object, folder: Path) -> tuple[list[Object], Object]:
-    """Returns the objects that the component adds, and the DaemonSet after the component's patches. Supports only JSON
-    patches and strategic merge patches, because the components have no others."""
+    """The objects that the component adds, and the DaemonSet after its patches. JSON patches and strategic merge
+    patches only: the components have no others."""
     for patch in _kustomization(folder).get("patches", ()):
         text = (folder / patch["path"]).read_text() if "path" in patch else patch["patch"]
         content = yaml.safe_load(text)
@@ -100,7 +99,7 @@ def _with_component(agent: Object, folder: Path) -> tuple[list[Object], Object]:
 
 
 def _merge(into: Object, patch: Object) -> None:
-    """Performs a strategic merge: maps merge by key, and lists of items with a name merge by that name."""
+    """A strategic merge: maps merge by key, and lists of items with a name by that name."""
     for key, value in patch.items():
         old = into.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
@@ -126,8 +125,7 @@ def _with_places(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _placed(value: Any, *, own: str, names: set[str], key: str) -> Any:
-    """Replaces the name `own` and the names in `names` by placeholders. Helm replaces the placeholders by the names of
-    the release."""
+    """Replaces the name `own` and those in `names` by placeholders, for which Helm puts the release's names."""
     if isinstance(value, dict):
         is_account = value.get("kind") == "ServiceAccount"
         placed = {
@@ -153,7 +151,7 @@ def _placed(value: Any, *, own: str, names: set[str], key: str) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts with several lines as YAML blocks, and repeated values in full instead of as YAML aliases."""
+    """Writes texts with several lines as YAML blocks, and repeated values in full instead of as aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
         return True

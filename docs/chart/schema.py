@@ -1,9 +1,8 @@
-"""Generates values.schema.json, the JSON schema of the chart's values. The schema has the name, the type and the
-pattern of each value. With this schema, `helm install` refuses a misspelled value. Without the schema, a misspelled
-value could silently remove a gate (a check before the reboot).
+"""values.schema.json: name, type and pattern of each value of the chart. With it, `helm install` refuses a misspelled
+value, which could otherwise silently remove a gate.
 
-The schema cannot detect an invalid selector, an invalid expression, or two values that contradict each other. The
-chart's templates refuse such values, or the agent refuses them when it starts.
+It cannot detect an invalid selector or expression, or two values that contradict each other: the templates refuse
+those, or the agent at its start.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _FORMS: list[tuple[kinds.ValueKind, list[Schema]]] = [
 
 
 def of_setting(name: str) -> Schema:
-    """Returns the JSON schema of the value `configuration.NAME`."""
+    """The schema of the value `configuration.NAME`."""
     kind = SETTINGS[name].kind
     forms = _forms(kind)
     if kind.many:
@@ -104,8 +103,8 @@ def _configuration() -> Schema:
 
 
 def _extra_args() -> Schema:
-    """Returns the JSON schema of extra arguments: a map from each flag to its value, or to a list of values for a
-    repeated flag. The templates refuse a flag that the chart already sets."""
+    """A map from each flag to its value, or to a list of values for a repeated flag. The templates refuse a flag
+    that the chart already sets."""
     one: list[Schema] = [TEXT, {"type": "number"}, SWITCH, {"type": "null"}]
     some: Schema = {"anyOf": [*one, {"type": "array", "items": {"anyOf": one[:3]}}]}
     return _closed({flag(name): some for name in SETTINGS})
@@ -124,7 +123,7 @@ _COUNT: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, _pattern("[0-9]+%
 
 
 def of_values() -> Schema:
-    """Returns the whole content of values.schema.json."""
+    """The whole content of values.schema.json."""
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$comment": "Written by `make docs` from operator/careen/settings/tree.py and docs/chart/; edit those.",

@@ -1,4 +1,4 @@
-"""Generates the settings as values of the chart: each value's name, its default, and where the chart writes it."""
+"""The settings as values of the chart: name, default, and where the chart writes it."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ HEAD = """\
 
 
 def key(name: str) -> str:
-    """Returns the name of the setting's value in values.yaml: `drain_delay` becomes `drainDelay`."""
+    """The name in values.yaml: `drain_delay` becomes `drainDelay`."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def place(name: str) -> str:
-    """Returns where the chart writes the setting: `configMap`, `secret`, `flag` (of the DaemonSet), or `chart` if the
-    chart itself sets the value."""
+    """Where the chart writes the setting: `configMap`, `secret`, `flag` (of the DaemonSet), or `chart` if it sets
+    the value itself."""
     setting = SETTINGS[name]
     if name in OWNED:
         return "chart"
     if setting.kind.is_secret:
         return "secret"
-    # The ConfigMap must not set the URL of a server to which the agent sends credentials. The chart writes these two
-    # URLs into flags even if there are no credentials, so that each setting has only one place.
+    # The ConfigMap must not set the URL of a server that receives credentials. Both URLs are flags even without
+    # credentials, so that each setting has only one place.
     return (
         "flag" if setting.bootstrap or name in POWERS or name in ("prometheus_url", "alertmanager_url") else "configMap"
     )
 
 
 def empty_is_a_value(name: str) -> bool:
-    """Whether an empty text in values.yaml is a value of this setting, rather than "not given".
+    """Whether "" in values.yaml is a value of this setting, rather than "not given".
 
-    kured's chart reads "" as "not given". The setting of the taint is an exception: if it is empty, kured sets no
-    taint. careen's own settings use `null` for "not given".
+    kured's chart reads "" as "not given", except for the taint: empty, kured sets none. careen's own settings use
+    `null` for "not given".
     """
     setting = SETTINGS[name]
     if setting.kind.many or (setting.is_kureds and name != "prefer_no_schedule_taint"):
@@ -69,7 +69,7 @@ def empty_is_a_value(name: str) -> bool:
 
 
 def file() -> str:
-    """Returns the text of files/settings.yaml."""
+    """The text of files/settings.yaml."""
     rows = {key(name): _row(name) for name in SETTINGS}
     return HEAD + yaml.safe_dump(rows, sort_keys=False, width=4096)
 
@@ -92,7 +92,7 @@ BEGIN, END = "  # settings: begin, written by `make docs`\n", "  # settings: end
 
 
 def values_file() -> str:
-    """Returns the text of values.yaml. The settings are generated; the other parts are written by hand."""
+    """The text of values.yaml: the settings are generated, the rest is written by hand."""
     before, _, rest = (CHART / "values.yaml").read_text().partition(BEGIN)
     after = rest.partition(END)[2]
     blocks = [_value(name) for name in SETTINGS if place(name) != "chart"]
@@ -112,10 +112,10 @@ def _value(name: str) -> str:
 
 
 def _shown(name: str) -> str:
-    """Returns the default, in the form that people write, for a comment in values.yaml.
+    """The default as people write it, for a comment in values.yaml.
 
-    The default is only a comment. If it were a value, Helm would merge it with the values of a person, and the chart
-    could not see what the person wrote.
+    Only a comment: as a value, Helm would merge it with a person's values, and the chart could not see what the person
+    wrote.
     """
     kind, value = SETTINGS[name].kind, DEFAULTS[name]
     if name == "host_root":

@@ -1,8 +1,7 @@
 """Compiles the modules of an image to bytecode without docstrings: `bytecode.py [--skip PATTERN] FOLDER`.
 
-The agent's modules and their dependencies contain two megabytes of docstrings that no agent reads. `python -OO` would
-also remove the assertions; this script keeps them. Modules whose path matches `--skip` get no bytecode. The script
-needs only the standard library.
+The agent's modules and their dependencies have two megabytes of docstrings that no agent reads. `python -OO` would
+remove the assertions too. Modules whose path matches `--skip` get no bytecode. Needs only the standard library.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionD
 
 
 def without_docstrings(tree: ast.Module) -> ast.Module:
-    """Removes the docstrings from the syntax tree in place, without changing line numbers. Returns the tree."""
+    """Removes the docstrings in place; line numbers stay."""
     for each in ast.walk(tree):
         if isinstance(each, _WITH_DOCSTRING) and ast.get_docstring(each, clean=False) is not None:
             first = each.body.pop(0)
@@ -33,7 +32,7 @@ def without_docstrings(tree: ast.Module) -> ast.Module:
 
 
 def write(path: Path) -> int:
-    """Compiles one module. Returns the size of its bytecode, or 0 if the file is not valid Python."""
+    """Compiles one module. The size of its bytecode; 0 if the file is not valid Python."""
     source = path.read_bytes()
     try:
         tree = ast.parse(source, str(path))

@@ -1,7 +1,7 @@
-"""Measures how much smaller each removal in the Dockerfile makes the image: `make image-gains`. Uses the packages that
-are installed here.
+"""Measures how much smaller each removal in the Dockerfile makes the image: `make image-gains`. Uses the packages
+installed here.
 
-The gain of a removal is the size of the removed files and of their bytecode. A megabyte is 10⁶ bytes.
+A removal saves the size of the removed files and of their bytecode. A megabyte is 10⁶ bytes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ _HEADER = 16  # bytes before the code in a .pyc
 
 
 def main() -> int:
-    """Prints a table of removals, and how many megabytes each removal saves. The table has a row for each line of the
-    Dockerfile's list of removed paths, and a row for the type stubs. The removal that saves most comes first, and the
-    last row has the sum."""
+    """A row for each line of the Dockerfile's removed paths and one for the type stubs, the largest first, with the
+    sum at the end."""
     site = Path(sysconfig.get_paths()["purelib"])
     rows = {line: sum(map(weight, files(site, line))) for line in removals()}
     rows["*.pyi files in any folder"] = sum(path.stat().st_size for path in installed(site) if path.suffix == ".pyi")
@@ -31,15 +30,14 @@ def main() -> int:
 
 
 def removals() -> list[str]:
-    """Returns the arguments of `rm -rf` in the Dockerfile, line by line. A line has one or more patterns."""
+    """The arguments of `rm -rf` in the Dockerfile, line by line; a line has one or more patterns."""
     dockerfile = (Path(__file__).resolve().parents[2] / "Dockerfile").read_text()
     (text,) = re.findall(r"site-packages && rm -rf((?: \\\n {6}[^\\\n]*[^\\\s])+)", dockerfile)
     return re.findall(r"^ {6}([^\\\n]*[^\\\s])", text, re.MULTILINE)
 
 
 def installed(site: Path) -> Iterator[Path]:
-    """Returns the files of the locked packages. Leaves out packages that only the tests need, because they are not in
-    the image."""
+    """The files of the locked packages: those that only the tests need are not in the image."""
     lock = (Path(__file__).resolve().parents[2] / "requirements.lock").read_text()
     names = {name.replace("-", "_").lower() for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)}
     for top in site.iterdir():
@@ -48,7 +46,7 @@ def installed(site: Path) -> Iterator[Path]:
 
 
 def files(site: Path, line: str) -> Iterator[Path]:
-    """Returns the files that the shell would remove for the patterns of this line of the Dockerfile's `rm`."""
+    """The files that the shell would remove for this line of the Dockerfile's `rm`."""
     for pattern in line.split():
         for top in site.glob(pattern.rstrip("/")):
             if top.is_dir():
@@ -58,8 +56,8 @@ def files(site: Path, line: str) -> Iterator[Path]:
 
 
 def weight(path: Path) -> int:
-    """Returns the size in bytes: the size of the file plus, for a Python source file, the size of its compiled
-    bytecode. Returns 0 for a bytecode file, because its size is counted with its source file."""
+    """Bytes of the file and, for a Python source, of its bytecode. 0 for a bytecode file, which counts with its
+    source."""
     if path.suffix == ".pyc":
         return 0
     size = path.stat().st_size

@@ -28,7 +28,7 @@ _NAMES = {"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "
 
 
 def document(python: list[dict[str, Any]], debian: list[dict[str, Any]], created: datetime) -> dict[str, Any]:
-    """Returns the whole document. Raises an error if the package `careen` is not installed."""
+    """The whole document. Raises an error if the package `careen` is not installed."""
     (version,) = (each["versionInfo"] for each in python if each["name"] == "careen")
     image = _package("Image", "careen-image", version, f"pkg:oci/careen@{quote(version)}", "Apache-2.0")
     inside = sorted(python + debian, key=lambda each: str(each["SPDXID"]))
@@ -53,7 +53,7 @@ def document(python: list[dict[str, Any]], debian: list[dict[str, Any]], created
 
 
 def python_packages() -> Iterator[dict[str, Any]]:
-    """Returns the Python interpreter, and the packages that `pip list` would show."""
+    """The interpreter, and the packages that `pip list` would show."""
     running = ".".join(map(str, sys.version_info[:3]))
     yield _package("Python", "cpython", running, f"pkg:generic/cpython@{running}", "PSF-2.0")
     for each in metadata.distributions():
@@ -64,7 +64,7 @@ def python_packages() -> Iterator[dict[str, Any]]:
 
 
 def debian_packages(status: str) -> Iterator[dict[str, Any]]:
-    """Returns the installed packages from the text of /var/lib/dpkg/status. Leaves out removed packages."""
+    """The installed packages in the text of /var/lib/dpkg/status; removed ones are left out."""
     for paragraph in status.split("\n\n"):
         fields = dict(re.findall(r"^([\w-]+): (.*)$", paragraph, re.MULTILINE))
         if not fields.get("Status", "").endswith(" installed"):

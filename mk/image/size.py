@@ -1,11 +1,8 @@
-"""Measures an image: the size of its base, of careen's own layers, and of the download to a node. `make image-size`
-runs it.
+"""Measures an image: its base, careen's own layers, and the download to a node. `make image-size` runs `size.py IMAGE
+BASE`.
 
-    size.py IMAGE BASE
-
-Both arguments are folders with an OCI image. A megabyte is 10⁶ bytes. The uncompressed size is what a node stores, as
-`docker images` shows it; the compressed size is what the registry sends. careen's own layers are those that the base
-does not have.
+Both arguments are folders with an OCI image. A megabyte is 10⁶ bytes. Uncompressed is what a node stores, as `docker
+images` shows it; compressed is what the registry sends. careen's own layers are those that the base does not have.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ _SMALLEST = 1.0  # megabytes: packages below it are summed up
 
 
 def main(image: Path, base: Path) -> int:
-    """Prints the sizes of the base image, of careen's own layers and of the whole image. Lists the largest packages."""
+    """Prints the sizes of the base, of careen's own layers and of the whole image, and the largest packages."""
     of_the_base = {diff for diff, _, _ in layers(base)}
     shared = [layer for layer in layers(image) if layer[0] in of_the_base]
     ours = [layer for layer in layers(image) if layer[0] not in of_the_base]
@@ -46,8 +43,7 @@ def main(image: Path, base: Path) -> int:
 
 
 def layers(layout: Path) -> list[tuple[str, Path, int]]:
-    """Returns the image's layers from the bottom up. Each has the digest of its content, its compressed file, and its
-    size on a node."""
+    """From the bottom up: the digest of the content, the compressed file, the size on a node."""
     index = _json(layout / "index.json")
     manifest = _json(_blob(layout, index["manifests"][0]["digest"]))
     diffs = _json(_blob(layout, manifest["config"]["digest"]))["rootfs"]["diff_ids"]
@@ -56,16 +52,15 @@ def layers(layout: Path) -> list[tuple[str, Path, int]]:
 
 
 def say(what: str, some: list[tuple[str, Path, int]]) -> None:
-    """Prints one line about the layers in `some`: the title `what`, the total size of the layers on a node, their total
-    compressed size, and their number."""
+    """Prints a line: `what`, the layers' size on a node, their compressed size, and their number."""
     unpacked = sum(size for _, _, size in some) / 1e6
     packed = sum(blob.stat().st_size for _, blob, _ in some) / 1e6
     print(f"{what + ':':<16}{unpacked:6.1f} MB, compressed {packed:5.1f} MB, {len(some)} layers")
 
 
 def packages(blob: Path) -> Counter[str]:
-    """Returns the bytes of a layer's files by package. A package is a folder in site-packages; other files count under
-    their first two folders."""
+    """Bytes of a layer's files by package: a folder in site-packages; other files count under their first two
+    folders."""
     found = Counter[str]()
     with tarfile.open(blob, "r:gz") as archive:
         for member in archive:

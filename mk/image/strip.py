@@ -1,9 +1,8 @@
 """Removes debug symbols from shared libraries: `strip.py FOLDER` shortens every `*.so*` in the folder.
 
-To load a library, the system reads only the program headers of its ELF file. Linkers write the section headers, and
-sections such as `.debug_*` and `.symtab`, behind the last loaded segment, so the file can be cut off there. The script
-needs only the standard library, because the slim base image has no binutils. It does not change a file that is not
-64-bit little-endian ELF.
+To load a library, the system reads only the program headers of its ELF file. Linkers write section headers, and
+sections such as `.debug_*` and `.symtab`, behind the last loaded segment, where the file can be cut off. Needs only the
+standard library: the slim base image has no binutils. Files that are not 64-bit little-endian ELF stay as they are.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ _SECTIONS_AT, _SECTION_COUNTS_AT = 40, 60  # e_shoff; e_shnum and e_shstrndx
 
 
 def stripped(library: bytes) -> bytes:
-    """Returns the library without the bytes behind its last segment."""
     if not library.startswith(_MAGIC):
         return library
     (first,) = _PROGRAM_HEADERS.unpack_from(library)
@@ -33,8 +31,7 @@ def stripped(library: bytes) -> bytes:
 
 
 def main(folder: Path) -> int:
-    """Removes the debug symbols from the shared libraries in the folder and its subfolders. Prints how many megabytes
-    smaller the libraries have become."""
+    """Strips the shared libraries in the folder and its subfolders, and prints how many megabytes that saved."""
     gone = 0
     for path in sorted(folder.rglob("*.so*")):
         if path.is_file() and not path.is_symlink():
