@@ -1,2 +1,1 @@
-"""Estimates where in its node list kube-scheduler will start its next search. The estimate uses the nodes to which the
-scheduler bound earlier pods."""
+"""Learns from bindings where in its node list kube-scheduler starts its next search."""

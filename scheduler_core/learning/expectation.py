@@ -1,5 +1,4 @@
-"""Predicts on which node a pod will land. After the pod was bound, computes how well each possible search of the
-scheduler had predicted the pod's node."""
+"""On which node a pod will land; and after its binding, how well each possible search had predicted the node."""
 
 from __future__ import annotations
 
@@ -29,12 +28,10 @@ Foreseen = tuple[Likely, CycleResult]
 
 
 class Weighed(Value, eq=False):
-    """The probability of each possible search of the scheduler, given the node to which a pod was bound. All
-    probabilities together add up to 1.
+    """The probability of each possible search, given the node to which a pod was bound. All probabilities add up to 1.
 
-    Each search has two probabilities. `in_order` is the probability that the scheduler ran the search and no parallel
-    worker was ahead of another. `ahead` is the probability that it ran the search and one worker was ahead. `doubt` is
-    the probability that it ran none of these searches.
+    `in_order`: the search ran and no parallel worker was ahead of another. `ahead`: it ran and one worker was ahead.
+    `doubt`: none of these searches ran.
     """
 
     in_order: NDArray[np.float64]
@@ -45,9 +42,8 @@ class Weighed(Value, eq=False):
 class Expectation(Value, kw_only=True):
     """The nodes to which the scheduler may bind one pod.
 
-    `followed` has each search that a SearchEstimate considers possible, with its result. `spread` has searches that
-    start at evenly spaced nodes, with their results. If the scheduler checks every node, both are empty, and `exact`
-    has the only result.
+    `followed` has each search that a SearchEstimate considers possible, `spread` searches from evenly spaced nodes,
+    both with their results. If the scheduler checks every node, both are empty, and `exact` has the only result.
     """
 
     followed: tuple[Foreseen, ...] = ()
@@ -59,18 +55,17 @@ class Expectation(Value, kw_only=True):
 
     @classmethod
     def of_one(cls, result: CycleResult) -> Expectation:
-        """Returns the expectation for a scheduler that checks every node."""
+        """For a scheduler that checks every node."""
         return cls(exact=result)
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the predicted node depends on where the scheduler's search starts."""
+        """Whether the predicted node depends on the start of the search."""
         return any(result.sample is not None for _, result in self.spread)
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """The probability of each node, the most likely node first. The sum is 1, or less than 1 if the pod may find no
-        node."""
+        """The probability of each node, the most likely first. The sum is below 1 if the pod may find no node."""
         if self.exact is not None:
             return _equal(self.exact)
         blind, said = _shares(self.spread), _shares(self.followed)
@@ -83,7 +78,7 @@ class Expectation(Value, kw_only=True):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The smallest set of nodes that contains the pod's node in 95 percent of cases, the most likely node first."""
+        """The smallest set of nodes that contains the pod's node in 95 percent of cases, the most likely first."""
         held, names = 0.0, []
         for name, share in self.shares.items():
             names.append(name)
@@ -93,7 +88,7 @@ class Expectation(Value, kw_only=True):
         return tuple(names)
 
     def weighed(self, node_name: str) -> Weighed:
-        """Returns the probability of each search in `followed`, given that the pod was bound to this node."""
+        """The probability of each search in `followed`, given that the pod was bound to this node."""
         blind = _shares(self.spread).get(node_name, 0.0)
         strange = _STRANGE / max(1, self.nodes)
         doubted = self.doubt * (blind + strange)

@@ -1,15 +1,13 @@
-"""Estimates where in its node list kube-scheduler will start its next search. The estimate uses the nodes to which the
-scheduler bound earlier pods.
+"""Estimates from observed bindings where in its node list kube-scheduler starts its next search.
 
-If the scheduler checks only a part of the nodes, the start of its search decides which node a pod gets. Every cycle
-moves the start by a number of nodes that can be computed. So each binding shows which of the possible starts predicted
-the pod's node, and a Bayes filter updates the probabilities of the starts. Besides its start, a search also has a
-number of workers and an order of nodes. The followed searches are the combinations of start, workers and order that the
-filter considers. `doubt` is the probability that none of them is right, because the scheduler may have restarted, may
-use an unknown order of nodes, or may have run cycles that were not observed.
+If the scheduler checks only a part of the nodes, the start decides which node a pod gets, and every cycle moves it by a
+number of nodes that can be computed. So each binding shows which starts predicted the pod's node, and a Bayes filter
+updates their probabilities. The followed searches are the combinations of start, number of workers and order of nodes
+that the filter considers. `doubt` is the probability that none of them is right: the scheduler may have restarted, use
+an unknown order, or have run cycles that nobody observed.
 
-The binding of an unknown pod moves the start too. The filter assumes that such a binding moves the start by as many
-nodes as one of the last observed cycles, because most cycles of a cluster check about the same number of nodes.
+The binding of an unknown pod moves the start too: probably by as many nodes as one of the last observed cycles, because
+most cycles of a cluster check about the same number.
 """
 
 from __future__ import annotations
@@ -31,35 +29,34 @@ from scheduler_core.simulation.searches import Likely, in_known_orders, possible
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
-# The most searches in an estimate. Each binding costs about 0.2 ms of computing time for each search.
+# The most searches in an estimate. Each binding costs about 0.2 ms for each search.
 MOST_FOLLOWED: Final = 1000
-# The number of further searches with evenly spaced starts, for predictions if no search in the estimate is right.
+# Further searches with evenly spaced starts, for predictions if no search in the estimate is right.
 _SPREAD: Final = 160
 # The probability, at each binding, that no search of the estimate is right any more: the scheduler restarted, a cycle
-# was not observed, or a cycle moved the start by more nodes than any of `STEPS`.
+# was not observed, or it moved the start by more nodes than any of `STEPS`.
 _LOST: Final = 0.002
-# The part of `doubt` that new starts get at each binding. Without these, the estimate could never recover.
+# The part of `doubt` that new starts get at each binding. Without them, the estimate could never recover.
 _TRIED_AGAIN: Final = 0.05
 # The least likely searches are dropped if their probabilities together are less than this.
 _FORGOTTEN: Final = 0.002
-# The greatest length of `strides`. An unknown cycle probably moves the start by one of these numbers of nodes.
+# The greatest length of `strides`.
 _MOST_STRIDES: Final = 32
 # The probability that an unknown cycle moves the start by any number of nodes, unlike the observed cycles.
 _UNLIKE: Final = 0.1
-# After this number of unknown cycles in a row, almost nothing is known of the start any more.
+# After so many unknown cycles in a row, almost nothing is known of the start.
 MOST_UNSEEN: Final = 50
 _Kind = tuple[int, int]  # number of workers, order of nodes
 _Weights = NDArray[np.float64]
 
 
 class SearchEstimate(Value, kw_only=True):
-    """The possible searches that the scheduler may run next, with their probabilities. A search has a start in the node
-    list, a number of workers and an order of the nodes. The value is frozen: each binding gives a new estimate.
+    """The possible searches that the scheduler may run next, with their probabilities. Each binding gives a new
+    estimate.
 
-    `followed` has these searches with their probabilities (weights). `doubt` is the probability that none of them is
-    right; all these probabilities add up to 1. `bindings` is the number of observed bindings. `strides` says by how
-    many nodes each of the last observed cycles moved the start. `others` is how many pods per second are bound outside
-    of drains (0 if this number is unknown).
+    `followed` has these searches with their weights and `doubt` the probability that none is right; together they add
+    up to 1. `bindings` counts the observed bindings. `strides` says by how many nodes each of the last observed cycles
+    moved the start. `others` is how many pods per second are bound outside of drains; 0 if unknown.
     """
 
     followed: tuple[Likely, ...] = ()
@@ -70,15 +67,14 @@ class SearchEstimate(Value, kw_only=True):
 
     @classmethod
     def unknown(cls, snapshot: Snapshot, scheduler: Scheduler) -> SearchEstimate:
-        """Returns the estimate before any observation, in which every start in the node list is equally likely. If the
-        scheduler checks every node, the estimate never changes, because there is nothing to learn."""
+        """Before any observation: every start is equally likely. If the scheduler checks every node, the estimate
+        never changes, because there is nothing to learn."""
         grid = in_known_orders(snapshot, scheduler, MOST_FOLLOWED)
         return cls(followed=tuple(_scaled(grid, 0.5)), doubt=0.5) if grid else cls()
 
     def expect(self, snapshot: Snapshot, scheduler: Scheduler, pod: Pod) -> Expectation:
-        """Predicts the result of this pod's cycle. `snapshot` is the cluster right before the cycle, so the pod is not
-        on a node. Raises NoProfileError if the pod belongs to another scheduler, because the pod's binding then says
-        nothing about this scheduler's searches."""
+        """Predicts this pod's cycle. `snapshot` is the cluster right before it, so the pod is on no node. Raises
+        NoProfileError for a pod of another scheduler, whose binding says nothing about this one's searches."""
         spread = possible_searches(snapshot, scheduler, _SPREAD)
         if not spread:
             return Expectation.of_one(scheduler.schedule(snapshot, pod))
@@ -94,8 +90,7 @@ class SearchEstimate(Value, kw_only=True):
         )
 
     def after_binding(self, expected: Expectation, node_name: str) -> SearchEstimate:
-        """Returns the estimate after the pod was bound to this node. `expected` is the result of `expect` before the
-        binding."""
+        """The estimate after the pod was bound to this node. `expected` is what `expect` returned before."""
         if not expected.spread:
             return self
         weighed = expected.weighed(node_name)
@@ -114,10 +109,8 @@ class SearchEstimate(Value, kw_only=True):
         )
 
     def after_unknown_binding(self, snapshot: Snapshot) -> SearchEstimate:
-        """Returns the estimate after a binding of an unknown pod. The cycle of this pod moved the start of the
-        scheduler's search by an unknown number of nodes. The estimate assumes that this number is probably one of
-        `strides`, which says by how many nodes the last observed cycles moved the start. Any other number is possible,
-        but less likely."""
+        """The estimate after a binding of an unknown pod, which moved the start by an unknown number of nodes:
+        probably one of `strides`, less likely any other."""
         nodes, found = len(snapshot.nodes), dict[_Kind, _Weights]()
         if not self.followed or not nodes:
             return self
@@ -127,18 +120,16 @@ class SearchEstimate(Value, kw_only=True):
         return replace_value(self, followed=kept, doubt=1.0 - sum(each.weight for each in kept))
 
     def starts(self) -> tuple[tuple[int, float], ...]:
-        """Returns pairs of a position in the scheduler's node list and the probability that the next search starts
-        there, the most likely position first. The probabilities add up to 1 minus `doubt` (the probability that no
-        search in `followed` is right)."""
+        """Positions in the node list with the probability that the next search starts there, the most likely first.
+        They add up to 1 minus `doubt`."""
         weights: dict[int, float] = {}
         for each in self.followed:
             weights[each.search.start] = weights.get(each.search.start, 0.0) + each.weight
         return tuple(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def searches(self, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...]:
-        """Returns exactly `most` searches, with which a forecast can simulate a drain. All of them have the same
-        weight. Instead of a higher weight, a likely search appears several times in the result. An unlikely search may
-        be missing. Returns no searches if the scheduler checks every node."""
+        """Exactly `most` searches, with which a forecast can simulate a drain. All have the same weight: a likely
+        search appears several times, an unlikely one may be missing. None if the scheduler checks every node."""
         spread = possible_searches(snapshot, scheduler, most)
         if not spread:
             return ()
@@ -163,9 +154,8 @@ def _scaled(searches: Iterable[Likely], factor: float) -> Iterable[Likely]:
 
 
 def _moved(followed: Sequence[tuple[Likely, CycleResult]], weighed: Weighed, nodes: int) -> dict[_Kind, _Weights]:
-    """Returns the probability of each position in the node list as the start of the next search: one array for each
-    pair of a number of workers and an order of nodes. `followed` has each possible search with its simulated cycle,
-    which says where the next search starts."""
+    """Per number of workers and order of nodes, the probability of each position as the start of the next search.
+    The simulated cycle of each of `followed` says where the next search starts."""
     exact, deviating = dict[_Kind, _Weights](), dict[_Kind, _Weights]()
     for (likely, result), in_order, ahead in zip(followed, weighed.in_order, weighed.ahead, strict=True):
         start = (likely.search.start if result.next_start is None else result.next_start) % nodes
@@ -176,8 +166,7 @@ def _moved(followed: Sequence[tuple[Likely, CycleResult]], weighed: Weighed, nod
 
 
 def _stride(expected: Expectation, weights: _Weights) -> int:
-    """Returns by how many nodes this cycle moved the start of the scheduler's search, assuming that the most likely
-    search is the right one."""
+    """By how many nodes this cycle moved the start, if the most likely search is the right one."""
     if not len(weights):
         return 0
     likely, result = expected.followed[int(weights.argmax())]
@@ -185,9 +174,8 @@ def _stride(expected: Expectation, weights: _Weights) -> int:
 
 
 def _after_stride(line: _Weights, strides: Sequence[int]) -> _Weights:
-    """Returns the probability of each possible start (position in the node list) after one more cycle. `line` has the
-    probabilities before this cycle. The cycle probably moved the start by one of `strides` (numbers of nodes). Any
-    other number is possible, but less likely."""
+    """`line` after one more unknown cycle: it moved the start probably by one of `strides`, less likely by any other
+    number."""
     anywhere = np.full(len(line), line.sum() / len(line))
     if not strides:
         return anywhere
@@ -204,16 +192,15 @@ def _of(found: dict[_Kind, _Weights], search: Search, nodes: int) -> _Weights:
 
 
 def _deviated(line: _Weights) -> _Weights:
-    """Moves a part of each start's probability to neighbouring positions in the node list, because the real search may
-    start a few nodes before or after the computed start. `STEPS` maps each such difference in nodes to its
-    probability."""
+    """Moves a part of each start's probability to its neighbours by `STEPS` (difference in nodes -> probability),
+    because the real start may be a few nodes off the computed one."""
     moved: _Weights = sum((share * np.roll(line, step) for step, share in STEPS.items()), np.zeros(len(line)))
     return moved
 
 
 def _likeliest(found: Mapping[_Kind, _Weights], share: float) -> tuple[Likely, ...]:
-    """Returns the most likely searches, with their probabilities multiplied by `share`. Leaves out the least likely
-    searches, whose probabilities together are almost zero."""
+    """The most likely searches, with their probabilities multiplied by `share`. Left out are the least likely ones,
+    together almost zero."""
     if not found:
         return ()
     kinds = list(found)

@@ -1,6 +1,5 @@
-"""Writes an estimate (the learned probabilities of the scheduler's next search) as JSON into a dump of the cluster, and
-reads it back. The JSON identifies the start of a search by the name of the node, because positions change when nodes
-are added or removed."""
+"""Writes an estimate as JSON into a dump of the cluster, and reads it back. It names the node at which a search
+starts, because positions change when nodes come and go."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ class _StoredEstimate(msgspec.Struct, frozen=True):
 
 
 def to_mapping(estimate: SearchEstimate, snapshot: Snapshot) -> Mapping[str, Any]:
-    """Returns the most likely searches of the estimate as JSON values. `snapshot` is the cluster from which the
-    estimate was learned."""
+    """The most likely searches as JSON values. `snapshot` is the cluster from which the estimate was learned."""
     likeliest = sorted(estimate.followed, key=lambda each: -each.weight)[:_MOST_KEPT]
     kept = [
         _KeptSearch(_name(snapshot, each.search), round(each.weight, 6), each.search.workers, each.search.order)
@@ -48,9 +46,8 @@ def to_mapping(estimate: SearchEstimate, snapshot: Snapshot) -> Mapping[str, Any
 
 
 def from_mapping(written: Any, snapshot: Snapshot) -> SearchEstimate | None:
-    """Reads a stored estimate (`written`) for the cluster in `snapshot`. If a search starts at a node that no longer
-    exists, the search is dropped, and its probability is added to `doubt` (the probability that none of the remaining
-    searches is right). Returns None if the stored estimate is invalid, or if no search remains."""
+    """Reads a stored estimate for the cluster in `snapshot`. A search from a node that no longer exists goes, and
+    its probability is added to `doubt`. None if the estimate is invalid or no search remains."""
     try:
         kept = msgspec.convert(written, _StoredEstimate)
     except (msgspec.ValidationError, RecursionError):
@@ -77,8 +74,8 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchEstimate | None:
 
 
 def learnt_searches(written: Any, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...] | None:
-    """Returns searches that the scheduler may run next, for a forecast from a dump; `most` is their number. A more
-    likely search appears more often. Returns None if the dump has no readable estimate."""
+    """`most` searches for a forecast from a dump, likely ones several times. None if the dump has no readable
+    estimate."""
     estimate = None if written is None else from_mapping(written, snapshot)
     return None if estimate is None else estimate.searches(snapshot, scheduler, most)
 
