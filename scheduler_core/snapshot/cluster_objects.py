@@ -26,12 +26,11 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 class ClusterObjects(Value, kw_only=True):
-    """Claims, volumes, classes, services, controllers, budgets and namespaces. Unless stated otherwise, a mapping's key
-    is "namespace/name", or the name of an object that has no namespace.
+    """Claims, volumes, classes, services, controllers, budgets and namespaces, by "namespace/name", or by name if they
+    have no namespace, unless stated otherwise.
 
-    `namespaces` maps a namespace to its labels. `owners` maps a namespace to its services and controllers, in the order
-    in which they were passed. `bound` maps a controller, as (kind, namespace, name), to the spec.nodeName of its pod
-    template.
+    `namespaces` maps a namespace to its labels, `owners` to its services and controllers in the order in which they
+    were passed. `bound` maps a controller, as (kind, namespace, name), to the spec.nodeName of its pod template.
     """
 
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -51,12 +50,12 @@ class ClusterObjects(Value, kw_only=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Iterable[Any]]) -> ClusterObjects:
-        """Returns the objects in `values`, which maps a kind such as `PersistentVolume` to its objects. If two objects
-        have the same name, the later one is kept."""
+        """From the objects of each kind, such as `PersistentVolume`. Of two with the same name, the later one
+        counts."""
         return cls(**parts_of(values))
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """Returns the labels of the namespace. An unknown namespace has no labels, as in the scheduler."""
+        """An unknown namespace has no labels, as in the scheduler."""
         return self.namespaces.get(namespace, _NO_LABELS)
 
 
@@ -65,8 +64,8 @@ ByKind = Mapping[str, Iterable[Any]]
 
 
 def parts_of(values: ByKind, changed: Iterable[str] | None = None) -> dict[str, Any]:
-    """Returns the fields of ClusterObjects for `values`, which maps a kind to its objects. If `changed` is given,
-    returns only the fields that depend on the kinds in `changed`."""
+    """The fields of ClusterObjects for the objects of each kind; with `changed`, only the fields that depend on
+    these kinds."""
     wanted = None if changed is None else set(changed)
     return {
         name: gather(values)

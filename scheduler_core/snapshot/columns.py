@@ -1,7 +1,6 @@
-"""Keeps the data of the nodes in columns. A column has one element per node, in the snapshot's order; the position of a
-node is called its row.
+"""The data of the nodes in columns: one element per row, in the snapshot's order.
 
-Nothing in this module depends on pods. The columns that pods change are in pods/tallies.py.
+Nothing here depends on pods. The columns that pods change are in pods/tallies.py.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ TreeChange = Callable[[NodeTree], NodeTree]
 
 
 class Columns:
-    """The data of all nodes as columns. Nothing may change the arrays, because several snapshots share them."""
+    """The data of all nodes as columns. Nothing may change the arrays: several snapshots share them."""
 
     def __init__(
         self,
@@ -66,9 +65,9 @@ class Columns:
         row_of: Mapping[str, int | None],
         of_tree: Sequence[TreeChange],
     ) -> Self:
-        """Returns columns for `length` nodes after a change of nodes. Columns that do not change are shared. `rows`
-        maps each changed row to its new node. `row_of` maps the name of an added or moved node to its new row, and the
-        name of a removed node to None. `of_tree` has the changes of the scheduler's node tree."""
+        """Columns for `length` nodes after a change of nodes; unchanged ones are shared. `rows` maps each changed
+        row to its new node, `row_of` an added or moved node to its new row and a removed one to None. `of_tree` has
+        the changes of the scheduler's node tree."""
         nodes = _patched(self.nodes, length, rows)
         keeps = {each for each in _PARTS if length == len(self) and self._has_same(each, rows)}
         touched = {*rows, *range(length, len(self))}
@@ -96,8 +95,7 @@ class Columns:
         return all(getattr(self.nodes[row], attribute) == getattr(node, attribute) for row, node in rows.items())
 
     def _has_same_resources(self, nodes: Sequence[Node], rows: Mapping[int, Node]) -> bool:
-        """Whether the nodes have the same resource names before and after the change. The check is cheap, and may
-        return False even if the names are the same."""
+        """Whether the resource names are the same before and after. Cheap, and may say False although they are."""
         if not nodes:
             return False
         new = {name for node in rows.values() for name in node.allocatable}
@@ -161,40 +159,37 @@ class Columns:
 
     @cached_property
     def tree(self) -> NodeTree:
-        """The scheduler's tree of nodes. The tree is first built as if the scheduler had received the nodes in the
-        order of rows, and updated when nodes are added or removed."""
+        """The scheduler's tree of nodes, first built as if the scheduler had received them in the order of rows."""
         return NodeTree.of(self.nodes)
 
     @cached_property
     def tree_order(self) -> NDArray[np.intp]:
-        """All rows in the order in which the scheduler searches the nodes: the first node of each zone, then the second
-        node of each zone, and so on. Zones, and the nodes of a zone, are in the order in which the scheduler first saw
-        them.
+        """All rows as the scheduler searches them: the first node of each zone, then the second of each, and so on,
+        zones and their nodes in the order in which the scheduler first saw them.
 
-        The order matters only among nodes with equal scores, and for a search that does not check every node.
+        Matters only among nodes with equal scores, and for a search that does not check every node.
         """
         return self.tree.order()
 
     @cached_property
     def tree_orders(self) -> tuple[NDArray[np.intp], ...]:
-        """The known orders that the scheduler's node tree may have: the order in a scheduler that has just started,
-        and, if it differs, the order in a scheduler that was running when each node was added. Both orders are possible
-        because the API does not show when the scheduler started.
+        """The orders that the scheduler's node tree may have, as far as they are known: that of a scheduler that has
+        just started and, if it differs, that of one that was running when each node was added. The API does not show
+        which.
 
-        When a scheduler of version 1.34 or older starts, it reads the nodes in the order of their names. When a
-        scheduler of a later version starts, it reads the nodes in a random order, which is not in this tuple (see
-        `shuffled_order`). A node that is added later, or removed and created again, comes last in its zone.
+        Up to 1.34, a starting scheduler reads the nodes by name; later ones read them in a random order, which is not
+        in this tuple (see `shuffled_order`). A node that is added later, or created again, comes last in its zone.
         """
         aged = sorted(range(len(self.nodes)), key=lambda row: self.nodes[row].created_at)
         by_age = self._one_of_each_zone(np.array(aged, dtype=np.intp))
         return (self.tree_order,) if np.array_equal(by_age, self.tree_order) else (self.tree_order, by_age)
 
     def shuffled_order(self, number: int) -> NDArray[np.intp]:
-        """Returns one possible random order of the rows; `number` is the seed. A scheduler since 1.35 has a random
-        order of the nodes that existed when it started.
+        """One possible random order of the rows, as a scheduler since 1.35 has of the nodes that existed at its start;
+        `number` is the seed.
 
-        This scheduler receives its first nodes as a stream, collects them in a map, and reads them in the map's random
-        order (watchList in client-go's tools/cache/reflector.go, gate WatchListClient).
+        It receives its first nodes as a stream, collects them in a map and reads them in the map's random order
+        (watchList in client-go's tools/cache/reflector.go, gate WatchListClient).
         """
         known = self._shuffled.get(number)
         if known is None:
@@ -207,14 +202,13 @@ class Columns:
         return Remembered()
 
     def _one_of_each_zone(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Sorts the rows: the first node of each zone, then the second node of each zone, and so on. Zones, and the
-        nodes of a zone, keep the order of `rows`."""
+        """The first of each zone, then the second of each, and so on; otherwise in the order of `rows`."""
         zones = self.tree.zone_of[rows]
         _, firsts, numbers = np.unique(zones, return_index=True, return_inverse=True)
         return rows[one_of_each_zone(np.arange(len(rows)), firsts[numbers])]
 
     def in_tree_order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Returns these rows sorted in the order of `tree_order`. The caller must not change the returned array."""
+        """Sorted as in `tree_order`. The caller must not change the array."""
         known = self._last_in_tree_order
         if known is not None and known[0] is rows:
             return known[1]
@@ -227,8 +221,7 @@ class Columns:
 
     @cached_property
     def resources(self) -> Mapping[str, int]:
-        """Maps each resource name to its index in `allocatable`: `allocatable[index]` has the amounts of this resource
-        on all nodes. The indexes of cpu, memory and ephemeral-storage are always 0, 1 and 2."""
+        """Each resource's index in `allocatable`. cpu, memory and ephemeral-storage are always 0, 1 and 2."""
         names = dict.fromkeys(_ALWAYS)
         for node in self.nodes:
             names.update(dict.fromkeys(node.allocatable))
@@ -242,8 +235,7 @@ class Columns:
 
     @cached_property
     def allocatable(self) -> NDArray[np.int64]:
-        """The allocatable amounts of the nodes. `allocatable[index, row]` is the amount on the node in this row of the
-        snapshot, for the resource that has this index in `resources`."""
+        """`allocatable[index, row]` is the node's amount of the resource with this index in `resources`."""
         return _amounts(self.nodes, self.resources)
 
     @cached_property
@@ -253,20 +245,20 @@ class Columns:
 
     @cached_property
     def cpu_and_memory_floats(self) -> NDArray[np.float64]:
-        """The first two rows of `allocatable`, cpu and memory, as floating-point numbers for divisions. An amount of
-        2⁵³ or more may be rounded."""
+        """cpu and memory of `allocatable` as floating-point numbers, for divisions. From 2⁵³ on, amounts may be
+        rounded."""
         return self.allocatable[:2].astype(np.float64)
 
     @cached_property
     def has_exact_floats(self) -> bool:
-        """Whether 100 times each amount of cpu and of memory is exact as a floating-point number. If so, percentages
-        that are computed in floating point and truncated equal those of integer division."""
+        """Whether 100 times each amount of cpu and memory is exact as a floating-point number. Then truncated
+        percentages equal those of integer division."""
         return bool((self.allocatable[:2] < 2**53 // 100).all())
 
     @cached_property
     def by_usage(self) -> Remembered[Hashable, tuple[UsageVersion, NDArray[Any]]]:
-        """A cache of columns that depend on the nodes' allocatable resources and their pods' requests. Each column is
-        cached with the requests from which it was computed. Comparing the requests shows which nodes have changed."""
+        """A cache of columns that depend on allocatable resources and the pods' requests. Each is kept with the
+        requests from which it was computed, which shows which nodes have changed."""
         return Remembered(_BY_USAGE)
 
     @cached_property
@@ -279,7 +271,7 @@ class Columns:
 
     @cached_property
     def taint_sets(self) -> tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]:
-        """The distinct lists of taints, and for each node the position of its list among the distinct lists."""
+        """The distinct lists of taints, and which of them each node has."""
         known: dict[tuple[Taint, ...], int] = {}
         codes = np.fromiter(
             (known.setdefault(node.taints, len(known)) for node in self.nodes), dtype=np.intp, count=len(self.nodes)
@@ -287,7 +279,7 @@ class Columns:
         return tuple(known), codes
 
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.bool_]:
-        """Returns, for each node, whether these tolerations match all its NoSchedule and NoExecute taints."""
+        """For each node, whether these tolerations match all its NoSchedule and NoExecute taints."""
         known = self._tolerated.get(tolerations)
         if known is None:
             sets, codes = self.taint_sets
@@ -298,20 +290,19 @@ class Columns:
 
     @cached_property
     def feature_sets(self) -> tuple[tuple[frozenset[str], ...], NDArray[np.intp]]:
-        """The distinct sets of declared features, and for each node the position of its set among the distinct sets."""
+        """The distinct sets of declared features, and which of them each node has."""
         known: dict[frozenset[str], int] = {}
         codes = [known.setdefault(node.declared_features, len(known)) for node in self.nodes]
         return tuple(known), np.array(codes, dtype=np.intp)
 
     @cached_property
     def cordons(self) -> tuple[tuple[bool, bool], NDArray[np.intp]]:
-        """The two values of `unschedulable`, and for each node the position of its value: 0 for False, 1 for True."""
+        """The two values of `unschedulable`, and which of them each node has: 0 for False, 1 for True."""
         return (False, True), self.unschedulable.astype(np.intp)
 
     @cached_property
     def by_value(self) -> Remembered[Hashable, Any]:
-        """A cache for the results of rules that read one field of the node, such as its taints
-        (framework/by_value.py)."""
+        """A cache for rules that read one field of the node, such as its taints (framework/by_value.py)."""
         return Remembered()
 
 
@@ -353,8 +344,7 @@ def _patched(known: tuple[Element, ...], length: int, rows: Mapping[int, Element
 
 
 def resized(per_node: NDArray[Number], nodes: int) -> NDArray[Number]:
-    """Returns the column for `nodes` nodes: extended with zeros, or shortened at its end. In an array of several
-    dimensions, the nodes are along the last axis."""
+    """The column extended with zeros, or shortened at its end. The nodes are along the last axis."""
     missing = nodes - per_node.shape[-1]
     if missing <= 0:
         return per_node[..., :nodes]

@@ -1,9 +1,8 @@
-"""Writes and reads dumps: files with the fields of a cluster that scheduling reads, so that a decision can be replayed
-elsewhere.
+"""Dumps: files with the fields of a cluster that scheduling reads, so that a decision can be replayed elsewhere.
 
-A dump is gzip over lines of JSON: a header, one page (the body of an API list) per line, and a last line with the
-number of pages. Fields that the model does not read are not written: no environment, commands, secrets or managed
-fields, and only the annotations that scheduling reads. Names, labels, images and requests remain.
+Gzip over lines of JSON: a header, one page (the body of an API list) per line, and a last line with the number of
+pages. What the model does not read is not written: no environment, commands, secrets or managed fields, and only the
+annotations that scheduling reads. Names, labels, images and requests remain.
 """
 
 from __future__ import annotations
@@ -40,20 +39,17 @@ _KEPT_ANNOTATIONS: Final = frozenset(
 
 
 class UnreadableDumpError(ValueError):
-    """The file is not a complete dump of this version. The message says why. The reader uses no part of the file."""
+    """Not a complete dump of this version. The message says why. No part of the file is used."""
 
 
 class Header(Value, kw_only=True):
-    """The first line of a dump: the Kubernetes version of the cluster, and the time at which the cluster was read (RFC
-    3339)."""
+    """The first line: the cluster's Kubernetes version, and when it was read (RFC 3339)."""
 
     kube_version: str
     taken_at: str
 
 
 class Dump(Value, kw_only=True):
-    """The content of a dump that was read completely."""
-
     header: Header
     snapshot: Snapshot
     learnt: Any = None
@@ -61,8 +57,8 @@ class Dump(Value, kw_only=True):
 
 
 class DumpWriter:
-    """Writes a dump page by page. Call `finish` after the last page, and `close` even after an error. A file without
-    `finish` has no last line, so readers refuse it as incomplete."""
+    """Writes a dump page by page. Call `finish` after the last page, and `close` even after an error. Without
+    `finish`, the last line is missing and readers refuse the file as incomplete."""
 
     def __init__(self, header: Header, out: BinaryIO) -> None:
         self._file = gzip.GzipFile(fileobj=out, mode="wb", mtime=0)
@@ -74,27 +70,26 @@ class DumpWriter:
         self.pages = 0
 
     def add(self, page: bytes) -> None:
-        """Writes one list page, the body of an API answer. Ignores a page of a kind that scheduling does not read.
-        Raises ValueError if the page is not an API list."""
+        """Writes one list page, the body of an API answer. Ignores kinds that scheduling does not read. Raises
+        ValueError if it is no API list."""
         known = read_known_page(page)
         if known is not None:
             self._file.write(_page_line(known.kind, known.api_version, known.items))
             self.pages += 1
 
     def finish(self, learnt: Mapping[str, Any] | None = None) -> None:
-        """Writes the last line, and closes this writer, but not `out`. The last line contains `learnt`: what `careen
-        shadow` learned about the scheduler's searches."""
+        """Writes the last line, with `learnt` (what `careen shadow` learned about the scheduler's searches), and
+        closes this writer, but not `out`."""
         self._file.write(_line({"end": self.pages, **({"learnt": learnt} if learnt else {})}))
         self.close()
 
     def close(self) -> None:
-        """Writes the data that is still buffered. `out` stays open."""
+        """Writes what is still buffered. `out` stays open."""
         self._file.close()
 
 
 def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
-    """Writes a dump of these list pages and returns the number of written pages. Raises ValueError for a page that is
-    not an API list."""
+    """Returns the number of written pages. Raises ValueError for a page that is no API list."""
     with closing(DumpWriter(header, out)) as writer:
         for page in pages:
             writer.add(page)
@@ -103,7 +98,7 @@ def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
 
 
 def read_dump(source: BinaryIO) -> Dump:
-    """Reads a dump. Raises UnreadableDumpError if the file is not a complete dump of this version."""
+    """Raises UnreadableDumpError if the file is not a complete dump of this version."""
     lines = _lines(source)
     last: dict[str, Any] = {}
     try:
@@ -147,8 +142,8 @@ def _header(line: bytes) -> Header:
 
 
 def _pages(lines: Iterator[bytes], last: dict[str, Any]) -> Iterator[bytes]:
-    """Yields the lines that contain pages. Puts the content of the last line, such as the number of pages, into `last`.
-    Raises UnreadableDumpError if pages are missing."""
+    """Yields the pages, and puts the content of the last line into `last`. Raises UnreadableDumpError if pages are
+    missing."""
     for count, line in enumerate(lines):
         if line.startswith(b'{"end":'):
             last |= json.loads(line)
@@ -175,8 +170,8 @@ def _page_line(kind: str, api_version: str, items: Iterable[Any]) -> bytes:
 
 
 def _without_bare_volumes(item: Any) -> Any:
-    """Drops volumes of kinds that scheduling does not read. Some of these volumes have another name in each pod;
-    without them, pods of one template have the same text."""
+    """Drops volumes that scheduling does not read. Some have another name in each pod; without them, pods of one
+    template have the same text."""
     if not isinstance(item, wire.WirePod) or not item.spec.volumes:
         return item
     kept = tuple(volume for volume in item.spec.volumes if volume != wire.WireVolume(volume.name))

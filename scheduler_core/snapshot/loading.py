@@ -1,8 +1,8 @@
-"""Builds a snapshot from API objects: from mappings, or from the JSON bodies of API lists (pages), which are decoded
+"""Builds a snapshot from API objects: from mappings, or from pages (the JSON bodies of API lists), which are decoded
 and released one by one.
 
-Each page of pods is converted as soon as it is read. Equal specs and label sets become one object, so a large cluster
-needs little memory. An object that cannot be read is left out, and reported with its name and the field.
+Each page of pods is converted as soon as it is read, and equal specs and label sets become one object, so a large
+cluster needs little memory. An object that cannot be read is left out and reported with its name and the field.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Collector:
         self._reader = ObjectReader()
 
     def knows(self, kind: str, api_version: str) -> bool:
-        """Whether scheduling reads objects of this kind. `api_version` (such as `apps/v1`) distinguishes kinds of the
-        same name."""
+        """Whether scheduling reads this kind. `api_version` (such as `apps/v1`) distinguishes kinds of the same
+        name."""
         return self._reader.knows(kind, api_version)
 
     def add(self, kind: str, manifest: Mapping[str, Any]) -> None:
@@ -46,13 +46,12 @@ class Collector:
         self._keep(kind, self._reader.read(kind, manifest))
 
     def add_page(self, kind: str, page: bytes) -> None:
-        """Adds the objects of one page: the JSON body of an API list."""
         for value in self._reader.page(kind, page):
             self._keep(kind, value)
 
     def read_page(self, kind: str, page: bytes) -> Iterable[Any]:
-        """Returns the items of one page as wire structures, which have only the fields that scheduling reads. Reports
-        and leaves out the items that cannot be read."""
+        """The items of one page as wire structures, which have only the fields that scheduling reads. Unreadable
+        items are reported and left out."""
         for written in self._reader.wire_items(kind, page):
             if isinstance(written, ManifestError):
                 self.problems.append(written)
@@ -70,7 +69,7 @@ class Collector:
             self._others.setdefault(kind, []).append(value)
 
     def snapshot(self) -> Snapshot:
-        """Returns the snapshot of all objects so far. If two objects have the same name, the later one is kept."""
+        """All objects so far. Of two with the same name, the later one counts."""
         return Snapshot.of(
             tuple(self.nodes.values()), self.pods.values(), ClusterObjects.of(self._others), tuple(self.problems)
         )
@@ -83,8 +82,8 @@ class _PageHead(msgspec.Struct, rename="camel"):
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Disables Python's cyclic garbage collector within the block. The collector would double the time of loading a
-    cluster and free nothing, because loading creates no cycles."""
+    """Disables Python's cyclic garbage collector: it would double the time of loading a cluster and free nothing,
+    because loading creates no cycles."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -95,11 +94,10 @@ def _without_collector() -> Iterator[None]:
 
 
 def load_objects(objects: Iterable[Mapping[str, Any]]) -> Snapshot:
-    """Returns a snapshot of API objects. Each object needs a `kind`. If the kind ends in List, the items of the list
-    are loaded.
+    """Returns a snapshot of API objects. Each needs a `kind`; if it ends in List, the items are loaded.
 
-    Ignores kinds that scheduling does not read. Leaves out an object that cannot be read, and lists it in the
-    snapshot's `problems` with its name and the field.
+    Ignores kinds that scheduling does not read. An object that cannot be read is left out and listed in the snapshot's
+    `problems` with its name and the field.
     """
     collector = Collector()
     with _without_collector():
@@ -126,7 +124,7 @@ def _add_object(collector: Collector, manifest: Mapping[str, Any]) -> None:
         collector.add(kind, manifest)
 
 
-# An API server writes kind and apiVersion first. Only a page that was rewritten must be decoded to find its kind.
+# An API server writes kind and apiVersion first. Only a rewritten page must be decoded to find its kind.
 _HEAD: Final = re.compile(rb'\s*\{\s*"kind"\s*:\s*"(\w+)"\s*,\s*"apiVersion"\s*:\s*"([^"]*)"')
 
 
@@ -140,8 +138,8 @@ def _what_is_in(page: bytes) -> tuple[str, str]:
 
 
 class KnownPage(Value):
-    """A page (the JSON body of an API list) of a kind that scheduling reads. `items` are wire structures, which have
-    only the fields that scheduling reads."""
+    """A page of a kind that scheduling reads. `items` are wire structures, with only the fields that scheduling
+    reads."""
 
     kind: str
     api_version: str
@@ -149,8 +147,8 @@ class KnownPage(Value):
 
 
 def read_known_page(page: bytes) -> KnownPage | None:
-    """Returns the page (the JSON body of an API list) with only the fields that scheduling reads, and without objects
-    that cannot be read. Returns None if scheduling does not read the kind."""
+    """The page with only the fields that scheduling reads, without objects that cannot be read; None if scheduling
+    does not read the kind."""
     kind, api_version = _what_is_in(page)
     collector = Collector()
     if not collector.knows(kind, api_version):
@@ -159,10 +157,10 @@ def read_known_page(page: bytes) -> KnownPage | None:
 
 
 class PageReader:
-    """Takes pages (the JSON bodies of API lists) one by one, in any order, and builds the snapshot at the end.
+    """Takes pages one by one, in any order, and builds the snapshot at the end.
 
-    If `reports_unknown` is true, the snapshot's problems list the kinds that scheduling does not read. Otherwise these
-    kinds are ignored.
+    With `reports_unknown`, the snapshot's problems list the kinds that scheduling does not read; otherwise they are
+    ignored.
     """
 
     def __init__(self, *, reports_unknown: bool = False) -> None:
@@ -171,7 +169,7 @@ class PageReader:
         self._unknown: set[tuple[str, str]] = set()
 
     def add(self, page: bytes) -> None:
-        """Adds one page. Raises ValueError for invalid JSON, for nesting that is too deep, and for a missing kind."""
+        """Raises ValueError for invalid JSON, for nesting that is too deep, and for a missing kind."""
         try:
             self._add(page)
         except RecursionError:
@@ -194,7 +192,6 @@ class PageReader:
                 )
 
     def snapshot(self) -> Snapshot:
-        """Returns the snapshot of all pages so far."""
         with _without_collector():
             return self._collector.snapshot()
 

@@ -1,7 +1,6 @@
 """One node with its pods and the sums of their requests: the input of a plugin that handles one node per call.
 
-The value is immutable: adding or removing a pod returns another value with other sums. So preemption can try the
-removal of many pods on one node.
+Immutable: adding or removing a pod gives another value, so preemption can try the removal of many pods on one node.
 """
 
 from __future__ import annotations
@@ -24,11 +23,10 @@ _NO_IMAGES: Mapping[str, ImageState] = {}
 
 
 class NodeInfo(Value, kw_only=True):
-    """One node with its pods. `row` is the node's position in the snapshot. Requested amounts are in millis for cpu and
-    in whole units for other resources.
+    """One node with its pods. Requested amounts are in millis for cpu and in whole units otherwise.
 
-    `used_ports` are the host ports that the node's pods use. `cluster_size` is the number of nodes in the snapshot.
-    `cluster_images` has the images of all nodes; use `image_state`, which returns only images of this node.
+    `used_ports` are the host ports of its pods, `cluster_size` is the snapshot's number of nodes. `cluster_images` has
+    the images of all nodes; `image_state` returns only those of this node.
     """
 
     node: Node
@@ -53,7 +51,7 @@ class NodeInfo(Value, kw_only=True):
         cluster_images: Mapping[str, ImageState] = _NO_IMAGES,
         cluster_size: int = 1,
     ) -> Self:
-        """Returns the node with these pods, and adds up their requests."""
+        """The node with these pods and the sums of their requests."""
         requested: Counter[str] = Counter()
         nonzero_cpu = nonzero_memory = 0
         ports: set[HostPort] = set()
@@ -86,16 +84,14 @@ class NodeInfo(Value, kw_only=True):
         return self.node.allocatable.get(PODS, 0)
 
     def image_state(self, name: str) -> ImageState | None:
-        """Returns the image's size and the number of nodes that have it, or None if this node does not have the
-        image."""
+        """The image's size and how many nodes have it; None if this node does not have it."""
         return self.cluster_images.get(name) if any(name in image.names for image in self.node.images) else None
 
     def with_pod(self, pod: Pod) -> Self:
-        """Returns the node with this pod in addition."""
         return self._changed((*self.pods, pod), pod, 1, self.used_ports.union(pod.spec.host_ports))
 
     def without_pod(self, pod: Pod) -> Self:
-        """Returns the node without the pod with this key. Raises ValueError if the pod is not on the node.
+        """The node without the pod of this key. Raises ValueError if it is not there.
 
         The pod's host ports become free, even if another pod on the node uses the same port: the scheduler keeps the
         ports as a set (HostPortInfo.Remove, v1.36).

@@ -1,6 +1,6 @@
-"""Indexes nodes by label: the value of a label key on each node, and the nodes that a selector matches.
+"""Nodes indexed by label: the value of a label key on each node, and the nodes that a selector matches.
 
-Changes of pods do not change the labels of nodes, so results are cached for as long as the nodes stay the same.
+Changes of pods leave the labels of nodes alone, so results are cached for as long as the nodes stay the same.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ _NOBODY: Final = np.zeros(1, dtype=np.int64)
 
 
 class Topology(Value, eq=False):
-    """The values of one label key, such as the zone. Each value is a domain. `missing` is how many domains there are,
-    and their numbers are 0 to `missing` − 1. `codes` has for each node the number of its domain, or `missing` if the
-    node does not have the key.
+    """The values of one label key, such as the zone: the domains. `missing` is how many there are; `codes` has for each
+    node the number of its domain, from 0, or `missing` if the node lacks the key.
 
-    An array with an element for each domain has one more element, with the index `missing`, for nodes without the key.
+    An array over the domains has one more element, with the index `missing`, for nodes without the key.
     """
 
     key: str
@@ -42,8 +41,7 @@ class Topology(Value, eq=False):
         return len(self.values)
 
     def with_added(self, values: Sequence[str | None]) -> Topology:
-        """Returns the topology with further nodes at the end. `values` has the value of the label key on each added
-        node, or None."""
+        """Further nodes at the end, with their values of the label key, or None."""
         code_of = dict(self.code_of)
         for value in values:
             if value is not None:
@@ -55,16 +53,15 @@ class Topology(Value, eq=False):
         return _topology(self.key, code_of, codes)
 
     def sum_by_domain(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Adds up the numbers in `per_node` (one number for each node) over the nodes of each domain."""
+        """Sums over the nodes of each domain."""
         if self.missing == len(self.codes):  # as many values as nodes: each node is its own domain, in the same order
             return np.concatenate((per_node, _NOBODY))
         return sum_by_code(self.codes, per_node, self.missing + 1)
 
 
 def sum_by_code(codes: NDArray[np.intp], per_node: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Adds up the numbers in `per_node` (one number for each node) over all nodes with the same number in `codes`. For
-    example, with `Topology.codes` of the zone label, the result has one sum for each zone. The function skips the zeros
-    in `per_node`, because usually most nodes have none of the counted pods."""
+    """Sums over all nodes with the same number in `codes`: with `Topology.codes` of the zone label, one sum per
+    zone. Skips zeros, because usually most nodes have none of the counted pods."""
     rows = (per_node != 0).nonzero()[0]
     return np.bincount(codes.take(rows), weights=per_node.take(rows), minlength=size).astype(np.int64)
 
@@ -96,7 +93,7 @@ class NodeLabels:
         self._selections: Remembered[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = Remembered()
 
     def with_added(self, nodes: tuple[Node, ...]) -> NodeLabels:
-        """Returns an index of `nodes`, which must begin with the nodes of this index."""
+        """The index of `nodes`, which must begin with the nodes of this index."""
         new = NodeLabels(nodes)
         more = nodes[len(self._nodes) :]
         for key, topology in self._topologies.items():
@@ -104,7 +101,7 @@ class NodeLabels:
         return new
 
     def topology(self, key: str) -> Topology:
-        """Returns the values of this label key on all nodes."""
+        """The values of this label key on all nodes."""
         known = self._topologies.get(key)
         if known is None:
             known = self._topologies[key] = self._index(key)
@@ -123,8 +120,8 @@ class NodeLabels:
         return _topology(key, code_of, codes)
 
     def selected(self, node_selector: tuple[tuple[str, str], ...], required: NodeSelector | None) -> Mask:
-        """Returns, for each node, whether the node matches the pod's nodeSelector and required node affinity. The
-        caller must not change the array."""
+        """For each node, whether it matches the pod's nodeSelector and required node affinity. The caller must not
+        change the array."""
         key = (node_selector, required)
         known = self._selections.get(key)
         if known is None:
@@ -144,7 +141,7 @@ class NodeLabels:
         return found
 
     def meeting(self, expression: Requirement) -> Mask:
-        """Returns, for each node, whether its labels meet the requirement. The caller must not change the array."""
+        """For each node, whether its labels meet the requirement. The caller must not change the array."""
         known = self._requirements.get(expression)
         if known is None:
             topology = self.topology(expression.key)
@@ -153,6 +150,6 @@ class NodeLabels:
         return known
 
     def named(self, field: Requirement) -> Mask:
-        """Returns, for each node, whether its metadata.name meets the requirement."""
+        """For each node, whether its metadata.name meets the requirement."""
         answers = (OneNode({}, node.name).named(field) for node in self._nodes)
         return np.fromiter(answers, dtype=bool, count=len(self._nodes))

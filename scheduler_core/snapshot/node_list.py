@@ -1,8 +1,8 @@
 """Some nodes of a snapshot, in a given order: the input of pre_filter, of pre_score, and of plugins that handle all
 nodes in one call.
 
-The list is a sequence of NodeInfo, and builds each NodeInfo on access. Plugins that handle all nodes in one call use
-`rows` and the snapshot's columns instead.
+A sequence that builds each NodeInfo on access. Plugins that handle all nodes at once use `rows` and the snapshot's
+columns instead.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Element = TypeVar("Element", bound=np.generic)
 
 
 class NodeList(Sequence[NodeInfo]):
-    """Nodes of one snapshot. `rows` are their positions in the snapshot. `is_all` is true if the list has all nodes in
-    the snapshot's order. `columns` has the data of all nodes of the snapshot."""
+    """Nodes of one snapshot. `rows` are their positions there; `is_all`: all nodes, in the snapshot's order.
+    `columns` has all nodes of the snapshot."""
 
     __slots__ = ("columns", "is_all", "rows", "rules", "snapshot")
 
@@ -49,8 +49,8 @@ class NodeList(Sequence[NodeInfo]):
         return self.snapshot.node_info(int(self.rows[index]), self.rules)
 
     def take(self, column: NDArray[Element]) -> NDArray[Element]:
-        """Returns the elements of `column` that belong to these nodes. Returns `column` itself if the list has all
-        nodes. In an array of several dimensions, the nodes are along the last axis."""
+        """The elements of `column` for these nodes; `column` itself if the list has all. The nodes are along the
+        last axis."""
         return column if self.is_all else column.take(self.rows, axis=-1)
 
     @property

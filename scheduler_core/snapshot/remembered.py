@@ -1,7 +1,6 @@
-"""A cache with a limited number of entries. When the cache is full, it drops the oldest entry.
+"""A cache with a limited number of entries, which drops the oldest when it is full.
 
-A process that runs for weeks handles many pods that it never sees again. Without a limit, the cache would keep an entry
-for each of them.
+A process that runs for weeks handles many pods that it never sees again; without a limit, each would leave an entry.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _ENTRIES: Final = 1024
 
 
 class Remembered(dict[Key, Kept]):
-    """A dict with a limited size. When the dict is full, a new entry replaces the oldest entry."""
+    """A new entry replaces the oldest when the dict is full."""
 
     __slots__ = ("_entries",)
 

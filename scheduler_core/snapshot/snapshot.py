@@ -1,5 +1,5 @@
-"""A snapshot is the frozen state of a cluster. Each change, such as a cordon or a placed pod, returns another snapshot.
-The two snapshots share all parts that are equal.
+"""The frozen state of a cluster. Each change, such as a cordon or a placed pod, returns another snapshot that shares
+all equal parts.
 
 loading.py builds snapshots from API objects; tallies.py has the counts of pods that plugins need.
 """
@@ -35,14 +35,14 @@ _NOT_SCHEDULED_BY = frozenset({"budgets", "jobs"})
 
 
 class UnknownNodeError(KeyError):
-    """The snapshot has no node of this name: the caller's list of nodes is older or newer than the snapshot."""
+    """No node of this name: the caller's list of nodes is older or newer than the snapshot."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class UnknownPodError(KeyError):
-    """The snapshot has no such placed pod: the caller's list of pods is older or newer than the snapshot."""
+    """No such placed pod: the caller's list of pods is older or newer than the snapshot."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -97,7 +97,7 @@ class Snapshot:
         objects: ClusterObjects | None = None,
         problems: tuple[ManifestError, ...] = (),
     ) -> Snapshot:
-        """Returns a snapshot of parsed values. Leaves out finished pods. The position of a node in `nodes` becomes its
+        """Returns a snapshot of parsed values, without finished pods. The position of a node in `nodes` becomes its
         row."""
         all_nodes = ChangingNodes.of(nodes)
         row_of = all_nodes.columns.row_of
@@ -133,7 +133,7 @@ class Snapshot:
 
     @property
     def columns(self) -> Columns:
-        """The data of all nodes as columns. After a change of nodes, the columns are computed on first access."""
+        """The data of all nodes as columns, after a change of nodes computed on first access."""
         return self._nodes.columns
 
     @property
@@ -145,7 +145,7 @@ class Snapshot:
         return self.columns.names
 
     def row(self, node_name: str) -> int:
-        """Returns the node's row. Raises UnknownNodeError if there is no such node."""
+        """Raises UnknownNodeError if there is no such node."""
         row = self._nodes.row_of(node_name)
         if row is None:
             raise UnknownNodeError(f"the snapshot has no node {node_name!r}")
@@ -158,7 +158,7 @@ class Snapshot:
         return self._nodes[self.row(node_name)]
 
     def node_info(self, row: int, rules: RequestRules = CURRENT_RULES) -> NodeInfo:
-        """Returns one node with its pods and the sums of their requests."""
+        """One node with its pods and the sums of their requests."""
         node, pods = self.columns.nodes[row], self.placements.state_of(row)
         known = self._infos.get((row, rules))
         if known is None or known[0] is not node or known[1] is not pods:
@@ -174,12 +174,11 @@ class Snapshot:
         return known[2]
 
     def pods_on(self, node_name: str) -> tuple[Pod, ...]:
-        """Returns the pods on a node, including terminating ones. Raises UnknownNodeError if there is no such node."""
+        """The pods on a node, including terminating ones. Raises UnknownNodeError if there is no such node."""
         return self.placements.on_node(self.row(node_name))
 
     def pod(self, key: str) -> Pod:
-        """Returns the pod with the key "namespace/name", whether it is on a node or not. Raises UnknownPodError if
-        there is no such pod."""
+        """The pod with the key "namespace/name", on a node or not. Raises UnknownPodError if there is no such pod."""
         found = self.placements.find(key) or next(
             (pod for pod in (*self.pending, *self.orphans) if pod.key == key), None
         )
@@ -189,24 +188,23 @@ class Snapshot:
 
     @property
     def placed_pods(self) -> Sequence[Pod]:
-        """Every pod on a node of the snapshot, in no particular order."""
+        """In no particular order."""
         return self.placements.all_pods()
 
     def tally(self, tally: Tally[Value]) -> Value:
-        """Returns a count of the placed pods. The pods are counted once; snapshots that derive from this snapshot
-        update this count and do not count again."""
+        """A count of the placed pods, made once and updated by derived snapshots."""
         return self.placements.tally(tally, self.columns)
 
     def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
-        """Returns the names of the namespaces whose labels match the selector."""
+        """The names of the namespaces whose labels match."""
         return self.remember(
             ("namespaces", selector),
             lambda: frozenset(name for name, labels in self.objects.namespaces.items() if selector.matches(labels)),
         )
 
     def remember(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
-        """Returns the result of `work_out`, which is computed once for all snapshots that differ only in nodes, pods,
-        budgets and Jobs. So the result may depend only on the key, and on objects of other kinds."""
+        """The result of `work_out`, computed once for all snapshots that differ only in nodes, pods, budgets and
+        Jobs. So it may depend only on the key and on objects of other kinds."""
         known = self._remembered.get(key)
         if known is None:
             known = self._remembered[key] = work_out()
@@ -216,12 +214,12 @@ class Snapshot:
     # ---- other snapshots ----
 
     def with_pod_placed(self, pod: Pod, node_name: str) -> Snapshot:
-        """Returns the snapshot with the pod on this node. A pending pod with the same key is no longer pending."""
+        """Puts the pod on this node. A pending pod with the same key is no longer pending."""
         return self.with_pods_placed(((pod, node_name),))
 
     def with_pods_placed(self, pairs: Iterable[tuple[Pod, str]]) -> Snapshot:
-        """Returns the snapshot with each pod on its node. `pairs` are (pod, node name). Each pod is first removed from
-        its earlier node or from the pending pods. Raises UnknownNodeError if a node does not exist."""
+        """Puts each pod of the (pod, node name) pairs on its node, after removing it from its earlier node or from
+        the pending pods. Raises UnknownNodeError if a node does not exist."""
         coming = {pod.key: pod.on_node(node_name) for pod, node_name in pairs}
         keys = coming.keys()
         leaving = [old for old in map(self.placements.find, keys) if old is not None]
@@ -233,17 +231,16 @@ class Snapshot:
         return placed
 
     def without_pod(self, key: str) -> Snapshot:
-        """Returns the snapshot without this pod. Raises UnknownPodError if the pod is on no node of the snapshot."""
+        """Raises UnknownPodError if the pod is on no node of the snapshot."""
         return self.without_pods((key,))
 
     def without_pods(self, keys: Iterable[str]) -> Snapshot:
-        """Returns the snapshot without these pods. Raises UnknownPodError if a pod is on no node of the snapshot."""
+        """Raises UnknownPodError if a pod is on no node of the snapshot."""
         return self._moved([(-1, self._placed(key)) for key in keys])
 
     def with_pods_exchanged(self, pairs: Iterable[tuple[str, Pod]]) -> Snapshot:
-        """Returns the snapshot in which pods are replaced. Each pair has the key of a pod, which is removed, and its
-        replacement, which is put on the same node. Raises UnknownPodError if a pod to remove is on no node of the
-        snapshot."""
+        """Each pair has the key of a pod, which goes, and its replacement on the same node. Raises UnknownPodError
+        if a pod to remove is on no node of the snapshot."""
         moves: list[tuple[int, Pod]] = []
         for key, pod in pairs:
             old = self._placed(key)
@@ -251,8 +248,8 @@ class Snapshot:
         return self._moved(moves)
 
     def with_pods_moved(self, leaving: Iterable[Pod], coming: Iterable[Pod]) -> Snapshot:
-        """Returns the snapshot without the `leaving` pods and with the `coming` pods, each on the node of its
-        `node_name`. Raises UnknownNodeError if the node of an added pod does not exist."""
+        """Without the `leaving` pods and with the `coming` ones, each on its `node_name`. Raises UnknownNodeError if
+        the node of an added pod does not exist."""
         return self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming)])
 
     def with_orphans(self, orphans: tuple[Pod, ...]) -> Snapshot:
@@ -272,8 +269,7 @@ class Snapshot:
         return self._changed(pending=pending, orphans=orphans, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
-        """Returns the snapshot after these moves. Each move is a pair of a number and a pod: 1 puts the pod on its
-        node, and -1 removes the pod from its node."""
+        """Each move is (1, pod), which puts the pod on its node, or (-1, pod), which removes it."""
         changes = [(sign, self.row(pod.node_name), pod) for sign, pod in moves]
         return self._changed(placements=self.placements.after(changes, self._nodes))
 
@@ -284,19 +280,17 @@ class Snapshot:
         return pod
 
     def with_pod_terminating(self, key: str) -> Snapshot:
-        """Returns the snapshot with this pod terminating. Topology spread does not count terminating pods; all other
-        counts include them."""
+        """Topology spread does not count terminating pods; all other counts include them."""
         pod = self._placed(key)
         return self if pod.terminating else self._moved(((-1, pod), (1, replace_value(pod, terminating=True))))
 
     def with_node_cordoned(self, node_name: str, *, with_taint: bool = True) -> Snapshot:
-        """Returns the snapshot shortly after a cordon: the node is unschedulable, and by default it has the taint of
-        the node lifecycle controller."""
+        """Shortly after a cordon: the node is unschedulable, and by default it has the taint of the node lifecycle
+        controller."""
         return self.with_node_replaced(self.node(node_name).cordoned(with_taint=with_taint))
 
     def without(self, key: str) -> Snapshot:
-        """Returns the snapshot without this pod, whether it is on a node or not. Returns the same snapshot if there is
-        no such pod."""
+        """Without this pod, on a node or not. The same snapshot if there is no such pod."""
         placed = self.placements.find(key)
         rest = self if placed is None else self.without_pod(key)
         return rest._changed(
@@ -305,15 +299,15 @@ class Snapshot:
         )
 
     def with_node_uncordoned(self, node_name: str) -> Snapshot:
-        """Returns the snapshot after an uncordon, which also removes the cordon's taint."""
+        """After an uncordon, which also removes the cordon's taint."""
         return self.with_node_replaced(self.node(node_name).uncordoned())
 
     def with_node_replaced(self, node: Node) -> Snapshot:
-        """Returns the snapshot in which this node replaces the node of the same name."""
+        """This node replaces the node of the same name."""
         return self.with_nodes_replaced((node,))
 
     def with_nodes_replaced(self, nodes: Iterable[Node]) -> Snapshot:
-        """Returns the snapshot in which each of these nodes replaces the node of the same name."""
+        """Each of these nodes replaces the node of the same name."""
         changed = {self.row(node.name): node for node in nodes}
         keeps_images = all(self._nodes[row].images == node.images for row, node in changed.items())
         return self._changed(nodes=self._nodes.with_replaced(changed), infos=self._infos if keeps_images else {})
@@ -325,7 +319,7 @@ class Snapshot:
         return self.with_nodes_added((node,))
 
     def with_nodes_added(self, nodes: Sequence[Node]) -> Snapshot:
-        """Returns the snapshot with several more nodes, in this order; see `with_node_added`."""
+        """Adds nodes in this order; see `with_node_added`."""
         names: set[str] = set()
         for node in nodes:
             if node.name in names or self.has_node(node.name):
@@ -354,7 +348,6 @@ class Snapshot:
         )
 
     def with_objects(self, **parts: Any) -> Snapshot:
-        """Returns the snapshot with changed objects other than nodes and pods. Each keyword argument is a field of
-        ClusterObjects."""
+        """Changes objects other than nodes and pods. Each keyword argument is a field of ClusterObjects."""
         remembered = self._remembered if parts.keys() <= _NOT_SCHEDULED_BY else None
         return self._changed(objects=replace_value(self.objects, **parts), remembered=remembered)

@@ -1,7 +1,7 @@
-"""The nodes of a snapshot, stored as the columns of an earlier snapshot and a list of later changes.
+"""The nodes of a snapshot: the columns of an earlier snapshot and a list of later changes.
 
-So the cost of a change does not depend on the number of nodes. When the columns are read again, all changes together
-are written into new columns.
+So a change costs the same for any number of nodes. When the columns are read again, all changes are written into new
+ones at once.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ _MOST_CHANGES: Final = 64
 
 
 class ChangingNodes:
-    """The nodes of one snapshot. The nodes in this object never change; a change returns another object. `columns` is
-    computed on first access."""
+    """The nodes of one snapshot. A change returns another object; `columns` is computed on first access."""
 
     __slots__ = ("_base", "_length", "_of_tree", "_row_of", "_rows")
 
@@ -40,7 +39,7 @@ class ChangingNodes:
 
     @classmethod
     def of(cls, nodes: Sequence[Node]) -> ChangingNodes:
-        """Returns a list of these nodes. The position of a node in `nodes` becomes its row."""
+        """A node's position in `nodes` becomes its row."""
         return cls._unchanged(Columns(tuple(nodes)))
 
     @classmethod
@@ -55,34 +54,30 @@ class ChangingNodes:
         return self._base.nodes[row] if node is None else node
 
     def row_of(self, name: str) -> int | None:
-        """Returns the node's row, or None if there is no such node."""
         return self._row_of[name] if name in self._row_of else self._base.row_of.get(name)
 
     @property
     def columns(self) -> Columns:
-        """The data of all nodes as columns."""
         if self._rows or self._row_of or self._of_tree:
             self._base = self._base.patched(self._length, self._rows, self._row_of, self._of_tree)
             self._rows, self._row_of, self._of_tree = {}, {}, ()
         return self._base
 
     def with_replaced(self, rows: Mapping[int, Node]) -> ChangingNodes:
-        """Returns a list in which some nodes are replaced. `rows` maps the row of each replaced node to the new
-        node, which has the same name."""
+        """`rows` maps the row of each replaced node to the new node, which has the same name."""
         moved = {row: (self[row], node) for row, node in rows.items() if zone_key(self[row]) != zone_key(node)}
         of_tree = (partial(NodeTree.with_replaced, changes=moved),) if moved else ()
         return self._changed(self._length, rows, {}, of_tree)
 
     def with_added(self, nodes: Sequence[Node]) -> ChangingNodes:
-        """Returns a list with these nodes added at the end. No node of the list may have the name of an added node."""
+        """Adds nodes at the end. None may have the name of a node of the list."""
         rows = dict(enumerate(nodes, self._length))
         row_of = {node.name: row for row, node in rows.items()}
         of_tree = (partial(NodeTree.with_added, nodes=tuple(nodes)),)  # a copy: it is read later
         return self._changed(self._length + len(nodes), rows, row_of, of_tree)
 
     def without(self, row: int) -> ChangingNodes:
-        """Returns a list without the node in this row. The last node gets the row of the removed node. All other rows,
-        and the scheduler's order of the nodes, stay the same."""
+        """The last node gets the row of the removed one. All other rows, and the scheduler's order, stay the same."""
         gone, last = self[row], self[self._length - 1]
         row_of = {last.name: row, gone.name: None}
         of_tree = (partial(NodeTree.without, row=row, node=gone),)

@@ -1,7 +1,7 @@
-"""The size of each image, and the number of nodes that have the image.
+"""The size of each image, and how many nodes have it.
 
-Nodes may report different sizes under one image name. The scheduler keeps the size that was reported first. This module
-keeps the size that the first node in the snapshot's order reports (pkg/scheduler/backend/cache/cache.go, v1.36).
+Nodes may report different sizes under one name. The scheduler keeps the size that was reported first; this module that
+of the first node in the snapshot's order (pkg/scheduler/backend/cache/cache.go, v1.36).
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from scheduler_core.values import Value
 
 
 class ImageState(Value):
-    """The size of one image, and the number of nodes that have it."""
-
     size_bytes: int
     node_count: int
 
     def spread_bytes(self, total_nodes: int) -> int:
-        """Returns the size multiplied by the share of nodes that have the image. The floating-point operations are in
-        the scheduler's order, so that rounding is the same."""
+        """The size times the share of nodes that have the image, by floating-point operations in the scheduler's
+        order, so that rounding is the same."""
         return int(float(self.size_bytes) * (float(self.node_count) / float(total_nodes)))
 
 
@@ -42,8 +40,8 @@ class NodeImages:
 
     @cached_property
     def _places(self) -> dict[str, tuple[int, list[int]]]:
-        """The size of each image, and the rows of the nodes that have the image, by image name. Nothing may change
-        these lists, because the indexes of other snapshots share them."""
+        """By image name, its size and the rows of the nodes that have it. Nothing may change the lists: other
+        snapshots' indexes share them."""
         places: dict[str, tuple[int, list[int]]] = {}
         for row, node in enumerate(self._nodes):
             for image in node.images:
@@ -54,8 +52,7 @@ class NodeImages:
         return places
 
     def changed(self, nodes: tuple[Node, ...], rows: Iterable[int]) -> NodeImages:
-        """Returns the index of the images of `nodes`. These nodes may differ from the indexed nodes only in the given
-        rows."""
+        """The index for `nodes`, which differ from the indexed nodes only in the given rows."""
         new = NodeImages(nodes)
         if "_places" not in self.__dict__:
             return new
@@ -72,12 +69,11 @@ class NodeImages:
 
     @cached_property
     def states(self) -> Mapping[str, ImageState]:
-        """Maps every reported image name to the image's size and the number of nodes that have the image."""
         return {name: ImageState(size, len(rows)) for name, (size, rows) in self._places.items()}
 
     def at_hand(self, names: tuple[str, ...]) -> NDArray[np.int64]:
-        """Returns for each node the sum of the sizes of the images in `names` that the node has. Each size is scaled as
-        in `ImageState.spread_bytes`."""
+        """For each node, the sizes of those of these images that it has, each scaled as in
+        `ImageState.spread_bytes`, added up."""
         found = np.zeros(len(self._nodes), dtype=np.int64)
         for name in names:
             if name in self._places:
@@ -85,9 +81,7 @@ class NodeImages:
         return found
 
     def shares(self, names: tuple[str, ...], least: int, most: int) -> NDArray[np.int64]:
-        """Rates each node by a whole number from 0 to 100. The method `at_hand` adds up the sizes of those images in
-        `names` that the node has. `share_between` turns the sum into the rating: 0 for `least` bytes or less, 100 for
-        `most` bytes or more. The caller must not change the array."""
+        """`share_between` of `at_hand`, for each node. The caller must not change the array."""
         key = (names, least, most)
         known = self._shares.get(key)
         if known is None:
@@ -96,16 +90,14 @@ class NodeImages:
 
 
 def share_between(size: NDArray[np.int64] | int, least: int, most: int) -> NDArray[np.int64]:
-    """Rates each size by a whole number from 0 (`least` or smaller) to 100 (`most` or larger). Between these sizes, the
-    number grows linearly and is rounded down."""
+    """0 for `least` or smaller, 100 for `most` or larger, in between linear and rounded down."""
     within = np.clip(size, least, max(most, least)) - least
     share: NDArray[np.int64] = 100 * within // (most - least)
     return share
 
 
 def _sizes(nodes: tuple[Node, ...], row: int) -> dict[str, int]:
-    """Returns the image sizes that the node in this row reports, by image name. Returns nothing if there is no node in
-    this row."""
+    """The image sizes that the node in this row reports, by image name; empty if the row does not exist."""
     sizes: dict[str, int] = {}
     for image in nodes[row].images if row < len(nodes) else ():
         for name in image.names:
@@ -127,8 +119,7 @@ def _take_row(places: dict[str, _Place], name: str, row: int, nodes: tuple[Node,
     if not left:
         del places[name]
     else:
-        # The next row may no longer exist, because `nodes` may be shorter than before. A later call then removes this
-        # row.
+        # The next row may no longer exist, because `nodes` may be shorter than before. A later call then removes it.
         was_first = rows[0] == row and left[0] < len(nodes)
         # The next row may have lost the image as well; it is handled later.
         places[name] = (_sizes(nodes, left[0]).get(name, size) if was_first else size), left

@@ -1,8 +1,8 @@
 """The order in which kube-scheduler searches the nodes, updated as nodes are added, changed and removed.
 
-The scheduler keeps a list of nodes for each zone, and the zones in the order in which it first saw them. A node that is
-added again, or that changes its zone, goes to the end of its zone's list. An empty zone is forgotten, and becomes the
-last zone if a node of that zone is added later (pkg/scheduler/backend/cache/node_tree.go, v1.36).
+The scheduler keeps a list of nodes per zone, and the zones in the order in which it first saw them. A node that is
+added again, or changes its zone, goes to the end of its zone's list. An empty zone is forgotten, and comes last if it
+returns (pkg/scheduler/backend/cache/node_tree.go, v1.36).
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ Element = TypeVar("Element", bound=np.generic)
 
 
 class NodeTree(Value, eq=False):
-    """The scheduler's tree of nodes. Its times are not clock times, but numbers that increase with each change.
+    """The scheduler's tree of nodes. Times are numbers that increase with each change.
 
-    For each row, `joined` is the time at which the node joined its zone's list, and `zone_of` is the time at which the
-    node's zone appeared. `zones` maps each zone to the pair (time at which it appeared, number of nodes). `now` is the
-    time of the next change.
+    Per row, `joined` is when the node joined its zone's list, and `zone_of` when its zone appeared. `zones` maps a zone
+    to (when it appeared, number of nodes). `now` is the time of the next change.
     """
 
     zones: Mapping[str, tuple[int, int]]
@@ -35,7 +34,7 @@ class NodeTree(Value, eq=False):
 
     @classmethod
     def of(cls, nodes: Sequence[Node]) -> NodeTree:
-        """Returns the tree of a scheduler that received these nodes in this order."""
+        """The tree of a scheduler that received these nodes in this order."""
         counts: dict[str, int] = {}
         zone_of = np.empty(len(nodes), dtype=np.int64)
         place: dict[str, int] = {}
@@ -47,12 +46,11 @@ class NodeTree(Value, eq=False):
         return cls(zones, zone_of, np.arange(len(nodes), dtype=np.int64), max(len(nodes), len(place)))
 
     def order(self) -> NDArray[np.intp]:
-        """Returns all rows in the scheduler's order: the first node of each zone, then the second node of each zone,
-        and so on."""
+        """All rows: the first node of each zone, then the second of each, and so on."""
         return one_of_each_zone(np.argsort(self.joined, kind="stable"), self.zone_of)
 
     def with_added(self, nodes: Sequence[Node]) -> NodeTree:
-        """Returns the tree after these nodes were added in this order. Their rows follow the existing rows."""
+        """Adds these nodes in this order. Their rows follow the existing ones."""
         zones, appeared = dict(self.zones), []
         for now, node in enumerate(nodes, self.now):
             zone = zone_key(node)
@@ -68,8 +66,7 @@ class NodeTree(Value, eq=False):
         )
 
     def without(self, row: int, node: Node) -> NodeTree:
-        """Returns the tree without this node. The last node gets the row of the removed node, as in
-        `ChangingNodes.without`."""
+        """The last node gets the row of the removed one, as in `ChangingNodes.without`."""
         return replace_value(
             self,
             zones=self._zones_without(zone_key(node)),
@@ -78,8 +75,7 @@ class NodeTree(Value, eq=False):
         )
 
     def with_replaced(self, changes: Mapping[int, tuple[Node, Node]]) -> NodeTree:
-        """Returns the tree after nodes changed. `changes` maps a row to the pair (old node, new node). Only a change of
-        the zone has an effect."""
+        """`changes` maps a row to (old node, new node). Only a change of the zone has an effect."""
         tree = self
         for row, (old, new) in changes.items():
             tree = tree._with_replaced(row, old, new)
@@ -104,8 +100,8 @@ class NodeTree(Value, eq=False):
 
 
 def one_of_each_zone(rows: NDArray[np.intp], zone_of: Ints) -> NDArray[np.intp]:
-    """Sorts the rows: the first node of each zone, then the second node of each zone, and so on. Zones are in the order
-    in which they appeared, and the nodes of a zone in the order of `rows`."""
+    """The first of each zone, then the second of each, and so on. Zones come in the order in which they appeared,
+    the nodes of a zone in the order of `rows`."""
     zones = zone_of[rows]
     _, sizes = np.unique(zones, return_counts=True)
     by_zone = np.argsort(zones, kind="stable")
@@ -115,8 +111,7 @@ def one_of_each_zone(rows: NDArray[np.intp], zone_of: Ints) -> NDArray[np.intp]:
 
 
 def last_moved_to(columns: NDArray[Element], row: int) -> NDArray[Element]:
-    """Returns the columns without the element in this row. The last element takes the place of the removed element. In
-    an array of several dimensions, the rows are along the last axis."""
+    """Without the element in this row, whose place the last one takes. The rows are along the last axis."""
     moved = columns[..., :-1].copy()
     if row < moved.shape[-1]:
         moved[..., row] = columns[..., -1]
@@ -124,8 +119,8 @@ def last_moved_to(columns: NDArray[Element], row: int) -> NDArray[Element]:
 
 
 def zone_key(node: Node) -> str:
-    """Returns the node's region and zone as one key. If a node has the beta labels and the current labels, the beta
-    labels are used (component-helpers/node/topology, v1.36)."""
+    """Region and zone as one key. The beta labels win over the current ones (component-helpers/node/topology,
+    v1.36)."""
     labels = node.labels
     region, zone = (
         labels.get(f"failure-domain.beta.kubernetes.io/{part}", labels.get(f"topology.kubernetes.io/{part}", ""))

@@ -1,10 +1,10 @@
-"""Groups pods by their affinity terms, and finds the terms that select a given incoming pod.
+"""Groups pods by their affinity terms, and finds the terms that select an incoming pod.
 
-Terms of existing pods affect incoming pods: required anti-affinity refuses nodes, and the other terms add to scores.
-Pods with equal terms form a group. An incoming pod is matched against the terms once for each group, not once for each
-existing pod. The result is kept for later incoming pods with the same namespace, namespace labels and labels.
+Terms of existing pods affect incoming ones: required anti-affinity refuses nodes, the others add to scores. Pods with
+equal terms form a group, and an incoming pod is matched once per group instead of once per pod. The result is kept for
+incoming pods with the same namespace, namespace labels and labels.
 
-An `AffinityGroups` object never removes a group; its method `only` returns another object without the unused groups.
+A group is never removed; `only` returns another object without the unused groups.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ _MOST_INCOMING: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class IncomingPod:
-    """The properties of an incoming pod that decide which affinity terms of existing pods select it: its namespace, the
-    labels of its namespace, and its own labels. Both label lists are sorted."""
+    """What decides which terms of existing pods select an incoming pod. Both label lists are sorted."""
 
     namespace: str
     namespace_labels: tuple[tuple[str, str], ...]
@@ -46,15 +45,14 @@ Pulls = Mapping[int, tuple[tuple[Kind, str, int], ...]]
 
 @dataclass(slots=True)
 class _Matched:
-    """The affinity terms that match one incoming pod. `seen` is the number of groups whose terms have been checked."""
+    """The terms that match one incoming pod. `seen` is how many groups have been checked."""
 
     seen: int = 0
     pulls: dict[int, tuple[tuple[Kind, str, int], ...]] = field(default_factory=dict)
 
 
 class AffinityGroups:
-    """Numbers the groups of pods with equal affinity terms, in the order in which the groups appear. Finds the terms
-    that select an incoming pod."""
+    """Numbers the groups in the order in which they appear, and finds the terms that select an incoming pod."""
 
     def __init__(self) -> None:
         self._number_by_spec: WeakKeyDictionary[PodSpec, int] = WeakKeyDictionary()
@@ -66,8 +64,7 @@ class AffinityGroups:
         self._matched: Remembered[IncomingPod, _Matched] = Remembered(_MOST_INCOMING)
 
     def only(self, numbers: Iterable[int]) -> AffinityGroups:
-        """Returns an `AffinityGroups` with only these groups. The groups get new numbers from 0 on, in the order of
-        `numbers`."""
+        """Only these groups, numbered anew from 0 in the order of `numbers`."""
         new = AffinityGroups()
         for number in numbers:
             new._number_terms(*self._members[number])
@@ -77,9 +74,8 @@ class AffinityGroups:
         return len(self._members)
 
     def number_of(self, spec: PodSpec) -> int:
-        """Returns the number that identifies the group of pods with this spec: 0 for the first group, 1 for the second,
-        and so on. A new group gets the next number. Returns `NO_GROUP` if the spec has neither pod affinity nor pod
-        anti-affinity."""
+        """The number of the group of pods with this spec; a new group gets the next one. `NO_GROUP` for a spec
+        without pod affinity and anti-affinity."""
         if spec is not self._last[0]:  # a pod's changes come one after another, and share its spec
             self._last = (spec, self._find_number(spec))
         return self._last[1]
@@ -102,10 +98,9 @@ class AffinityGroups:
         return self._number[key]
 
     def pulls_on(self, incoming: IncomingPod) -> Pulls:
-        """Finds the terms that select the incoming pod. Returns a mapping from the number of a group (see `number_of`)
-        to the terms of this group that select the pod. Leaves out groups without such a term. Each term is a tuple
-        (kind, topology key, weight). Required terms have the weight 1, because their real weight is set in the
-        scheduler's configuration (hardPodAffinityWeight). Preferred anti-affinity has a negative weight."""
+        """By group, the terms (kind, topology key, weight) that select the incoming pod; groups without one are left
+        out. Required terms have the weight 1, because their real one is configured (hardPodAffinityWeight); that of
+        preferred anti-affinity is negative."""
         matched = self._matched.get(incoming)
         if matched is None:
             matched = self._matched[incoming] = _Matched()
@@ -136,8 +131,8 @@ def _weighed_terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterato
 
 
 def _pairs_that_could_match(terms: Iterable[PodAffinityTerm]) -> set[tuple[str, str] | None]:
-    """Returns labels as pairs (key, value). Every incoming pod that one of `terms` selects has at least one of these
-    labels. If a term requires no particular label, the set also contains None, because any pod may then match."""
+    """Labels (key, value) such that every pod that one of `terms` selects has at least one of them; with None if a
+    term requires no particular label."""
     pairs: set[tuple[str, str] | None] = set()
     for term in terms:
         if term.selector.requirements is None:

@@ -1,9 +1,7 @@
-"""An indexed log of the pods that were added to nodes or removed from nodes since the table of pods (pod_table.py) was
-made.
+"""An indexed log of the pods that were added to or removed from nodes since the table of pods (pod_table.py) was made.
 
-Entries are only added to a log. Several `Placements` objects share one log. Each of them reads only the first entries,
-up to its own length, because later entries belong to other placements. If a second object is derived from the same
-placements, it gets a new log, which begins with the same first entries.
+Logs only grow. Several `Placements` share one, and each reads only up to its own length; later entries belong to
+others. A second object derived from the same placements gets a new log that begins with the same entries.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ from scheduler_core.values import Value
 
 
 class PodChange(Value, eq=False):
-    """A pod that was added to a node (`sign` 1) or removed from a node (`sign` −1) since the table of pods was made.
-    `class_number` and `group` are the numbers of the pod's class and of its affinity group."""
+    """A pod that was added to a node (`sign` 1) or removed from it (−1). `class_number` and `group` are the numbers
+    of its class and its affinity group."""
 
     sign: int
     row: int
@@ -34,9 +32,9 @@ _DEEPEST: Final = 8
 
 
 class ChangeLog:
-    """A list of changes, with indexes by pod, row (node), class and affinity group.
+    """Changes, with indexes by pod, row, class and affinity group.
 
-    The first `_start` changes are not in this object but in the earlier log `_before`.
+    The first `_start` changes are in the earlier log `_before`.
     """
 
     __slots__ = ("_all", "_before", "_depth", "_of_class", "_of_group", "_of_pod", "_of_row", "_start")
@@ -57,7 +55,6 @@ class ChangeLog:
         return self._start + len(self._all)
 
     def append(self, change: PodChange) -> None:
-        """Adds a change to the log."""
         place = self._start + len(self._all)
         self._all.append(change)
         self._of_pod[change.pod.key].append(place)
@@ -67,8 +64,8 @@ class ChangeLog:
             self._of_group[change.group].append(place)
 
     def up_to(self, length: int) -> ChangeLog:
-        """Returns a new log that contains exactly the first `length` changes of this log. A change that is later added
-        to one of the two logs does not appear in the other log."""
+        """A new log with exactly the first `length` changes. Changes that are added later to one do not appear in
+        the other."""
         if self._before is not None and length <= self._start:
             return self._before.up_to(length)
         if self._depth >= _DEEPEST:
@@ -76,16 +73,14 @@ class ChangeLog:
         return ChangeLog(before=self, start=length)
 
     def last_of_pod(self, key: str, length: int) -> PodChange | None:
-        """Returns the last change of this pod among the first `length` changes, or None if these do not contain the
-        pod."""
+        """The last change of this pod among the first `length`; None if there is none."""
         found = self._last(self._of_pod.get(key), length)
         if found is not None or self._before is None:
             return found
         return self._before.last_of_pod(key, min(length, self._start))
 
     def last_of_row(self, row: int, length: int) -> PodChange | None:
-        """Returns the last change on the node of this row among the first `length` changes, or None if these contain no
-        such change."""
+        """The last change in this row among the first `length`; None if there is none."""
         found = self._last(self._of_row.get(row), length)
         if found is not None or self._before is None:
             return found
@@ -98,7 +93,7 @@ class ChangeLog:
         return self._all[places[before - 1] - self._start] if before else None
 
     def of_row(self, row: int, length: int) -> list[PodChange]:
-        """Returns the changes on the node of this row among the first `length` changes."""
+        """The changes in this row among the first `length`."""
         earlier = [] if self._before is None else self._before.of_row(row, min(length, self._start))
         return earlier + self._between(self._of_row, (row,), 0, length)
 
@@ -116,31 +111,30 @@ class ChangeLog:
         return found
 
     def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """Returns the changes of pods whose class has one of these numbers (`PodChange.class_number`), in no particular
-        order. Reads only the positions `start` to `end` − 1 of the log."""
+        """The changes of pods of these classes at the positions `start` to `end` − 1, in no particular order."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_classes(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_class, numbers, start, end)
 
     def of_groups(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """Returns the changes of pods whose affinity group has one of these numbers (`PodChange.group`), in no
-        particular order. Reads only the positions `start` to `end` − 1 of the log."""
+        """The changes of pods of these affinity groups at the positions `start` to `end` − 1, in no particular
+        order."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_groups(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_group, numbers, start, end)
 
     def between(self, start: int, end: int) -> Iterator[PodChange]:
-        """Yields the changes at the positions `start` to `end` − 1 of the log, in order."""
+        """The changes at the positions `start` to `end` − 1, in order."""
         if self._before is not None and start < self._start:
             yield from self._before.between(start, min(end, self._start))
         yield from self._all[max(start - self._start, 0) : max(end - self._start, 0)]
 
 
 class Changes(Value):
-    """The changes at the positions `start` to `end` − 1 of a log, such as the changes that a cached count does not
-    include yet."""
+    """The changes at the positions `start` to `end` − 1 of a log, such as those that a cached count does not include
+    yet."""
 
     log: ChangeLog
     start: int
@@ -153,14 +147,13 @@ class Changes(Value):
         return self.log.between(self.start, self.end)
 
     def of_classes(self, numbers: Collection[int]) -> list[PodChange]:
-        """Returns the changes of pods whose class has one of these numbers (`PodChange.class_number`), in no particular
-        order."""
+        """The changes of pods of these classes, in no particular order."""
         if len(numbers) > len(self):
             return [change for change in self if change.class_number in numbers]
         return self.log.of_classes(numbers, self.start, self.end)
 
     def of_groups(self, numbers: Collection[int]) -> list[PodChange]:
-        """Returns the changes of pods of these affinity groups, in no particular order."""
+        """The changes of pods of these affinity groups, in no particular order."""
         if len(numbers) > len(self):
             return [change for change in self if change.group in numbers]
         return self.log.of_groups(numbers, self.start, self.end)

@@ -1,9 +1,8 @@
-"""The requests of the pods on all nodes of a snapshot, and the nodes whose requests differ from those of another
-snapshot.
+"""The requests of the pods on all nodes of a snapshot, and the nodes where those of another snapshot differ.
 
-Snapshots that derive from one another share one array of sums, which belongs to the newest of them. A change writes
-only the sums of the changed nodes, so its cost does not depend on the number of nodes. An older snapshot computes its
-sums from this array and the log of the changes.
+Snapshots that derive from one another share one array of sums, which belongs to the newest. A change writes only the
+sums of the changed nodes, so it costs the same for any number of nodes. An older snapshot computes its sums from the
+array and the log of changes.
 """
 
 from __future__ import annotations
@@ -23,11 +22,9 @@ _DEEPEST: Final = 8  # branches of branches; the search for changed rows visits 
 
 
 class _Log:
-    """A log of changes of the requests. Each change concerns one node: `rows` has the row of this node in the snapshot,
-    and `amounts` has the amounts that were added to the sums of this node in `Usage.sums`.
+    """Changes of the requests: each adds `amounts` to the sums (`Usage.sums`) of the node in its row.
 
-    `before` is None if this log continues no other log. Otherwise `before` is a pair `(older, length)`: this log
-    continues after the first `length` changes of the log `older`.
+    With `before` = (older, length), this log continues after the first `length` changes of `older`.
     """
 
     __slots__ = ("__weakref__", "amounts", "before", "depth", "rows")
@@ -39,24 +36,22 @@ class _Log:
         self.depth: int = 0 if before is None else before[0].depth + 1
 
     def branch(self, length: int, nodes: int) -> _Log:
-        """Returns an empty log that continues after the first `length` changes of this log. If these changes are too
-        many, the new log does not refer to them, so that their memory can be freed."""
+        """An empty log that continues after the first `length` changes. If they are too many, it does not refer to
+        them, so that their memory can be freed."""
         return _Log((self, length) if self.depth < _DEEPEST and length <= nodes else None)
 
 
 class UsageVersion(Value):
-    """A key for the resource requests of the pods in one `ChangingUsage`. A cache stores this key beside a result.
-    Later the cache passes the key to `changed_since`, which returns the nodes whose requests have changed. The key
-    keeps neither the requests nor the log of their changes in memory."""
+    """A cache key for the requests in one `ChangingUsage`; `changed_since` says which nodes have changed since. It
+    keeps neither the requests nor the log in memory."""
 
     log: ref[_Log]
     length: int
 
 
 class _Sums:
-    """The resource requests of the pods on each node, added up. Several `ChangingUsage` objects with the same `_Log`
-    share one `_Sums`. The array `values` has the form of `Usage.sums`. The first `length` changes of the log are
-    already added to `values`."""
+    """The requests per node, added up, shared by all `ChangingUsage` of one `_Log`. `values` has the form of
+    `Usage.sums` and includes the first `length` changes of the log."""
 
     __slots__ = ("length", "values")
 
@@ -70,8 +65,8 @@ class _Sums:
 
 
 class ChangingUsage:
-    """The requests of the pods on each node, after the first `_length` changes of a log. The object never changes;
-    `plus` returns another object."""
+    """The requests of the pods on each node after the first `_length` changes of a log. `plus` returns another
+    object."""
 
     __slots__ = ("__dict__", "_length", "_log", "_newest")
 
@@ -82,7 +77,7 @@ class ChangingUsage:
 
     @classmethod
     def of_sums(cls, sums: Ints) -> Self:
-        """Returns the usage with these sums, which the caller must not change."""
+        """The caller must not change `sums`."""
         return cls(_Sums(sums, 0), _Log(), 0)
 
     @property
@@ -102,8 +97,7 @@ class ChangingUsage:
         return Usage(sums)
 
     def plus(self, more: Iterable[tuple[int, Ints]]) -> ChangingUsage:
-        """Returns the usage after an addition. Each element of `more` is a pair: a node's row, and the amounts to add
-        for this node, in the order in which `Usage.sums` lists them."""
+        """Each of `more` is a row and the amounts to add there, in the order of `Usage.sums`."""
         newest, log = self._newest, self._log
         if not (0 < self._length == len(log.rows) <= len(self)) or not self._is_newest:
             newest, log = _Sums(self.usage.sums.copy(), 0), log.branch(self._length, len(self))
@@ -114,21 +108,19 @@ class ChangingUsage:
         return ChangingUsage(newest, log, newest.length)
 
     def resized(self, sums: Ints) -> ChangingUsage:
-        """Returns the usage with these sums, for a different number of nodes. For the nodes that exist before and
-        after, the sums must be the same."""
+        """For another number of nodes. For nodes that exist before and after, the sums must be the same."""
         return ChangingUsage(_Sums(sums.copy(), self._length), self._log, self._length)
 
     @property
     def version(self) -> UsageVersion:
-        """A key that identifies the requests in this object. To find the nodes whose requests differ in another
-        `ChangingUsage`, give the key to the method `changed_since` of that object."""
+        """The key for `changed_since` of another `ChangingUsage`."""
         return UsageVersion(ref(self._log), self._length)
 
     def changed_since(self, other: UsageVersion) -> tuple[Rows, Usage] | None:
-        """Returns the rows of the nodes whose requests may differ from those of the version `other`, and the usage of
-        only these nodes. None means that every row may differ, because the log no longer has all changes since then.
+        """The rows whose requests may differ from `other`, and the usage of only these. None: every row may differ,
+        because the log no longer has all changes since then.
 
-        Remembers the last result, because the filter and the scores of one pod ask for the same rows.
+        Remembers the last result: the filter and the scores of one pod ask for the same rows.
         """
         known: tuple[UsageVersion, tuple[Rows, Usage] | None] | None = self.__dict__.get("last_changed")
         if known is None or known[0] != other:

@@ -1,14 +1,12 @@
-"""The pods on the nodes of a snapshot: a table of pods, the changes since the table was made, and cached counts of
-pods.
+"""The pods on the nodes of a snapshot: a table of pods, the changes since it was made, and cached counts.
 
-A count of pods (a *tally*) is made once from the table, and then updated with every change. Reading a count changes
-only the cache.
+A count of pods (a *tally*) is made once from the table and then updated with every change. Reading a count changes only
+the cache.
 
-A `Placements` object that is derived from another shares the table of the original. The first derived object also
-shares the log of changes and the cached counts. The derived object adds its own changes at the end of the log, and the
-original never reads these changes. If a cached count already includes these changes, the original makes its own count.
-Every further derived object gets a new log and its own copies of the counts. So no object sees the later changes of
-another object.
+A derived `Placements` shares the table. The first one derived also shares the log and the cached counts: it adds its
+changes at the end of the log, where the original never reads, and if a cached count already includes them, the original
+makes its own. Every further one gets a new log and copies of the counts. So no object sees the later changes of
+another.
 """
 
 from __future__ import annotations
@@ -28,39 +26,36 @@ from scheduler_core.snapshot.remembered import Remembered
 
 Value = TypeVar("Value")
 
-# A new table is made when the log has at least `_CHANGES_PER_TABLE` changes, and at least one change for every
-# `_PODS_PER_CHANGE` pods of the table. A longer log needs more memory, about 0.5 KB for each change. A shorter log
-# needs more time, because tables are made more often: a table of 150,000 pods takes some tenths of a second.
+# A new table is made when the log has at least `_CHANGES_PER_TABLE` changes, and one for every `_PODS_PER_CHANGE` pods
+# of the table. A longer log needs more memory, about 0.5 KB for each change; a shorter one more time, because a table
+# of 150,000 pods takes some tenths of a second.
 _CHANGES_PER_TABLE: Final = 2048
 _PODS_PER_CHANGE: Final = 2
-# The most cached counts. Each application needs a few counts. In a cluster of 5,000 nodes, one count takes a few tens
-# of kilobytes.
+# The most cached counts. An application needs a few; with 5,000 nodes, one takes a few tens of kilobytes.
 _REMEMBERED: Final = 8192
 
 
 class Tally(Protocol[Value]):
-    """A kind of count of the placed pods, such as the requested resources on each node. Equal tallies share one cached
-    count, so a tally is a frozen, hashable value."""
+    """A kind of count of the placed pods, such as the requested resources on each node. Equal tallies share one
+    cached count, so a tally is a frozen, hashable value."""
 
     def count(self, columns: Columns, table: PodTable) -> Value:
         """Counts the pods of the whole table."""
         ...
 
     def after(self, value: Value, changes: Changes, columns: Columns, table: PodTable) -> Value:
-        """Returns the count after further changes of the placed pods. `value` is the count before these changes. Other
-        `Placements` still use `value`, so it must stay as it is."""
+        """The count after further changes. Other `Placements` still use `value`, so it must stay as it is."""
         ...
 
     def basis(self, columns: Columns) -> Hashable:
-        """Returns a value that identifies the node properties that this tally reads, for example the labels of the
-        nodes. If the value changes, the pods are counted again. If only the number of nodes changes, the value may stay
-        the same, because `over` adapts the count."""
+        """Identifies the node properties that this tally reads, such as the labels. If it changes, the pods are
+        counted again. For a mere change of the number of nodes it may stay the same, because `over` adapts the
+        count."""
         ...
 
     def over(self, value: Value, rows: int) -> Value:
-        """Returns the count for another number of nodes, after nodes without pods were added or removed. `value` is the
-        count before, and `rows` is the new number of nodes. For example, if `value` is an array with a number for each
-        node, the result is an array with `rows` numbers."""
+        """The count for `rows` nodes, after nodes without pods were added or removed. For example, an array with a
+        number per node gets `rows` numbers."""
         ...
 
     def __hash__(self) -> int: ...
@@ -68,8 +63,7 @@ class Tally(Protocol[Value]):
 
 @dataclass(slots=True)
 class _Counted:
-    """A cached count for each node, such as the number of its pods of one kind. `length` is the number of entries of
-    the change log that are counted already; `rows` is the number of nodes."""
+    """A cached count. It includes the first `length` entries of the log; `rows` is the number of nodes."""
 
     length: int
     basis: Hashable
@@ -88,8 +82,8 @@ _Memo = dict[Hashable, _Counted]
 
 
 class Placements:
-    """The pods on the nodes of a snapshot: the pods of a table, updated with the first `_length` changes of a log.
-    Several `Placements` objects share this log, and later changes in the log belong to the other objects."""
+    """The pods of a table, updated with the first `_length` changes of a log, whose later changes belong to other
+    objects."""
 
     __slots__ = ("_is_lent", "_length", "_log", "_memo", "_memo_of_table", "_width", "table")
 
@@ -114,7 +108,7 @@ class Placements:
 
     @classmethod
     def of(cls, pods: Sequence[Pod], columns: Columns) -> Placements:
-        """Returns the placements of these pods. All pods must be on nodes of `columns`."""
+        """All pods must be on nodes of `columns`."""
         return cls._on(PodTable.of(pods, columns.row_of, PodClasses(), AffinityGroups()), Remembered(_REMEMBERED))
 
     @classmethod
@@ -122,20 +116,19 @@ class Placements:
         return cls(table, ChangeLog(), 0, Remembered(_REMEMBERED), memo_of_table, width=table.node_count)
 
     def lent(self) -> Placements:
-        """Returns a copy of this object. The copy reads the same log of changes as this object, but only this object
-        may add changes to that log. If a caller derives placements from the copy, their changes go to a new log."""
+        """A copy that reads the same log. Only this object may add to it; what is derived from the copy gets a new
+        log."""
         return Placements(
             self.table, self._log, self._length, self._memo, self._memo_of_table, width=self._width, is_lent=True
         )
 
     @property
     def changes(self) -> Changes:
-        """The changes of the placed pods since the table was made."""
+        """The changes since the table was made."""
         return Changes(self._log, 0, self._length)
 
     def tally(self, tally: Tally[Value], columns: Columns) -> Value:
-        """Returns the value of this count for the current pods. Several callers share the value, so nothing may change
-        it."""
+        """The count for the current pods. Callers share the value, so nothing may change it."""
         known = self._memo.get(tally)
         if known is not None and known.length > self._length:  # derived placements have updated the count
             self._part()
@@ -151,8 +144,7 @@ class Placements:
         return result
 
     def _counted(self, tally: Tally[Any], columns: Columns) -> _Counted:
-        """Counts the pods of the table. The result does not include pods that were added or removed after the table was
-        made."""
+        """Counts the pods of the table, without the changes since."""
         if self._width > len(columns):  # the table may contain removed rows
             self._settle(columns)
         basis, rows = tally.basis(columns), len(columns)
@@ -163,7 +155,7 @@ class Placements:
         return known.copy()
 
     def _part(self) -> None:
-        """Begins a new log, because other placements have added changes to the shared log."""
+        """Begins a new log, because other placements have added to the shared one."""
         self._log = self._log.up_to(self._length)
         memo: _Memo = Remembered(_REMEMBERED)
         memo.update({tally: known.copy() for tally, known in self._memo.items() if known.length <= self._length})
@@ -171,8 +163,7 @@ class Placements:
         self._is_lent = False
 
     def after(self, changes: Sequence[tuple[int, int, Pod]], nodes: ChangingNodes) -> Placements:
-        """Returns the placements after these changes, in this order. A change is (sign, row, pod): the sign is 1 if the
-        pod was added to the node of this row, or -1 if the pod was removed from it."""
+        """Each change is (sign, row, pod): 1 for a pod added to the node of this row, -1 for a removed one."""
         if self._length >= max(_CHANGES_PER_TABLE, len(self.table.pods) // _PODS_PER_CHANGE):
             self._settle(nodes.columns)
         if self._is_lent or len(self._log) > self._length:  # another placement continues from here
@@ -189,8 +180,8 @@ class Placements:
         return Placements(self.table, self._log, len(self._log), self._memo, self._memo_of_table, width=width)
 
     def _settle(self, columns: Columns) -> None:
-        """Makes a new table that includes all changes. Keeps the cached counts that were read since the last table was
-        made, and forgets the other counts."""
+        """Makes a new table that includes all changes. Keeps the counts that were read since the last one was made,
+        and forgets the others."""
         asked: list[Any] = [tally for tally, known in self._memo.items() if known.length <= self._length]
         counted: _Memo = Remembered(_REMEMBERED)
         for tally in asked:
@@ -203,7 +194,6 @@ class Placements:
         self._is_lent, self._width = False, len(columns)
 
     def find(self, key: str) -> Pod | None:
-        """Returns the placed pod with this key, or None."""
         change = self._log.last_of_pod(key, self._length)
         if change is not None:
             return change.pod if change.sign > 0 else None
@@ -211,8 +201,7 @@ class Placements:
         return None if index is None else self.table.pods[index]
 
     def on_node(self, row: int) -> tuple[Pod, ...]:
-        """Returns the pods on one node. Pods of the table come first, then the pods that were added later, in the order
-        of their addition."""
+        """Pods of the table first, then those added later, in the order of their addition."""
         pods = {pod.key: pod for pod in self.table.on_node(row)}
         for change in self._log.of_row(row, self._length):
             pods.pop(change.pod.key, None)
@@ -221,10 +210,9 @@ class Placements:
         return tuple(pods.values())
 
     def state_of(self, row: int) -> object:
-        """Returns an object that stays the same as long as the node has the same pods. To see whether the pods changed,
-        the caller keeps the object and compares it by identity (`is`)."""
+        """An object that stays the same, by identity (`is`), as long as the node has the same pods."""
         return self._log.last_of_row(row, self._length) or self.table
 
     def all_pods(self) -> Sequence[Pod]:
-        """Returns every placed pod, in no particular order."""
+        """In no particular order."""
         return self.table.pods_after(self.changes) if self._length else self.table.pods

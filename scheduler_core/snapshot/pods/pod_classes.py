@@ -1,8 +1,8 @@
-"""Groups pods into classes by the properties that selectors read: namespace, labels, and whether the pod terminates.
+"""Groups pods into classes by what selectors read: namespace, labels, and whether the pod terminates.
 
-Most pods are replicas with equal labels, so selectors are matched against classes instead of pods. A `PodClasses`
-object can get new classes, but never loses a class. Derived snapshots share the object, because it does not depend on
-where pods are. The method `only` returns another object without the unused classes.
+Most pods are replicas with equal labels, so selectors are matched against classes. A class is never lost; `only`
+returns another object without the unused ones. Derived snapshots share the object, because it does not depend on where
+pods are.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ _ANSWERS: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class PodQuery:
-    """A query for pods that match all `parts`. A part is a set of namespaces (None means all namespaces) and a
-    selector.
+    """Matches pods that match all `parts`: each a set of namespaces (None: all) and a selector.
 
-    If `live_only` is true, terminating pods do not match.
+    With `live_only`, terminating pods do not match.
     """
 
     parts: tuple[tuple[frozenset[str] | None, LabelSelector], ...]
@@ -48,8 +47,8 @@ class PodQuery:
 
 @dataclass(slots=True)
 class _Answer:
-    """The classes that one query selects: `found` is the set of their numbers, and `ordered` lists these numbers in
-    ascending order. The query was compared with the first `seen` classes, and not yet with later classes."""
+    """The numbers of the classes that one query selects, as a set and ascending. Compared with the first `seen`
+    classes only."""
 
     seen: int = 0
     found: set[int] = field(default_factory=set)
@@ -57,8 +56,8 @@ class _Answer:
 
 
 class PodClasses:
-    """Numbers the classes of pods, in the order in which the classes appear, and finds the classes that a query
-    selects. Selectors cannot distinguish the pods of one class."""
+    """Numbers the classes in the order in which they appear, and finds those that a query selects. Selectors cannot
+    tell the pods of a class apart."""
 
     def __init__(self) -> None:
         self._number: dict[tuple[str, tuple[tuple[str, str], ...], bool], int] = {}
@@ -71,8 +70,7 @@ class PodClasses:
         self._answers: Remembered[PodQuery, _Answer] = Remembered(_ANSWERS)
 
     def only(self, numbers: Iterable[int]) -> PodClasses:
-        """Returns a `PodClasses` with only these classes. In the order of `numbers`, the classes get the new numbers 0,
-        1, 2, …."""
+        """Only these classes, numbered anew from 0 in the order of `numbers`."""
         new = PodClasses()
         for number in numbers:
             namespace, labels, terminating = self._members[number]
@@ -83,7 +81,7 @@ class PodClasses:
         return len(self._members)
 
     def number_of(self, pod: Pod) -> int:
-        """Returns the number of the pod's class. If the class is new, it gets the next number."""
+        """A new class gets the next number."""
         known = self._by_identity.get((id(pod.labels), pod.namespace, pod.terminating))
         if known is not None:
             return known
@@ -101,8 +99,8 @@ class PodClasses:
         return number
 
     def chosen(self, query: PodQuery) -> tuple[set[int], list[int]]:
-        """Returns the numbers of the classes that the query selects: as a set, and as a list in ascending order. The
-        caller must not change them."""
+        """The numbers of the classes that the query selects, as a set and ascending. The caller must not change
+        them."""
         answer = self._answers.get(query)
         if answer is None:
             answer = self._answers[query] = _Answer()
@@ -116,10 +114,9 @@ class PodClasses:
         return answer.found, answer.ordered
 
     def _candidates(self, query: PodQuery, seen: int) -> list[int]:
-        """Returns the numbers, from `seen` on, of the classes that the query may select. One index finds the classes
-        that meet a requirement `key in (…)`. Another index finds the classes in a set of namespaces. The method looks
-        up only one of the query's indexed conditions: the condition that the fewest classes meet. Without an indexed
-        condition, it returns all numbers from `seen` on."""
+        """The numbers, from `seen` on, of the classes that the query may select, found by the one of its indexed
+        conditions (`key in (…)`, namespaces) that the fewest classes meet. Without an indexed condition, all numbers
+        from `seen` on."""
         best: list[int] | None = None
         for namespaces, selector in query.parts:
             if selector.requirements is None:

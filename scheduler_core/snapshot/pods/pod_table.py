@@ -1,4 +1,4 @@
-"""The placed pods of a snapshot at one moment, indexed by node, by class and by affinity group.
+"""The placed pods of a snapshot at one moment, indexed by node, class and affinity group.
 
 A table never changes. Later changes of the pods are in a log (change_log.py).
 """
@@ -42,8 +42,8 @@ class Grouped:
 
 
 class PodTable:
-    """The placed pods in columns. For the pod `pods[i]`, `rows[i]` is the row of its node, `classes[i]` the number of
-    its class, and `groups[i]` the number of its affinity group."""
+    """For the pod `pods[i]`, `rows[i]` is the row of its node, `classes[i]` the number of its class, `groups[i]`
+    that of its affinity group."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class PodTable:
 
     @classmethod
     def of(cls, pods: Sequence[Pod], row_of: Mapping[str, int], kinds: PodClasses, affinities: AffinityGroups) -> Self:
-        """Returns a table of these pods. The node of each pod must be in `row_of`."""
+        """The node of each pod must be in `row_of`."""
         count = len(pods)
         rows = np.fromiter((row_of[pod.node_name] for pod in pods), dtype=np.intp, count=count)
         classes = np.fromiter((kinds.number_of(pod) for pod in pods), dtype=np.intp, count=count)
@@ -76,14 +76,14 @@ class PodTable:
         )
 
     def pods_after(self, changes: Iterable[PodChange]) -> list[Pod]:
-        """Returns the pods of the table after these changes, in no particular order."""
+        """The pods after these changes, in no particular order."""
         gone, come = self._sorted(changes)
         left = set(gone)
         stayed = [pod for index, pod in enumerate(self.pods) if index not in left] if left else list(self.pods)
         return stayed + [change.pod for change in come]
 
     def _sorted(self, changes: Iterable[PodChange]) -> tuple[list[int], list[PodChange]]:
-        """Returns two lists: the positions in the table from which pods are removed, and the changes that add a pod."""
+        """The positions in the table from which pods are removed, and the changes that add a pod."""
         gone: set[int] = set()
         come: dict[str, PodChange] = {}
         for change in changes:
@@ -96,8 +96,8 @@ class PodTable:
         return sorted(gone), list(come.values())
 
     def with_changes(self, changes: Iterable[PodChange], node_count: int) -> Self:
-        """Returns the table after the changes, for `node_count` nodes. Remaining pods keep their position if possible.
-        If many of the numbered classes or groups have no pods any more, the remaining ones get new numbers."""
+        """The table after the changes, for `node_count` nodes. Remaining pods keep their position if possible. If
+        many of the numbered classes or groups have no pods any more, the others get new numbers."""
         gone, come = self._sorted(changes)
         sources = _sources(len(self.pods), gone, len(come))
 
@@ -127,8 +127,8 @@ class PodTable:
         return new
 
     def _places(self, sources: Rows, gone: list[int], come: list[PodChange]) -> tuple[list[Pod], dict[str, int]]:
-        """Returns the pods at their new positions, and a mapping from each pod's key to its position. Keeps the string
-        objects of existing keys, because new copies would fragment the memory of a long-lived process."""
+        """The pods at their new positions, and each pod's key with its position. Keeps the strings of existing keys:
+        new copies would fragment the memory of a long-lived process."""
         index_of = dict(self.index_of)
         for index in gone:
             del index_of[self.pods[index].key]
@@ -162,12 +162,11 @@ class PodTable:
         return Grouped(self.groups[self._with_group], len(self.affinities))
 
     def on_node(self, row: int) -> list[Pod]:
-        """Returns the pods on one node, in the table's order."""
+        """In the table's order."""
         return [self.pods[index] for index in self._by_node.members(row)]
 
     def rows_of_classes(self, numbers: Sequence[int]) -> Rows:
-        """Returns the row of the node for each pod whose class has one of these `numbers` (see `PodClasses`). If two
-        such pods are on one node, the result contains the node's row twice."""
+        """The row of each pod of these classes; the row of a node with two such pods comes twice."""
         if len(numbers) == 1:
             return self.rows[self._by_class.members(numbers[0])]
         if len(numbers) < _MANY_CLASSES:
@@ -181,16 +180,15 @@ class PodTable:
         return self.rows[wanted[self.classes]]
 
     def rows_of_group(self, number: int) -> Rows:
-        """Returns, for every pod of this affinity group, the row of the pod's node."""
+        """The row of each pod of this affinity group."""
         return self.rows[self._with_group[self._by_group.members(number)]]
 
 
 def _sources(count: int, gone: list[int], come: int) -> Rows:
-    """Returns, for each position of the new table, the position of its pod in the old table. For an added pod, this is
-    a number after the end of the old table.
+    """For each position of the new table, the position of its pod in the old one; for an added pod, a number after the
+    old table's end.
 
-    Added pods first fill the positions of removed pods. If fewer pods are added than removed, pods from the end of the
-    old table fill the remaining positions.
+    Added pods fill the positions of removed ones first, then pods from the end of the old table.
     """
     length = count - len(gone) + come
     sources = np.arange(length, dtype=np.intp)

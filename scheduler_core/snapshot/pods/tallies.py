@@ -1,5 +1,5 @@
-"""The counts of placed pods that plugins need: requested resources, pods that a query selects, host ports, and affinity
-terms of the placed pods."""
+"""The counts of placed pods that plugins need: requested resources, pods that a query selects, host ports, affinity
+terms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Place = TypeVar("Place", bound=Hashable)
 
 
 class UsageTally(Value):
-    """Sums the requests of the pods on each node. `rules` says how a pod's requests are computed."""
+    """Sums the requests of the pods on each node, computed by `rules`."""
 
     rules: RequestRules
 
@@ -78,9 +78,8 @@ class UsageTally(Value):
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
-    """Returns the numbers that the pod adds to its node's column of `Usage.sums`. The first numbers are the pod's
-    requests for the resources in `names`. The next two numbers are the requests for cpu and memory that scores use,
-    with defaults for containers without a request. The last number is 1, for the pod itself."""
+    """What the pod adds to its node's column of `Usage.sums`: its requests for `names`, those for cpu and memory
+    that scores use (with defaults for containers without a request), and 1 for the pod."""
     if pod.resize is None:
         return _line_of_spec(pod.spec, rules, names)
     return _line(running_requests(pod, rules), names)
@@ -132,8 +131,8 @@ class QueryTally(Value):
 
 
 class DomainTally(Value):
-    """Counts, in each domain of the topology key, the pods that the query selects. The last element of the count is for
-    nodes without the key."""
+    """Counts, in each domain of the topology key, the pods that the query selects. The last element is for nodes
+    without the key."""
 
     query: PodQuery
     key: str
@@ -162,7 +161,7 @@ class DomainTally(Value):
 
 
 class HostPortTally(Value):
-    """Counts, on each node, the pods that use a host port. The result has a count for each host port in use."""
+    """Counts, on each node, the pods that use a host port; one count for each port in use."""
 
     def count(self, columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:
         ports: dict[HostPort, Ints] = {}
@@ -198,9 +197,8 @@ HOST_PORTS: Final = HostPortTally()
 
 
 class Pull(Value, eq=False):
-    """Those affinity terms of placed pods that select an incoming pod, for one topology key. `weights` has the sum of
-    the weights in each domain, and `terms` the number of the terms. The last element of both is for nodes without the
-    key."""
+    """The affinity terms of placed pods that select an incoming pod, for one topology key: in each domain, the sum
+    of their `weights` and their number (`terms`). The last elements are for nodes without the key."""
 
     weights: Ints
     terms: Ints
@@ -209,8 +207,8 @@ class Pull(Value, eq=False):
         return Pull(self.weights.copy(), self.terms.copy())
 
     def add(self, at: int | slice, weight: int, terms: int | Ints) -> None:
-        """Adds matching terms of this weight to the domains `at`; `terms` is their number in each domain. Changes the
-        object in place, so call it only before the object is shared."""
+        """Adds, to each of the domains `at`, `terms` matching terms of this weight. In place, so only before the
+        object is shared."""
         self.weights[at] += weight * terms
         self.terms[at] += terms
 
@@ -219,9 +217,8 @@ PullsByKey = Mapping[tuple[Kind, str], Pull]
 
 
 class PullTally(Value):
-    """Finds those affinity terms of placed pods that select an incoming pod. For each kind of term and each topology
-    key, counts these terms in each domain and adds up their weights. `AffinityGroups.pulls_on` gives the weight of each
-    term."""
+    """The affinity terms of placed pods that select an incoming pod: for each kind of term and topology key, their
+    number and weights in each domain. `AffinityGroups.pulls_on` gives the weights."""
 
     incoming: IncomingPod
 
@@ -257,10 +254,10 @@ class PullTally(Value):
 
 
 def _net(changes: Iterable[tuple[Place, int]]) -> list[tuple[Place, int]]:
-    """Adds up the numbers of each place, and returns the sums that are not 0.
+    """The sums per place that are not 0.
 
-    Most changes cancel: a pod that begins to terminate, or is replaced under another name, is removed and added. If a
-    node is removed, all its pods are removed first, so the changes on the row of this node cancel as well.
+    Most changes cancel: a pod that begins to terminate, or is replaced under another name, is removed and added; before
+    a node is removed, all its pods are.
     """
     sums: dict[Place, int] = {}
     for place, number in changes:

@@ -12,9 +12,8 @@ Rows = NDArray[np.intp]
 
 
 class Usage(Value, eq=False):
-    """The requests of the pods on some nodes. `sums` has a column for each node. Its rows are: the requested amount of
-    each resource, then two sums for scores (cpu and memory, with defaults for containers without a request), then the
-    number of pods.
+    """The requests of the pods on some nodes. `sums` has a column per node. Its rows are: the requested amount of each
+    resource, two sums for scores (cpu and memory, with defaults for containers without a request), the number of pods.
 
     Read `sums` at once and keep only copies: the array may belong to a `ChangingUsage`, whose next change writes to it.
     """
@@ -22,7 +21,7 @@ class Usage(Value, eq=False):
     sums: Ints
 
     def of(self, rows: Rows) -> Usage:
-        """Returns the usage of only the nodes in these rows, in this order."""
+        """Only the nodes in these rows, in this order."""
         return Usage(self.sums.take(rows, axis=1))
 
     @property

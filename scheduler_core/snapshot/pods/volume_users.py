@@ -1,5 +1,4 @@
-"""Finds the placed pods that use claims or legacy disks. Volume plugins read only these pods, because most pods use
-neither."""
+"""The placed pods that use claims or legacy disks: volume plugins read only these, because most pods use neither."""
 
 from __future__ import annotations
 
@@ -16,10 +15,10 @@ from scheduler_core.values import Value
 
 
 class VolumeUsers(Value, eq=False):
-    """The pods that use claims or legacy disks. `by_row` maps the row of a node to the pods of this kind on the node.
-    `uses` maps each used claim ("namespace/name") to the number of pod volumes that refer to the claim.
+    """`by_row` has these pods by their node's row. `uses` maps each used claim ("namespace/name") to the number of pod
+    volumes that refer to it.
 
-    `uses` leaves out claims made for one pod (ephemeral volumes), because no other pod can refer to them.
+    Claims made for one pod (ephemeral volumes) are not in `uses`, because no other pod can refer to them.
     """
 
     by_row: Mapping[int, tuple[Pod, ...]] = field(default_factory=dict)
@@ -27,8 +26,7 @@ class VolumeUsers(Value, eq=False):
 
 
 class VolumeUsersTally(Value):
-    """Finds the pods that use claims or legacy disks. Reads the whole table of pods once, and updates the result with
-    each change of pods."""
+    """Reads the whole table of pods once, and updates the result with each change of pods."""
 
     def count(self, columns: Columns, table: PodTable) -> VolumeUsers:  # noqa: ARG002 -- the tally's signature
         concerns: dict[PodSpec, bool] = {}
