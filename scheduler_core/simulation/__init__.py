@@ -1,2 +1,2 @@
-"""Simulates drains and roll-outs on a frozen snapshot of the cluster. `forecast.py` defines the result of a drain and
-needs no numpy; `drain.py` computes this result."""
+"""Drains and roll-outs simulated on a frozen snapshot. `forecast.py` defines a drain's result and needs no numpy;
+`drain.py` computes it."""

@@ -1,8 +1,8 @@
 """Simulates drains of a snapshot's nodes: cordons, evictions under the disruption budgets, replacements by controllers,
-and scheduling cycles until no pod moves.
+and cycles until no pod moves.
 
-A drained node is cordoned, not removed. So it is still a topology domain, as on a real cluster. `scenarios.py` has the
-steps of a drain and handles nodes with equal scores, `replacements.py` says when controllers create replacements, and
+A drained node is cordoned, not removed, so it is still a topology domain, as on a real cluster. `scenarios.py` has the
+steps of a drain and handles nodes with equal scores, `replacements.py` says when controllers create replacements,
 `evictions.py` has the eviction API's rules for budgets. Not simulated: an autoscaler, changes by other people, and the
 time that pods take to start.
 """
@@ -45,24 +45,23 @@ from scheduler_core.simulation.searches import MOST_SEARCHES, Draw, Likely, poss
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
-# Enough for a dozen pods with a few ties. If more scenarios are possible, the forecast says so.
+# Enough for a dozen pods with a few ties. If more are possible, the forecast says so.
 MOST_SCENARIOS = 24
-# In large clusters a scenario costs more time, and most pods have many equally good nodes: a few scenarios then find
-# nearly as many of these nodes as many scenarios would.
+# In large clusters a scenario costs more time, and most pods have many equally good nodes: a few scenarios find nearly
+# as many of these nodes as many would.
 LEAST_SCENARIOS = 4
 _SCENARIOS_TIMES_NODES = 20_000
 # The same holds for searches: each soon becomes a separate scenario with its own cluster.
 LEAST_SEARCHES = 32
 _SEARCHES_TIMES_NODES = 160_000
 _PREEMPTS_IN_PART = ", or on another node: kube-scheduler tries only some nodes, beginning at a random node"
-# For a pod that fits nowhere, the scheduler also searches for pods to preempt, which takes time. If the pending pods
-# are of more kinds than this, the pods of the further kinds are only counted.
+# For a pod that fits nowhere, the scheduler also searches for pods to preempt, which takes time. Pending pods of
+# further kinds than so many are only counted.
 MOST_WAITING_KINDS = 30
 
 
 def most_searches(nodes: int) -> int:
-    """Returns how many possible searches of the scheduler (starts in its node list, numbers of workers, orders of
-    nodes) a simulated drain considers in a cluster with this number of nodes."""
+    """How many possible searches a simulated drain considers in a cluster of so many nodes."""
     return max(LEAST_SEARCHES, min(MOST_SEARCHES, _SEARCHES_TIMES_NODES // nodes))
 
 
@@ -78,17 +77,15 @@ def simulate_drain(
     searches: tuple[Likely, ...] | None = None,
     stays: StaysBecause = moves_all,
 ) -> tuple[Forecast, ...]:
-    """Forecasts to which nodes the pods of these nodes would move if all these nodes were drained together now. Returns
-    one forecast per node, in the order of `node_names`. The snapshot does not change.
+    """Forecasts where the pods of these nodes would land if all of them were drained together now: one forecast per
+    node, in the order of `node_names`. The snapshot does not change.
 
-    `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. `most_scenarios` limits the number
-    of simulated scenarios (possible sequences of events): by default `MOST_SCENARIOS`, and fewer in clusters of more
-    than about 800 nodes. `stays` is a rule that says which pods the drain leaves on the node. Raises UnknownNodeError
-    if a node is missing from the snapshot.
+    `made_at` (RFC 3339), the time of the snapshot, is copied to the forecasts. `most_scenarios` is by default
+    `MOST_SCENARIOS`, and fewer from about 800 nodes on. `stays` says which pods the drain leaves on the node. Raises
+    UnknownNodeError if a node is missing from the snapshot.
 
-    Two arguments matter only if the scheduler checks only a part of the nodes for a pod: `start` is the position in the
-    node list where its next search starts, if the caller knows it, and `searches` are possible searches that the caller
-    has learned (`SearchEstimate.searches`).
+    Two arguments matter only if the scheduler checks a part of the nodes: `start`, where its next search starts, if
+    known, and `searches`, possible searches that the caller has learned (`SearchEstimate.searches`).
     """
     nodes = max(1, len(snapshot.nodes))
     most = most_scenarios or max(LEAST_SCENARIOS, min(MOST_SCENARIOS, _SCENARIOS_TIMES_NODES // nodes))
@@ -114,12 +111,11 @@ def simulate_drain(
 
 
 class FinishedDrain(Value, kw_only=True):
-    """The forecasts of a drain, and the cluster after it. The drained nodes are cordoned. The disruption budgets have
-    counted the evictions and the healthy replacements.
+    """The forecasts of a drain, and the cluster after it: the drained nodes are cordoned, and the disruption budgets
+    have counted the evictions and the healthy replacements.
 
-    In `world` (the cluster after the drain), replacements that got a node are bound but do not run yet. `displaced` has
-    these replacements, and the displaced pods without a node. `world` and `displaced` show the main scenario, in which
-    the scheduler's own rule chooses among nodes with equal scores.
+    In `world`, replacements with a node are bound but do not run yet; `displaced` has these and the displaced pods
+    without a node. Both show the main scenario.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -145,16 +141,13 @@ def run_drain(
 ) -> FinishedDrain:
     """Does the work of `simulate_drain`, for callers that continue with the cluster after the drain.
 
-    `with_details` adds three things to the forecasts: the notes, the changes that would give a pending pod a node, and
-    the details of each moving pod. These details are the sentence that says where the pod moves, its scores, and all
-    nodes that may take it. Without details, the forecast names only one node for a moving pod. Finding the changes for
-    pending pods costs more time than the drain itself.
+    `with_details` adds to the forecasts the notes, the changes that would give a pending pod a node (which take longer
+    than the drain itself), and of each moving pod the sentence where it moves, its scores and all nodes that may take
+    it. Without details, a moving pod has one node.
 
-    `with_pending` also places the snapshot's pending pods. `most_scenarios` limits the number of simulated scenarios.
-    If more scenarios are possible, `draw` chooses which of them are simulated. Set `counts_any_start` if nothing is
-    known of the scheduler's search. Only some of the possible starts of this search are simulated. With
-    `counts_any_start`, the forecast of a pod also considers the nodes that the scheduler would choose with the other
-    starts.
+    `with_pending` also places the snapshot's pending pods. If more than `most_scenarios` are possible, `draw` chooses.
+    Set `counts_any_start` if nothing is known of the scheduler's search: only some starts are simulated, and each
+    forecast then also considers the nodes that the others would choose.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_scenario(
@@ -187,8 +180,8 @@ def run_drain(
 
 
 def _left_by(main: Scenario, before: Snapshot) -> Snapshot:
-    """Returns the cluster after the scenario. The disruption budgets have counted the scenario's evictions, and the
-    Jobs have counted their failed pods. If a Job failed because of the evictions, its remaining pods are deleted."""
+    """The cluster after the scenario: budgets have counted its evictions and Jobs their failed pods. If a Job failed
+    because of them, its remaining pods are gone."""
     world, spent = main.world, main.rounds.ledger.budgets()
     if spent != before.objects.budgets:
         world = world.with_objects(budgets=spent)
@@ -200,8 +193,7 @@ def _left_by(main: Scenario, before: Snapshot) -> Snapshot:
 
 
 def _gone_with_their_jobs(after: JobsAfter, world: Snapshot) -> list[Pod]:
-    """Returns the remaining pods of the Jobs that failed because of the evictions. The Job controller deletes these
-    pods."""
+    """The remaining pods of the Jobs that failed because of the evictions: the Job controller deletes them."""
     if not after.failing:
         return []
     return [
@@ -238,8 +230,8 @@ def _first_scenario(
 
 
 def _who_waits(snapshot: Snapshot, scheduler: Scheduler) -> list[Pod]:
-    """Returns the pending pods that this scheduler would try to place, the pod with the highest priority first. Returns
-    pods of at most `MOST_WAITING_KINDS` kinds; replicas of one owner are of one kind."""
+    """The pending pods that this scheduler would try to place, the highest priority first; of at most
+    `MOST_WAITING_KINDS` kinds."""
     kinds: set[Hashable] = set()
     found = []
     for pod in sorted(snapshot.pending, key=lambda pod: (-pod.priority, pod.key)):
@@ -269,8 +261,7 @@ class _Report(Value):
     returning: dict[int, frozenset[str]] = field(default_factory=dict)  # computed once for each scenario, by its id
 
     def outcomes(self, node_name: str) -> Iterable[PodForecast]:
-        """Returns every pod of the node with its outcome, in eviction order. Leaves out pods that are already
-        terminating."""
+        """Every pod of the node with its outcome, in eviction order, without those that already terminate."""
         return (self._outcome(pod) for pod in _in_order(self.before, node_name) if not ends_already(pod))
 
     def _outcome(self, pod: Pod) -> PodForecast:
@@ -296,8 +287,8 @@ class _Report(Value):
         return self._landing(self.landings[pod.key])
 
     def _kept_by_the_drain(self, refusal: EvictionRefusal) -> str:
-        """Returns a sentence if the budget must refuse the eviction until the drained node is back, because evicted
-        pods of this budget can run only on that node. Empty if the drain can wait for the budget."""
+        """Why the budget must refuse the eviction until the drained node is back: evicted pods of this budget can
+        run only there. "" if the drain can wait for the budget."""
         numbers, scenario = refusal.budget, self.scenarios[0]
         budget = next(
             (
@@ -399,10 +390,9 @@ class _Report(Value):
             yield f"Job {job} would fail, and the Job controller would delete {counted(number, 'other pod')}"
 
     def notes(self) -> Iterable[str]:
-        """Returns the notes of the forecast. The first notes say which other pods the drain affects: pending pods that
-        find a node, preempted pods, and pods of Jobs that fail. The next notes name DaemonSet pods of the drained nodes
-        that are not ready, and count pods that already terminate. The last notes say what the forecast does not
-        know."""
+        """First what the drain does to other pods: pending ones that find a node, preempted ones, those of failing
+        Jobs. Then DaemonSet pods of the drained nodes that are not ready, and how many pods already terminate. Last,
+        what the forecast does not know."""
         mine, displaced = set(self.node_names), self.scenarios[0].displaced.values()
         places = [
             f"{each.pod.key} on {each.replacement.node_name}" for each in displaced if each.waited and each.landed
@@ -439,8 +429,8 @@ def _is_ailing_daemon(pod: Pod) -> bool:
 
 
 def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
-    """Returns a sentence with the nodes on which the pod may be placed: first `best`, the nodes with the highest score
-    in the main scenario, then the nodes that have the highest score only in other scenarios."""
+    """First `best`, the nodes with the highest score in the main scenario, then those that have it only in other
+    scenarios."""
     equals = set(best)
     others = [name for name in nodes if name not in equals]
     first = f"fits best on {best[0]}" if len(best) == 1 else f"fits equally well on {listed(best, 'and')}"
@@ -452,18 +442,15 @@ def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
 
 
 def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Returns the names of the nodes on which the pod may be placed, for the forecast's sentence, and their
-    probabilities (0 to 1). The second tuple is empty if the probabilities are unknown."""
+    """The landing's nodes for the sentence, and their probabilities from 0 to 1; none if they are unknown."""
     named = landing.named
     return tuple(name for name, _ in named), tuple(round(share, 4) for _, share in named if share)
 
 
 def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 6) -> str:
-    """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". `nodes` is sorted, the most likely
-    node first, and `shares` has the probability of each node. If there are more than `most` nodes, the sentence lists
-    the first `most` nodes and ends, for example, with "or on one of 3 other nodes". If there are more than `most` nodes
-    and the first node is less than twice as likely as the last node, the sentence lists no nodes: "lands on one of 9
-    nodes, each about equally likely"."""
+    """For example "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". `nodes` and their `shares` begin with the
+    most likely. After `most` nodes it ends, for example, with "or on one of 3 other nodes"; but if the first of so
+    many is less than twice as likely as the last: "lands on one of 9 nodes, each about equally likely"."""
     if len(nodes) > most and shares[0] < 2 * shares[-1]:
         return f"lands on one of {len(nodes)} nodes, each about equally likely"
     parts = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]
@@ -482,7 +469,7 @@ def _sample_clause(sample: NodeSample | None) -> str:
 
 
 def listed(names: Sequence[str], word: str) -> str:
-    """Joins names for a sentence: "a", "a or b", "a, b or c"."""
+    """Such as "a", "a or b", "a, b or c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 

@@ -1,7 +1,6 @@
-"""Defines the forecast: the outcome of each pod of a node in a simulated drain, and its JSON.
+"""The forecast: the outcome of each pod of a node in a simulated drain, and its JSON.
 
-This module has only values and does not import numpy, because an agent reads a forecast but does not compute it.
-`drain.py` computes it in another process.
+Only values and no numpy: an agent reads a forecast but does not compute it; `drain.py` does, in another process.
 """
 
 from __future__ import annotations
@@ -28,12 +27,11 @@ class Outcome(StrEnum):
 
 
 class UnreadableForecastError(ValueError):
-    """The mapping is not a forecast in the format of this release. The caller must act as if there were no forecast."""
+    """Not a forecast in the format of this release. The caller must act as if there were none."""
 
 
 class BudgetNumbers(Value, kw_only=True):
-    """The status of a PodDisruptionBudget: the number of evictions that it allows now, and its numbers of healthy,
-    desired and expected pods."""
+    """A PodDisruptionBudget's status: the evictions that it allows now, and its healthy, desired and expected pods."""
 
     namespace: str
     name: str
@@ -44,8 +42,7 @@ class BudgetNumbers(Value, kw_only=True):
 
 
 class RunnerUp(Value, kw_only=True):
-    """The node with the highest score among the nodes that the pod would not take, and this score. If several nodes are
-    equal, the first by name."""
+    """The highest score among the nodes that the pod would not take; of equal nodes, the first by name."""
 
     node: str
     score: int
@@ -54,14 +51,13 @@ class RunnerUp(Value, kw_only=True):
 class PodForecast(Value, kw_only=True):
     """The outcome of one pod and the evidence for it.
 
-    `landing` has the nodes that may take the pod, sorted by name: the nodes with the highest score in some scenario (a
-    possible sequence of events). If the scheduler checks only a part of the nodes, `landing` has the smallest set of
-    nodes that takes the pod in 95 of 100 cases, the most likely node first, and `shares` has their probabilities. With
-    `is_cut`, a node may be missing from `landing`, because not all possible scenarios were simulated.
+    `landing` has, sorted by name, the nodes with the highest score in some scenario. If the scheduler checks only a
+    part of the nodes, it is the smallest set that takes the pod in 95 of 100 cases, the most likely first, and `shares`
+    has the probabilities. With `is_cut`, a node may be missing, because not all scenarios were simulated.
 
-    With `loses_data`, the data in the pod's emptyDir is lost, whatever the outcome is. `score` is the highest score, or
-    None if only one node could take the pod. `runner_up` is the best node that the pod would not take. `remedies` are
-    changes that would place a pending pod; each change was tried and is enough without the other changes.
+    With `loses_data`, the data in the pod's emptyDir is lost, whatever the outcome. `score` is the highest score, or
+    None if only one node could take the pod. `remedies` are changes that would place a pending pod; each was tried and
+    is enough alone.
     """
 
     namespace: str
@@ -83,17 +79,16 @@ class PodForecast(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The pod's namespace and name as text: namespace/name."""
+        """namespace/name."""
         return f"{self.namespace}/{self.name}"
 
 
 class NodesAnswer(Value, kw_only=True, rename="camel"):
-    """The answer to the question: how many pods without a node would get one if the cluster had `count` more nodes like
-    the template? `pods` is the number of pods without a node.
+    """How many of `pods` pods without a node get one from `count` more nodes like the template.
 
-    `placed` maps a pod to its node. `refused` maps each other pod to the reason why it still has no node. `needed` is
-    the smallest number of new nodes that places all pods, or None if no number up to `tried` is enough. In that case,
-    `best_count` new nodes place the most pods: `best_placed` pods.
+    `placed` maps a pod to its node, `refused` each other pod to the reason. `needed` is the smallest number of new
+    nodes that places all pods; None if no number up to `tried` does. Then `best_count` new nodes place the most:
+    `best_placed` pods.
     """
 
     template: str
@@ -108,8 +103,8 @@ class NodesAnswer(Value, kw_only=True, rename="camel"):
 
 
 class Forecast(Value, kw_only=True):
-    """The forecast for one node: the outcome of every pod in eviction order, and notes for the reader. Leaves out pods
-    that are already terminating."""
+    """The outcome of every pod of one node in eviction order, without those that already terminate, and notes for
+    the reader."""
 
     node: str
     made_at: str  # RFC 3339: when the lists of the cluster's objects were read
@@ -122,25 +117,23 @@ class Forecast(Value, kw_only=True):
     more_nodes: NodesAnswer | None = None  # for the reader; the same for all nodes that are drained together
 
     def count(self, outcome: Outcome) -> int:
-        """Returns the number of pods with this outcome."""
         return sum(1 for pod in self.pods if pod.outcome is outcome)
 
     @property
     def counts(self) -> dict[Outcome, int]:
-        """The number of pods per outcome, in the order of `Outcome`. Leaves out outcomes without pods."""
+        """In the order of `Outcome`, without outcomes that no pod has."""
         return {outcome: n for outcome in Outcome if (n := self.count(outcome))}
 
     def with_outcome(self, outcome: Outcome) -> tuple[PodForecast, ...]:
-        """Returns the pods with this outcome."""
         return tuple(pod for pod in self.pods if pod.outcome is outcome)
 
     @property
     def never(self) -> tuple[PodForecast, ...]:
-        """The pods whose eviction stays refused until someone changes the cluster; waiting does not help."""
+        """The pods whose eviction stays refused until somebody changes the cluster; waiting does not help."""
         return tuple(pod for pod in self.pods if pod.outcome is Outcome.BLOCKED and pod.is_never)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Returns the forecast as a mapping that can be written as JSON. `from_mapping` reads this mapping."""
+        """The forecast for JSON; `from_mapping` reads it."""
         return {
             "version": 1,
             "node": self.node,
@@ -153,7 +146,7 @@ class Forecast(Value, kw_only=True):
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
-        """Reads a mapping that `to_mapping` returned. Raises UnreadableForecastError for any other mapping."""
+        """Raises UnreadableForecastError for anything that `to_mapping` did not return."""
         try:
             if mapping["version"] != 1:
                 raise UnreadableForecastError(

@@ -1,10 +1,8 @@
-"""Combines the scenarios of a drain (possible sequences of events): on which nodes each displaced pod may be placed,
-and whether it may find no node.
+"""Combines the scenarios of a drain: on which nodes each displaced pod may land, and whether it may find none.
 
-Replicas of one owner are interchangeable. So the replicas of each scenario are matched with those of the main scenario
-such that the scenarios agree as far as possible. For example, if two replicas are placed on n1 and n2 in every
-scenario, the result has one replica on n1 and the other replica on n2. It does not matter which replica the scheduler
-tries first.
+Replicas of one owner are interchangeable, so those of each scenario are matched with those of the main scenario such
+that they agree as far as possible. If two replicas land on n1 and n2 in every scenario, the result has one on n1 and
+the other on n2, whichever the scheduler tries first.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ CONFIDENCE = 0.95
 
 @dataclass(slots=True)
 class Landing:
-    """The nodes on which one displaced pod is placed in the scenarios of a drain. `main` is the result in the main
-    scenario, in which the scheduler's own rule chooses among nodes with equal scores.
+    """The nodes on which one displaced pod lands in the scenarios of a drain; `main` is its result in the main
+    scenario.
 
-    `nodes` are the nodes that the pod may take. `homeless` is the first scenario in which the pod finds no node, with
-    the pod's result there. With `is_cut`, a node may be missing from `nodes`, because not all scenarios were simulated.
-    `sample` is set if the scheduler checks only a part of the nodes in some scenario. `weights` then has the
-    probability of each node, and `searches` is the number of simulated searches.
+    `nodes` may take the pod. `homeless` is the first scenario in which it finds no node, with its result there. With
+    `is_cut`, a node may be missing from `nodes`, because not all scenarios were simulated. `sample` is set if the
+    pod is sampled in some scenario; `weights` then has each node's probability, and `searches` the
+    number of simulated searches.
     """
 
     main: Displaced
@@ -45,22 +43,21 @@ class Landing:
 
     @property
     def is_open(self) -> bool:
-        """Whether the pod may also, with an unknown probability, be placed on a node that is not in `named`."""
+        """Whether the pod may also land, with an unknown probability, on a node that is not in `named`."""
         return self.is_cut or self.preempts_in_part or (self.sample is not None and not self.weights)
 
     @property
     def depends_on_the_start(self) -> bool:
-        """Whether the pod could get another node, or none, if the scheduler's search of the node list started at
-        another node."""
+        """Whether the pod could get another node, or none, from another start."""
         return self.sample is not None and (len(self.weights) > 1 or self.homeless_weight > 0)
 
     @property
     def named(self) -> tuple[tuple[str, float], ...]:
-        """The smallest set of nodes that takes the pod in 95 of 100 cases, as pairs of name and probability, the most
-        likely node first.
+        """The smallest set of nodes that takes the pod in 95 of 100 cases, with their probabilities, the most likely
+        first.
 
-        If the pod often finds no room, the set has all nodes that may take it. If the scheduler checks every node, the
-        set has all of `nodes`, sorted by name, with 0 in place of the probabilities, which are unknown.
+        If the pod often finds no room, all nodes that may take it. If the scheduler checks every node, all of `nodes`,
+        sorted by name, with 0 for the unknown probabilities.
         """
         if self.sample is None or not self.weights:
             return tuple((name, 0.0) for name in sorted(self.nodes))
@@ -74,7 +71,7 @@ class Landing:
         return tuple(named)
 
     def add(self, scenario: Scenario, each: Displaced) -> None:
-        """Adds the pod's result from one more scenario."""
+        """Adds the pod's result in one more scenario."""
         self.nodes.update(each.choices, *(names for names, _ in each.shares))
         self.searches += len(scenario.searches)
         for names, share in each.shares:
@@ -90,8 +87,7 @@ class Landing:
 
     @property
     def homeless_share(self) -> float:
-        """The probability that the pod finds no room (0 to 1). If the probability is unknown: 1 if the pod finds no
-        room in at least one scenario, otherwise 0."""
+        """The probability that the pod finds no room. If unknown: 1 if it finds none in some scenario, otherwise 0."""
         if self.homeless is None:
             return 0.0
         landed = sum(self.weights.values())
@@ -99,8 +95,8 @@ class Landing:
 
 
 def landings(scenarios: Sequence[Scenario]) -> dict[str, Landing]:
-    """Combines the scenarios, of which the first is the main scenario. Maps the key of each pod that is displaced in
-    the main scenario to the pod's combined result."""
+    """By key, the combined result of each pod that is displaced in the main scenario, which is the first of
+    `scenarios`."""
     main = scenarios[0]
     said = {key: Landing(each) for key, each in main.displaced.items()}
     for key, each in main.displaced.items():
@@ -125,14 +121,10 @@ def _owner(pod: Pod) -> Hashable:
 
 
 def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
-    """Pairs the replicas of one owner in the main scenario with this owner's replicas in another scenario. `slots` has
-    the results of the replicas in the main scenario. `others` has the replicas in the other scenario.
+    """Pairs the replicas of one owner in the main scenario (`slots`, by key) with those in another one.
 
-    First pairs replicas that are on the same node in both scenarios. Then pairs each remaining replica of `others` with
-    a remaining result to which the replica adds nothing new, if there is such a result. A replica with a node adds
-    nothing to a result that already lists this node. A replica without a node adds nothing to a result that already
-    says that the pod may find no room. Finally pairs the remaining replicas in order. Returns pairs: the pod's key in
-    the main scenario, and the replica in the other scenario.
+    First those on the same node in both. Then each remaining replica with a result to which it adds nothing new: one
+    that already lists its node or, for a replica without a node, one that may already find no room. The rest in order.
     """
     free, left, pairs = list(slots), list(others), []
     for agrees in (_same_place, _nothing_new, _whatever):

@@ -1,5 +1,5 @@
-"""Counts the pods that a drain of each node would evict, and how many of these pods must be spread over the zones.
-First, all pods are read; after a change, only the changed pods are read."""
+"""Counts the pods that a drain of each node would evict, and those of them that must be spread over the zones. All
+pods are read once, and then only changed ones."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from scheduler_core.values import Value
 
 
 class MovableTally(Value):
-    """Counts, for each node, the pods that a drain would evict. The rule `stays` says which pods the drain leaves on
-    the node. With `only_spread`, counts only the pods that must be spread over the zones."""
+    """Counts, for each node, the pods that a drain would evict; with `only_spread`, only those that must be spread
+    over the zones. `stays` says which pods the drain leaves."""
 
     stays: StaysBecause = moves_all
     only_spread: bool = False
@@ -46,15 +46,13 @@ class MovableTally(Value):
 
 
 def movable_pods(snapshot: Snapshot, stays: StaysBecause = moves_all) -> dict[str, int]:
-    """Maps each node's name to the number of pods that a drain of the node would evict. The rule `stays` says which
-    pods the drain leaves on the node."""
+    """By node, the number of pods that a drain would evict. `stays` says which pods it leaves."""
     return _by_name(snapshot, MovableTally(stays))
 
 
 def movable_in_zone(snapshot: Snapshot, stays: StaysBecause = moves_all) -> dict[str, int]:
-    """Maps each node's name to the number of pods that a drain of the node would evict and that a topology spread
-    constraint spreads over the zones. The replacement of such a pod usually gets a node in the same zone. The rule
-    `stays` says which pods the drain leaves on the node."""
+    """The same for pods that a topology spread constraint spreads over the zones: their replacements usually stay in
+    the zone."""
     return _by_name(snapshot, MovableTally(stays, only_spread=True))
 
 

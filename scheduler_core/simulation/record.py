@@ -1,4 +1,4 @@
-"""Records every plugin's verdict on one pod and each node, for people who ask why a node was or was not chosen."""
+"""Every plugin's verdict on one pod and each node, for people who ask why a node was or was not chosen."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from scheduler_core.values import Value
 
 
 class NodeRecord(Value, kw_only=True):
-    """The verdicts of the filter plugins on one node. `refusal` is the first refusal, or None if the node passed all
-    filters. `verdicts` has the verdict of every filter, including the filters after the first refusal.
+    """The filter plugins' verdicts on one node, including those after the first refusal (`refusal`).
 
-    The record has a `total` and `scores` (weighted, by plugin) only if the node was scored. A node is scored if it and
-    at least one other node passed the filters.
+    `total` and `scores` (weighted, by plugin) exist only if the node and at least one other passed the filters.
     """
 
     node: str
@@ -31,8 +29,7 @@ class NodeRecord(Value, kw_only=True):
 
 
 class Record(Value, kw_only=True):
-    """One scheduling cycle for one pod: its result, and a record for each node. The nodes that the scheduler prefers
-    come first."""
+    """One cycle for one pod: its result, and a record for each node, the preferred ones first."""
 
     pod: Pod
     result: CycleResult
@@ -42,8 +39,7 @@ class Record(Value, kw_only=True):
 
 
 def explain(scheduler: Scheduler, snapshot: Snapshot, pod: Pod) -> Record:
-    """Schedules the pod as if it entered the queue now, and returns the record of the cycle. If the pod is on a node,
-    it is first removed from the snapshot.
+    """Schedules the pod as if it entered the queue now. If it is on a node, it is first removed from the snapshot.
 
     Raises NoProfileError if the pod belongs to another scheduler.
     """

@@ -1,9 +1,9 @@
-"""Finds single changes of the cluster that would place a pending pod. Each change is tried in the snapshot, and
-reported only if the pod then finds a node.
+"""Finds single changes of the cluster that would place a pending pod. Each is tried in the snapshot, and reported only
+if the pod then finds a node.
 
-The cheapest changes come first: more of a missing resource on a node, an uncordon, a removed taint, a spread constraint
-with maxSkew one higher. Each kind of change is tried on at most `_TRIES` nodes, because the reader needs one solution
-and not all solutions. The nodes with the smallest shortage of resources are tried first.
+The cheapest come first: more of a missing resource on a node, an uncordon, a removed taint, a spread constraint with
+maxSkew one higher. Each kind is tried on at most `_TRIES` nodes, those with the smallest shortage first: the reader
+needs one solution.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Remedy = tuple[str, Snapshot, Pod]  # the sentence, and the cluster and the pod 
 def remedies(
     scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResult, drained: frozenset[str]
 ) -> tuple[str, ...]:
-    """Returns single changes of the cluster that would place the pod, as texts such as "250m more cpu on n3 (zone b)".
-    A simulated scheduling cycle has confirmed each change. Returns nothing if no single change is enough."""
+    """Changes such as "250m more cpu on n3 (zone b)", each confirmed by a simulated cycle. None if no single change
+    is enough."""
     refused = {name: verdict for name, verdict in result.statuses.items() if name not in drained}
     kinds: tuple[Callable[[Scheduler, Snapshot, Pod, dict[str, Verdict]], Iterator[Remedy]], ...] = (
         _more_resources,
@@ -42,8 +42,8 @@ def remedies(
 
 
 def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: frozenset[str]) -> tuple[str, ...]:
-    """Returns the text "one more empty, uncordoned node like …" if the pod would fit on an empty, uncordoned copy of a
-    drained node. Called if no change of an existing node is enough."""
+    """The text "one more empty, uncordoned node like …" if the pod would fit on such a copy of a drained node. Called
+    if no change of an existing node is enough."""
     for name in sorted(drained):
         node, fresh = world.node(name), world
         for other in world.pods_on(name):
@@ -91,8 +91,8 @@ def _shortage(scheduler: Scheduler, world: Snapshot, node: Node, pod: Pod) -> di
 
 
 def _weight(lack: dict[str, int]) -> float:
-    """Returns a number by which shortages of different resources can be compared. One missing CPU (1000m) has the same
-    weight as 4 GiB of missing memory, because a common machine has them in this ratio."""
+    """Compares shortages of different resources: one missing CPU (1000m) weighs as much as 4 GiB of memory, the
+    ratio of common machines."""
     return sum(
         amount / (1000 if name == CPU else 4 * 2**30 if name in (MEMORY, EPHEMERAL_STORAGE) else 1)
         for name, amount in lack.items()

@@ -1,17 +1,15 @@
-"""Simulates a whole roll-out on a frozen cluster. Each node is drained, goes down and comes back. Each drain starts
-with the cluster that the earlier drains and reboots left.
+"""Simulates a whole roll-out on a frozen cluster: each node is drained, goes down and comes back, and each drain starts
+with the cluster that the earlier ones left.
 
-A node drains and reboots only while it holds a claim on the reboot lock; the lock limits the number of claims. `Rules`
-decide when each node may take a claim and when it may reboot, as the checks (gates) do for the agents. Every node that
-must reboot has a taint with effect PreferNoSchedule (the soft taint) from the beginning. A node is cordoned when its
-drain begins, and comes back from its reboot without the taint. Displaced pods run on the node that the scheduler chose.
-Whenever a node comes back, the scheduler tries again to place the pods that found no room.
+`Rules` decide when a node may take a claim and when it may reboot, as the gates do for the agents. Every node that must
+reboot has the soft taint from the beginning, is cordoned when its drain begins, and comes back without the taint.
+Displaced pods run on the node that the scheduler chose; those without room are tried again whenever a node comes back.
 
-The parts are in `rollout_parts/`: the agenda (clock), the cluster, the permission to take a claim, the pods without a
-node, and the record of events.
+The parts are in `rollout_parts/`: agenda (clock), cluster, permission to take a claim, pods without a node, account of
+events.
 
-Not simulated: changes by other people, new nodes, slow starts of pods (a disruption budget allows another eviction as
-soon as the replacement has a node), and preemption by pods that have waited for long.
+Not simulated: changes by other people, new nodes, slow starts of pods (a budget allows another eviction as soon as the
+replacement has a node), and preemption by pods that have waited for long.
 """
 
 from __future__ import annotations
@@ -39,14 +37,14 @@ from scheduler_core.simulation.timeline import Left, Move, Obstacle, Span, Step,
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
 from scheduler_core.values import Value
 
-# A refusal because of a forecast costs the simulation of a whole drain. While other nodes drain or reboot, the rules
-# are checked again when one of them ends, so only this number of refused nodes is tried at one time.
+# A refusal by a forecast costs a simulated drain. While other nodes drain or reboot, the rules are checked again when
+# one of them ends, so only so many refused nodes are tried at one time.
 _MOST_TRIED_IN_VAIN = 5
 
 
 class Durations(Value, kw_only=True):
-    """The duration of each step of a reboot, in seconds. `boot` is the time from the end of the drain until the node is
-    back in service. `boot_of` maps the name of a node to its own, measured time."""
+    """Seconds of each step of a reboot. `boot` runs from the end of the drain until the node is back in service;
+    `boot_of` has measured times by node."""
 
     held_back: float = 0.0
     drain: float = 60.0
@@ -71,15 +69,13 @@ def simulate_rollout(
     seed: int = 0,
     possible: tuple[Likely, ...] | None = None,
 ) -> Timeline:
-    """Simulates the roll-out over these nodes, from `begins` until no more node can begin its drain or `most_days` have
-    passed.
+    """Simulates the roll-out over these nodes, until no more node can begin its drain or `most_days` have passed.
 
-    With `taint_key`, the nodes that wait for their reboot have a taint with this key and effect PreferNoSchedule.
-    `stays` is a rule that says which pods the drains leave on their nodes. `on_progress` is called repeatedly with the
-    number of rebooted nodes. `seed` decides random events: which of equal nodes a pod takes, which pod ends first, and
-    where the scheduler's search of the node list starts. With seed 0 the scheduler checks every node, and its own rule
-    chooses among equal nodes. `possible` are learned searches of the scheduler (`SearchEstimate.searches`), of which
-    the seed chooses one. Raises UnknownNodeError if a node is missing from the snapshot.
+    With `taint_key`, waiting nodes have a soft taint with this key. `stays` says which pods the drains leave.
+    `on_progress` is called repeatedly with the number of rebooted nodes. `seed` decides which of equal nodes a pod
+    takes, which pod ends first, and where the search starts; with 0 the scheduler checks every node and its own rule
+    chooses. Of `possible` (`SearchEstimate.searches`), the seed chooses one search. Raises UnknownNodeError if a node
+    is missing from the snapshot.
     """
     for name in nodes:
         if name not in snapshot.columns.row_of:
@@ -109,8 +105,7 @@ class _Work:
 
 @dataclass(slots=True)
 class _Rollout:
-    """The state of the roll-out: which nodes wait for a claim on the reboot lock, which nodes hold a claim, and what
-    has happened."""
+    """Which nodes wait, which hold a claim, and what has happened."""
 
     nodes: tuple[str, ...]
     rules: Rules
@@ -146,17 +141,16 @@ class _Rollout:
     # ---- nodes that start ----
 
     def _begin_those_who_may(self) -> list[tuple[str, Obstacle]]:
-        """Gives claims on the reboot lock to waiting nodes until the concurrency (the number of claims at once) is used
-        up or no other node may take a claim. If some concurrency remains unused, returns the nodes that may not take a
-        claim, each with the reason."""
+        """Gives claims to waiting nodes until the concurrency is used up or no other node may take one. If some
+        concurrency remains, the nodes that may not, each with the reason."""
         asked: set[str] = set()
         in_the_way: list[tuple[str, Obstacle]] = []
         tried_in_vain = 0
         while True:
             line = self._line({name: None for name in self.waiting if name not in asked} if asked else self.waiting)
             if not line:
-                # If the concurrency is used up, the line of all waiting nodes is empty too. Then the obstacles delayed
-                # no node.
+                # If the concurrency is used up, the line of all waiting nodes is empty too: the obstacles delayed no
+                # node.
                 return in_the_way if self._line(self.waiting) else []
             for name in line:
                 asked.add(name)
@@ -186,8 +180,8 @@ class _Rollout:
             self._drain(name)
 
     def _ask_again(self, name: str) -> None:
-        """Checks the rules for the node once more, after the pause between its claim and its drain. Drains the node, or
-        releases its claim if a rule refuses."""
+        """After the pause between claim and drain, checks the rules once more: drains the node, or releases its
+        claim."""
         obstacle = self.permission.refusal(name, self.now)
         if obstacle is None:
             self._drain(name)
@@ -228,8 +222,7 @@ class _Rollout:
     # ---- the pods ----
 
     def _displace(self, name: str) -> None:
-        """Drains the node. The pods for which the scheduler finds another node run there from now on, and all other
-        displaced pods wait for a node."""
+        """Drains the node. Pods with another node run there from now on; the other displaced pods wait."""
         drain = self.cluster.drained(name)
         self.cluster.take_over(drain)
         (forecast,) = drain.forecasts
@@ -287,8 +280,8 @@ class _Rollout:
 
 
 def _counted_when_asked(world: Snapshot, movable: MovableTally) -> Callable[[str], int]:
-    """Returns a function that counts the pods that a drain of a node would evict. The pods are counted when the
-    function is first called, because most rules that order the waiting nodes never call it."""
+    """How many pods a drain of a node would evict, counted at the first call: most rules that order the waiting
+    nodes never ask."""
 
     row_of, counts = world.columns.row_of, cache(lambda: world.tally(movable))
     return lambda name: int(counts()[row_of[name]])

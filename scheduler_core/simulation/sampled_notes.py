@@ -1,4 +1,4 @@
-"""Writes the notes of a forecast for a scheduler that checks only a part of the nodes for each pod."""
+"""The notes of a forecast for a scheduler that checks only a part of the nodes for each pod."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from scheduler_core.simulation.scenario_parts.displaced import Displaced
 
 
 def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
-    """Returns a note that says how many nodes the scheduler checks, and for how many pods the chosen node depends on
-    where the scheduler's search of the node list starts."""
+    """How many nodes the scheduler checks, and for how many pods the node depends on the start of the search."""
     mine = [landing for landing in landings if not landing.main.waited]
     samples = [landing.sample for landing in mine if landing.sample]
     if not samples:
@@ -35,8 +34,7 @@ def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
 
 
 def batch_notes(scheduler: Scheduler, displaced: Iterable[Displaced]) -> Iterable[str]:
-    """Returns a note that the scheduler's profile places identical pods in batches. Returns no note if no two displaced
-    pods are identical."""
+    """That the profile places identical pods in batches; nothing if no two displaced pods are identical."""
     kinds = Counter(each.kind for each in displaced if batches(scheduler, each.pod))
     if batched := sum(number for number in kinds.values() if number > 1):
         yield (
@@ -46,5 +44,5 @@ def batch_notes(scheduler: Scheduler, displaced: Iterable[Displaced]) -> Iterabl
 
 
 def counted(number: int, noun: str) -> str:
-    """Returns a number with its noun: "1 pod", "2 pods"."""
+    """Such as "1 pod", "2 pods"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

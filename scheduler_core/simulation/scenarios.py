@@ -1,18 +1,16 @@
 """Follows the possible scenarios of one drain, from the first eviction until no pod moves.
 
-Evictions are requested one after another. If a controller creates a replacement at once, the scheduler places it before
-the next eviction: on a real cluster an eviction takes a tenth of a second, and a replacement gets its node in a tenth
-of that time. The replacement of a StatefulSet's pod appears when the old pod is gone. The replacement of a Job's pod
-appears still later.
+Evictions are requested one after another. A replacement that is created at once is placed before the next eviction: on
+a real cluster an eviction takes a tenth of a second, and a replacement gets its node in a tenth of that. That of a
+StatefulSet's pod appears when the old pod is gone, that of a Job's pod still later.
 
-A scenario is one possible sequence of events. It divides into several scenarios if several nodes have the same score,
-because the scheduler may take any of these nodes. The scenario also divides when several pods end, because any of
-them may end first. Two scenarios that have become equivalent are joined again; replicas of one owner are
-interchangeable. `most` limits the number of scenarios. If scenarios are left out because of this limit, pods placed
-later are marked, because a node may be missing from their results. `landings.py` combines the results of the scenarios.
+A scenario divides if several nodes have the same score, because the scheduler may take any, and when several pods end,
+because any may be first. Scenarios that have become equivalent are joined again. `most` limits their number; if some
+are left out, pods placed later are marked, because a node may be missing from their results. `landings.py` combines the
+results.
 
-If the scheduler checks only a part of the nodes, a scenario also has the searches of the node list that lead to it,
-with their probabilities (`searches.py`). The scenario divides where these searches find different nodes.
+If the scheduler checks only a part of the nodes, a scenario also has the searches that lead to it, with their
+probabilities (`searches.py`), and divides where they find different nodes.
 """
 
 from __future__ import annotations
@@ -46,16 +44,15 @@ _MOST_PREEMPTIONS = 200  # a chain of preemptions always ends, because prioritie
 
 
 class OpenLanding(Value):
-    """A displaced pod for which the scheduler found one or more nodes. The scenario must still choose one of these
-    nodes. `ways` maps each node to the possible searches that choose it. `ways` is empty if the scheduler checks every
-    node."""
+    """A displaced pod for which the scheduler found nodes, of which the scenario must choose one. `ways` has the
+    searches that choose each node; empty if the scheduler checks every node."""
 
     each: Displaced
     ways: Mapping[str, Way]
 
     @property
     def nodes(self) -> Sequence[str]:
-        """The nodes that the pod may take. The node that the pod takes in the main scenario comes first."""
+        """The nodes that the pod may take, that of the main scenario first."""
         if self.ways:
             return tuple(self.ways)
         result = self.each.result
@@ -67,10 +64,9 @@ class OpenLanding(Value):
 
 
 class _BestNodes(Sequence[str]):
-    """The nodes with the highest total score. The first node is the one that the scheduler's own rule chooses. The
-    other nodes follow, sorted by name.
+    """The nodes with the highest score: first the one that the scheduler's own rule chooses, then the others by name.
 
-    To save time, the names are sorted only when a caller reads a node after the first. A plan seldom reads such a node.
+    Sorted only when a node after the first is read, which a plan seldom does.
     """
 
     def __init__(self, result: CycleResult) -> None:
@@ -90,8 +86,8 @@ class _BestNodes(Sequence[str]):
 
 @dataclass(slots=True)
 class Scenario:
-    """One scenario of a drain (a possible sequence of events), stopped between two steps. When a scenario divides, the
-    new scenarios get copies of its eviction rounds and its queue of displaced pods, and share all other values."""
+    """One scenario, stopped between two steps. New scenarios that divide from it get copies of its eviction rounds
+    and its queue, and share all other values."""
 
     scheduler: Scheduler
     world: Snapshot
@@ -111,14 +107,13 @@ class Scenario:
 
     @property
     def displaced(self) -> dict[str, Displaced]:
-        """Every displaced pod, by the key of the evicted pod."""
+        """By the key of the evicted pod."""
         return self.queue.displaced
 
     # ---- one step ----
 
     def go_on(self) -> None:
-        """Runs the scenario until its next step needs a choice (`choices` has the options), or until it has ended
-        (`is_over`)."""
+        """Runs until the next step needs a choice (`choices`), or until the end (`is_over`)."""
         while not self.is_over:
             self.choices = self._find_choices()
             if self.choices:
@@ -133,9 +128,9 @@ class Scenario:
                 self._end_round()
 
     def _find_choices(self) -> Sequence[str]:
-        """Returns the options of the next choice: the nodes for the pod that was just scheduled, or the keys of the
-        pods that the scheduler may try next (one pod of each kind in the pool), or the next round of evictions. The
-        option of the main scenario comes first. Returns nothing if there is nothing to choose."""
+        """The options of the next choice, that of the main scenario first: nodes for the pod that was just
+        scheduled, or keys of the pods that may be next (one of each kind in the pool), or the next round. None if
+        there is nothing to choose."""
         if self.landing is not None:
             return self.landing.nodes
         if self.queue.line or not self.queue.pool:
@@ -145,15 +140,14 @@ class Scenario:
 
     @property
     def question(self) -> str:
-        """A text that identifies the next choice, so that a seeded random number can be computed from it."""
+        """Identifies the next choice, so that a seeded random number can be computed from it."""
         if self.landing is not None:
             pod = self.landing.each.pod
             return f"{pod.node_name} {pod.key} {len(self.displaced)}"
         return " ".join(self.queue.pool)
 
     def divided(self, ways: int, turn: int) -> list[Scenario]:
-        """Divides this scenario into at most `ways` scenarios, each with another option of the next choice. If there
-        are more options than `ways`, the number `turn` decides which options are left out."""
+        """At most `ways` scenarios, each with another option. `turn` decides which options are left out."""
         choices, searches, number = self.choices, self.searches, len(self.choices)
         first = turn % number if ways < number else 0
         picked = [(first + place * number // ways) % number for place in range(min(ways, number))]
@@ -166,9 +160,8 @@ class Scenario:
         return parts
 
     def _left_out(self, first: int, picked: Sequence[int]) -> Sequence[str]:
-        """Returns the options of the next choice (`choices`) that no scenario takes. `picked` has the positions of the
-        taken options in `choices`. The options from position `first` on come first, and then the options before
-        `first`. Returns nothing if `names_left_out` is False."""
+        """The options that no scenario takes, from position `first` on and around the end. `picked` has the
+        positions of the taken ones. None unless `names_left_out`."""
         if not self.names_left_out:
             return ()
         order = (place % len(self.choices) for place in range(first, first + len(self.choices)))
@@ -199,8 +192,8 @@ class Scenario:
             self.queue.add_next(pod)
 
     def _end_round(self) -> None:
-        """Ends the round of evictions: removes the evicted pods, and adds the replacements that appear when these pods
-        are gone. Begins the next round, or ends the scenario if this round moved no pod."""
+        """Removes the evicted pods, and adds the replacements that appear then. Begins the next round, or ends the
+        scenario if this one moved no pod."""
         rounds, queue = self.rounds, self.queue
         rounds.refill()
         if rounds.ending or queue.postponed:
@@ -216,8 +209,7 @@ class Scenario:
     # ---- cycles ----
 
     def _try(self, each: Displaced) -> None:
-        """Runs one scheduling cycle for this pod, the first in the line. If the cycle finds nodes, the scenario must
-        then choose one of these nodes."""
+        """Runs one cycle for this pod, the first in the line. If it finds nodes, the scenario must choose one."""
         result, unknown, found = None, "", {}
         try:
             found = self._search(each)
@@ -238,8 +230,8 @@ class Scenario:
             self.queue.drop_alike(each)
 
     def _search(self, each: Displaced) -> dict[str, Way]:
-        """Runs a scheduling cycle for the pod with each possible search of the scheduler. Returns the searches, grouped
-        by the node that they choose. If the scheduler checks every node, there is only one cycle and one group."""
+        """Runs a cycle with each possible search, grouped by the node that it chooses; a single one if the scheduler
+        checks every node."""
         if not self.searches:
             result = self.scheduler.schedule(self.world, each.replacement)
             return {"": Way("", result, (), ())}
@@ -252,8 +244,8 @@ class Scenario:
         return found
 
     def _any_start(self, each: Displaced, result: CycleResult | None) -> Shares:
-        """Returns the probability of each node if the scheduler's search may start at any position of the node list.
-        The result is empty if this is not the main scenario, or if `counts_any_start` is False."""
+        """The probability of each node if the search may start anywhere; empty unless this is the main scenario and
+        `counts_any_start`."""
         if not (self.is_main and self.counts_any_start and result and result.sample):
             return ()
         every = self.scheduler.schedule(self.world, each.replacement)
@@ -261,8 +253,7 @@ class Scenario:
         return shares_of_any_start(every, result.sample.looked_at, is_order_known=not is_shuffled)
 
     def _follow(self, each: Displaced, way: Way) -> None:
-        """Continues the scenario with the searches in `way`. All of them have the same result for the pod: one node, on
-        which this method places the pod, or no node."""
+        """Goes on with the searches in `way`, which all place the pod on one node, or all on none."""
         self.searches = way.searches
         self.displaced[each.pod.key] = each = replace_value(each, result=way.result, shares=way.shares)
         if way.node:
@@ -291,8 +282,7 @@ class Scenario:
             self.rounds.healthy = (*self.rounds.healthy, each.pod)
 
     def _make_room(self, result: CycleResult) -> list[Pod]:
-        """Removes the pods that the placed pod preempts, and returns them. The replacements of the removed pods are
-        added to the line of pods that the scheduler tries next."""
+        """Removes the pods that the placed pod preempts; their replacements join the line."""
         if result.node is not None or result.preemption is None or self.preemptions >= _MOST_PREEMPTIONS:
             return []
         keys = set(result.preemption.victims)
@@ -307,24 +297,23 @@ class Scenario:
 
     @property
     def likeness(self) -> Hashable:
-        """A key that is equal for two scenarios if they continue in the same way: the same kinds of pods are on the
-        same nodes, and the same kinds of pods wait in the same order."""
+        """Equal for scenarios that go on in the same way: the same kinds of pods are on the same nodes and wait in
+        the same order."""
         return (self.queue.likeness, self.rounds.likeness)
 
     @property
     def most_ways(self) -> int:
-        """The largest number of scenarios into which this scenario can divide: the number of possible searches of the
-        node list, because each new scenario needs at least one of them. If the scheduler checks every node, there are
-        no such searches. The result is then the number of options in `choices`."""
+        """The most scenarios into which this one can divide: each needs at least one of its searches. If the
+        scheduler checks every node, the number of options."""
         return len(self.searches) if self.searches else len(self.choices)
 
     @property
     def weight(self) -> float:
-        """The probability of this scenario, or 1 if the probability is unknown."""
+        """The probability of this scenario; 1 if it is unknown."""
         return weight_of(self.searches) if self.searches else 1.0
 
     def absorb(self, other: Scenario) -> None:
-        """Adds the results and the possible searches of an equivalent scenario to this scenario."""
+        """Adds the results and searches of an equivalent scenario."""
         self.queue.absorb(other.queue, (self.weight, other.weight), is_theirs=other.is_main)
         self.is_cut, self.is_main = self.is_cut or other.is_cut, self.is_main or other.is_main
         self.searches = (*self.searches, *other.searches)
@@ -335,9 +324,8 @@ def _scores(result: CycleResult) -> dict[str, Any]:
 
 
 def follow(first: Scenario, most: int, draw: Draw = NOTHING_DRAWN) -> list[Scenario]:
-    """Simulates the scenarios that can follow from the unfinished scenario `first`, each to its end, and returns at
-    most `most` of them. The main scenario, in which the scheduler's own rule breaks each tie, is the first in the
-    result. If more than `most` scenarios are possible, `draw` chooses which scenarios are simulated."""
+    """Simulates at most `most` scenarios that can follow from `first`, each to its end, the main scenario first. If
+    more are possible, `draw` chooses."""
     going: list[Scenario] = [first]
     over: list[Scenario] = []
     while going:

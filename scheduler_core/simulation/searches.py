@@ -1,8 +1,7 @@
 """The possible searches of a scheduler that does not check every node, with their probabilities.
 
-Three facts about the scheduler's search of its node list cannot be observed: the position where it starts, the number
-of parallel workers, and the order of the nodes. So a drain is simulated for many starts at once, for several numbers of
-workers and for each possible order. Each `Likely` is one of these searches.
+Start, number of parallel workers and order of the nodes cannot be observed. So a drain is simulated for many starts at
+once, for several numbers of workers and for each possible order; each `Likely` is one such search.
 """
 
 from __future__ import annotations
@@ -20,52 +19,49 @@ from scheduler_core.values import Value, replace_value
 
 # Usual numbers of processors. The scheduler's `parallelism`, by default 16, is the largest number of workers.
 _WORKERS = (1, 2, 4, 8, 16)
-# For all numbers of workers and orders together: with 5 numbers of workers and 1 order, each pair has 32 starts.
+# Of all numbers of workers and orders together: with 5 numbers of workers and 1 order, each pair has 32 starts.
 MOST_SEARCHES = 160
 # Few, because each extender is called once for each search.
 _MOST_WITH_EXTENDERS = 8
-# If more nodes than this are equally good, even a slightly different start usually leads to a different one of these
-# nodes. The start is not known exactly, so all of these nodes count as equally likely.
+# If more nodes than this are equally good, even a slightly different start usually leads to a different one. The start
+# is not known exactly, so all of them count as equally likely.
 _FEW_EQUALS = 8
-# If at least this number of searches is simulated, leaving out one of them changes the probabilities only a little.
+# From so many simulated searches on, leaving one out changes the probabilities only a little.
 _MANY = 32
 
 # The probability, in each cycle, that the next search starts further from the computed start than any of `STEPS`, so
-# that a learned search is wrong from then on. The number was chosen when this had happened in three of about a thousand
-# recorded cycles. In the clusters of bench/accuracy/cycles.md, which were recorded later, it happened in 10 of 1,199
-# cycles (the column `far off`).
+# that a learned search is wrong from then on. Chosen when this had happened in three of about a thousand recorded
+# cycles. In the clusters of bench/accuracy/cycles.md, which were recorded later, it happened in 10 of 1,199 cycles (the
+# column `far off`).
 _LOSES = 0.002
-# After more cycles of other pods than this, the position of the start counts as unknown.
+# After more cycles of other pods than this, the start counts as unknown.
 _MOST_OTHERS = 30
 
-# Groups of nodes, each with its probability. Within a group, every node is equally likely.
+# Groups of nodes with their probability; within a group, all are equally likely.
 Shares = tuple[tuple[tuple[str, ...], float], ...]
 
 
 class Draw(Value):
-    """Chooses pseudo-randomly among equal options. The same seed always gives the same choices. Seed 0 always chooses
-    the first option. A caller that knows the scheduler's own choice lists it as the first option."""
+    """Chooses pseudo-randomly, always the same by seed; seed 0 the first option, where a caller puts the scheduler's
+    own choice."""
 
     seed: int = 0
 
     def among(self, number: int, about: str) -> int:
-        """Returns the position of the chosen option among `number` options. `about` is a text that identifies the
-        choice: with the same seed, the same text always gives the same position."""
+        """The position of the chosen one of `number` options. `about` identifies the choice: same seed, same text,
+        same position."""
         return crc32(f"{self.seed} {about}".encode()) % number if self.seed and number else 0
 
 
 class Likely(Value):
-    """One way in which the scheduler may search its nodes in its next cycle, and its probability (`weight`). The
-    weights of all possible searches add up to 1.
+    """A possible search of the next cycle, and its probability (`weight`). The weights of all add up to 1.
 
-    `number` is 0 if the search was not learned from observed bindings. If the search was learned, the simulation
-    changes the chosen node or the next start in some cycles at random, and `number` is the seed of these changes. The
-    changes are needed because the real search may start a few nodes before or after the computed start, may find nodes
-    with equal scores in another order, or may follow a cycle that nobody observed. `lost` is the search to simulate
-    after an unobserved cycle.
+    `number` is 0 for a search that was not learned. For a learned one it is a seed by which some cycles get another
+    node or next start: a real search may start a few nodes off, find equal nodes in another order, or follow a cycle
+    that nobody observed. After such a cycle, `lost` is simulated.
 
-    `others` is how many pods per second are bound outside of drains. The cycle of such a pod also moves the start of
-    the next search. Each number in `strides` is a possible distance of this move, in nodes.
+    `others` is how many pods per second are bound outside of drains; each moves the next start, by one of `strides`
+    nodes.
     """
 
     search: Search
@@ -77,12 +73,10 @@ class Likely(Value):
 
 
 class Way(Value):
-    """All possible searches of the scheduler after which the simulation places a pod on the same node (`node`), or on
-    no node.
+    """The searches after which the simulation places a pod on the same node, or on none.
 
-    `shares` says where the real scheduler would place the pod after these searches. Usually that is `node` alone, with
-    the probability 1. If a search finds several equal nodes and the real scheduler chooses one of them at random,
-    `shares` has all of these nodes. `shares` is empty if the searches find no node.
+    `shares` is where the real scheduler would place it: usually on `node` alone, with probability 1; on all of several
+    equal nodes if it chooses at random; empty if no node is found.
     """
 
     node: str  # empty if no node fits
@@ -94,10 +88,8 @@ class Way(Value):
 def possible_searches(
     snapshot: Snapshot, scheduler: Scheduler, most: int = MOST_SEARCHES, start: int | None = None
 ) -> tuple[Likely, ...]:
-    """Returns at most `most` ways in which the scheduler may search its nodes next. The ways differ in the number of
-    parallel workers, in the order of the node list, and in the position where the search starts. If `start` is given,
-    all searches start there; otherwise the starts are spread evenly over the node list. Returns an empty tuple if the
-    scheduler checks every node."""
+    """At most `most` possible next searches, with several numbers of workers and orders. All start at `start` if it
+    is given, otherwise evenly spread. None if the scheduler checks every node."""
     nodes, configuration = len(snapshot.nodes), scheduler.configuration
     if all(scheduler.nodes_wanted_by(each, nodes) >= nodes for each in configuration.profiles):
         return ()
@@ -118,9 +110,8 @@ def possible_searches(
 
 
 def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: int = 0) -> tuple[Likely, ...]:
-    """Returns at most `most` searches with evenly spaced starts, for several numbers of workers and each known order of
-    nodes. Leaves out random orders. `turn` is the number of nodes by which every start is moved. Returns no searches
-    if the scheduler checks every node."""
+    """At most `most` searches with evenly spaced starts, all moved by `turn` nodes, for several numbers of workers
+    and each known order; no random orders. None if the scheduler checks every node."""
     nodes = len(snapshot.nodes)
     if not possible_searches(snapshot, scheduler, 1):
         return ()
@@ -159,25 +150,23 @@ def _in_orders(
 def drawn_search(
     snapshot: Snapshot, scheduler: Scheduler, draw: Draw, learnt: tuple[Likely, ...] | None = None
 ) -> tuple[Likely, ...]:
-    """Chooses one search at random: one of `learnt` if this argument is given, otherwise one of the possible searches.
-    The seed of `draw` decides which. Returns a tuple with the chosen search. Returns an empty tuple if the seed of
-    `draw` is 0, or if there are no possible searches because the scheduler checks every node."""
+    """One search that the seed of `draw` chooses from `learnt` or else from the possible ones. None with seed 0, or
+    if the scheduler checks every node."""
     possible = (possible_searches(snapshot, scheduler) if learnt is None else learnt) if draw.seed else ()
     return tuple(replace_value(each, weight=1.0) for each in possible[draw.among(len(possible), "search") :][:1])
 
 
 def after_others(searches: tuple[Likely, ...], pod: str, seconds: float) -> tuple[Likely, ...]:
-    """Returns the searches that are possible after `seconds` have passed. In this time, the scheduler may have bound
-    pods outside of the drain. Each such binding has moved the start of the scheduler's next search. `pod` is the key of
-    the pod that the drain's simulation schedules next."""
+    """The searches after `seconds` in which pods outside of the drain may have been bound and have moved the start.
+    `pod` is the key of the pod that is scheduled next."""
     if not any(each.others for each in searches):
         return searches
     return tuple(_after_others(each, pod, each.others * seconds) for each in searches)
 
 
 def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
-    """Moves the start of the search as if the scheduler had bound a random number of other pods, on average `expected`.
-    The number has a geometric distribution, whose wide tail is needed because `expected` is only an estimate."""
+    """Moves the start as if a random number of other pods had been bound, on average `expected`: geometrically
+    distributed, because the estimate needs a wide tail."""
     if not expected:
         return likely
     chance = max(_drawn(likely.number, f"others {pod}"), 1e-12)
@@ -194,14 +183,12 @@ def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
 
 
 def are_few(searches: Sequence[Likely]) -> bool:
-    """Whether the possible searches of the scheduler are so few that each of them matters: the probability (`weight`)
-    of the first search is above 1/32. False if there are no searches."""
+    """Whether each of the searches matters: the first one's weight is above 1/32."""
     return bool(searches) and searches[0].weight > 1.0 / _MANY
 
 
 def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -> dict[str, Way]:
-    """Groups the scheduler's possible searches by the node that each search chooses for the pod. The most likely node
-    comes first. Searches that find no node have the key ""."""
+    """Groups the searches by the node that they choose, the most likely first; "" for none."""
     # Scenarios that have only one search each must not all choose the same one of several equal nodes.
     chance = crc32(f"{pod} {searches[0].search}".encode())
     found: dict[str, list[tuple[Likely, CycleResult, tuple[str, ...]]]] = {}
@@ -218,8 +205,7 @@ def weight_of(searches: Sequence[Likely]) -> float:
 
 
 def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
-    """Returns the weighted average of several probability distributions over nodes. Each element of `parts` is a pair:
-    a weight, and a distribution."""
+    """The weighted average of distributions over nodes, each given with its weight."""
     total = sum(weight for weight, _ in parts)
     sums: dict[tuple[str, ...], float] = {}
     for weight, shares in parts:
@@ -229,8 +215,7 @@ def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
 
 
 def _taken(result: CycleResult, turn: int) -> tuple[str, tuple[str, ...]]:
-    """Returns the node that the scheduler chooses in this cycle, and all equally good nodes that it might choose
-    instead. `turn` is a number that selects one of the equally good nodes."""
+    """The node that this cycle chooses, and all equally good ones; `turn` selects one of them."""
     if result.node is None:
         node = result.preemption.node if result.preemption else ""
         return node, (node,)
@@ -246,22 +231,18 @@ def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]
 
 
 def _with_deviation(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
-    """Returns the result of the simulated cycle, or sometimes a result that deviates from it at random. If `likely` was
-    learned from bindings, this function assumes that in some cycles one parallel worker is ahead of another worker. In
-    such a cycle, the scheduler may choose any of the equally good nodes, so the returned result has a random node of
-    `result.best`."""
+    """The cycle's result or, for a learned search, in some cycles one with a random node of `result.best`: a worker
+    is ahead."""
     if len(result.best) < 2 or not _is_ahead(likely, pod):
         return result
     return replace_value(result, node=result.best[crc32(f"{likely.number} among {pod}".encode()) % len(result.best)])
 
 
 def _after(likely: Likely, result: CycleResult, start: int, pod: str) -> Likely:
-    """Returns the scheduler's search in the next cycle. `start` is the position at which this search starts according
-    to the simulated cycle.
+    """The search of the next cycle; `start` is where it starts by the simulated cycle.
 
-    If `likely` was learned from bindings, the function sometimes returns another search, because real searches also
-    differ from simulated searches. In some cycles, the returned search starts a few nodes before or after `start`. In a
-    few cycles, the function returns the search `likely.lost`, which stands for a search after an unobserved cycle.
+    For a learned search, in some cycles a few nodes off, and in a few cycles `likely.lost`, because real searches
+    deviate.
     """
     if likely.number == 0:
         return replace_value(likely, search=replace_value(likely.search, start=start))
@@ -277,9 +258,8 @@ def _is_ahead(likely: Likely, pod: str) -> bool:
 
 
 def _step(chance: float, moves: float) -> int:
-    """Returns by how many nodes the start of a learned search differs from the computed start. `moves` is the
-    probability that this number is one of `STEPS`; otherwise the number is 0. `chance` is a random number between 0 and
-    1."""
+    """By how many nodes the start of a learned search is off: one of `STEPS` with the probability `moves`, otherwise
+    0. `chance` is from 0 to 1."""
     for step, share in STEPS.items():
         chance -= share * moves
         if chance < 0:
@@ -288,5 +268,5 @@ def _step(chance: float, moves: float) -> int:
 
 
 def _drawn(number: int, about: str) -> float:
-    """Returns a pseudo-random number from 0 to 1, always the same for the same arguments."""
+    """Pseudo-random from 0 to 1, always the same for the same arguments."""
     return crc32(f"{number} {about}".encode()) / 2**32

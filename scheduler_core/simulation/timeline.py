@@ -1,8 +1,7 @@
 """The result of a simulated roll-out: when each node was down, how often each pod moved, which pods waited for a node,
-and why nodes had to wait for their reboot.
+and why nodes had to wait.
 
-`rollout.py` computes this result. The module `timeline.py` contains only values and does not import numpy. So a program
-that only prints a roll-out can import `timeline.py` without loading numpy.
+`rollout.py` computes it. Only values and no numpy, so that a program that only prints a roll-out need not load numpy.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from scheduler_core.values import Value
 
 
 class Step(StrEnum):
-    """The steps of a node that holds a claim on the reboot lock, in order."""
+    """The steps of a holder, in order."""
 
     HELD_BACK = "held back"  # the node has a claim and is not yet cordoned: the pause before the drain
     DRAINING = "draining"
@@ -25,7 +24,7 @@ class Step(StrEnum):
 
 
 class Span(Value, kw_only=True):
-    """One step of one node, with its start and its end."""
+    """One step of one node."""
 
     step: Step
     start: datetime
@@ -33,8 +32,7 @@ class Span(Value, kw_only=True):
 
 
 class Visit(Value, kw_only=True):
-    """The time in which one node held its claim on the reboot lock. `undone` is the reason why the drain was undone; it
-    is empty if the node rebooted."""
+    """The time in which a node held its claim. `undone` is why the drain was undone; "" if the node rebooted."""
 
     node: str
     spans: tuple[Span, ...]
@@ -51,8 +49,7 @@ class Visit(Value, kw_only=True):
 
 
 class Move(Value, kw_only=True):
-    """One move of a pod to another node. `pod` is the pod's original name, and `choices` is the number of equally good
-    nodes.
+    """A pod's move to another node. `pod` is its original name, `choices` the number of equally good nodes.
 
     With `is_open`, the pod may also get a node other than `target`, because the scheduler checks only a part of the
     nodes that fit.
@@ -68,8 +65,8 @@ class Move(Value, kw_only=True):
 
 
 class Wait(Value, kw_only=True):
-    """The time in which a displaced pod waited for a node. `until` is None if the pod had no node at the end of the
-    roll-out. With `returns`, no node except the drained node can run the pod."""
+    """A displaced pod's wait for a node. `until` is None if it had none at the end. With `returns`, only the drained
+    node can run the pod."""
 
     pod: str
     node: str
@@ -79,13 +76,13 @@ class Wait(Value, kw_only=True):
     why: str
 
     def seconds(self, end: datetime) -> float:
-        """Returns the duration of the wait in seconds. If the pod never got a node, the wait lasts until `end`."""
+        """If the pod never got a node, the wait lasts until `end`."""
         return ((self.until or end) - self.since).total_seconds()
 
 
 class Obstacle(Value, kw_only=True):
-    """Why a node may not begin its drain or its reboot now: the name of the rule, a short subject that may be the same
-    for several nodes, and the whole sentence."""
+    """Why a node may not go on now: the rule's name, a short subject that may be the same for several nodes, and the
+    whole sentence."""
 
     rule: str
     subject: str
@@ -93,8 +90,8 @@ class Obstacle(Value, kw_only=True):
 
 
 class Hindrance(Value, kw_only=True):
-    """A reason why some nodes had to wait, and the names of these nodes. `seconds` is the total time in which the
-    reboot lock could have held one more claim, but this reason kept a waiting node from taking a claim."""
+    """Why these nodes had to wait. `seconds` is how long the lock could have held one more claim and this kept a
+    waiting node from taking it."""
 
     rule: str
     subject: str
@@ -103,22 +100,22 @@ class Hindrance(Value, kw_only=True):
 
 
 class Closing(Value, kw_only=True):
-    """The end of a maintenance window, and the number of nodes that had not rebooted by this time."""
+    """The end of a window, and how many nodes had not rebooted by then."""
 
     at: datetime
     left: int
 
 
 class Left(Value, kw_only=True):
-    """A node that had not rebooted when the simulation ended, and the reason."""
+    """A node that had not rebooted at the end, and why."""
 
     node: str
     obstacle: Obstacle
 
 
 class Timeline(Value, kw_only=True):
-    """A whole simulated roll-out. `nodes` are all nodes that had to reboot. `ends` is when the last claim on the reboot
-    lock was released, or `begins` if no claim was released."""
+    """A whole simulated roll-out. `nodes` had to reboot. `ends` is when the last claim was released; `begins` if
+    none was."""
 
     begins: datetime
     ends: datetime
@@ -135,45 +132,41 @@ class Timeline(Value, kw_only=True):
 
     @property
     def reboots(self) -> tuple[Visit, ...]:
-        """The visits (periods in which a node held a claim on the reboot lock) that ended with a reboot, in the order
-        in which they began."""
+        """The visits that ended with a reboot, in the order in which they began."""
         return tuple(visit for visit in self.visits if not visit.undone)
 
     @property
     def undone(self) -> tuple[Visit, ...]:
-        """The visits (periods in which a node held a claim on the reboot lock) whose drain was undone."""
+        """The visits whose drain was undone."""
         return tuple(visit for visit in self.visits if visit.undone)
 
     @property
     def is_clean(self) -> bool:
-        """Whether every node rebooted in the first maintenance window, no drain was undone, no pod's outcome is
-        unknown, and each displaced pod got a node at once. A pod that only the drained node can run may wait for the
-        reboot."""
+        """Whether every node rebooted in the first window, no drain was undone, no outcome is unknown, and each
+        displaced pod got a node at once. A pod that only the drained node can run may wait for the reboot."""
         return not (self.left or self.pending or self.undone or self.unknown or self.closings)
 
     @property
     def moves_by_pod(self) -> Counter[str]:
-        """How often each pod moved."""
         return Counter(move.pod for move in self.moves)
 
     @property
     def double_moves(self) -> int:
-        """How many moves were the second or a later move of the same pod."""
+        """How many moves were the second or a later one of the same pod."""
         return len(self.moves) - len(self.moves_by_pod)
 
     @property
     def pending(self) -> tuple[Wait, ...]:
-        """The waits of pods that found no room on any node. Leaves out pods that only the drained node can run."""
+        """The waits of pods that found no room, without those that only the drained node can run."""
         return tuple(wait for wait in self.waits if not wait.returns)
 
     @property
     def pending_seconds(self) -> float:
-        """The total duration in seconds of the waits in `pending`."""
+        """Seconds of the waits in `pending`, added up."""
         return sum(wait.seconds(self.ends) for wait in self.pending)
 
     def most_at_once(self, members: Iterable[str] | None = None) -> int:
-        """Returns the largest number of these nodes (default: all nodes) that held a claim on the reboot lock at the
-        same time."""
+        """The most of these nodes (default: all) that held a claim at once."""
         chosen = set(self.nodes if members is None else members)
         edges = sorted(
             edge for visit in self.visits if visit.node in chosen for edge in ((visit.start, 1), (visit.end, -1))

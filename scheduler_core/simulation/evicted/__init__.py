@@ -1,2 +1,2 @@
-"""What happens to an evicted pod: whether its disruption budget allows the eviction, how the pod is replaced, and
-whether the replacement must return to the drained node."""
+"""What happens to an evicted pod: whether its disruption budget allows it, how it is replaced, and whether the
+replacement must return to the drained node."""

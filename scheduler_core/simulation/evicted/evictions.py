@@ -1,8 +1,7 @@
 """Accepts or refuses the evictions of a simulated drain, pod by pod, as the eviction API does. Each accepted eviction
-lowers the number of evictions that a disruption budget allows, and each healthy replacement raises it again.
+lowers what a budget allows, each healthy replacement raises it again.
 
-The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36). `drain.py` decides on which node a
-replacement is placed.
+The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36). `drain.py` places the replacements.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from scheduler_core.values import Value
 
 
 class EvictionRefusal(Value, kw_only=True):
-    """Why the API server would answer an eviction with 429 or 500. With `is_never`, waiting cannot help: the eviction
-    is refused until someone changes a disruption budget or the pods that it covers."""
+    """Why the API server would answer 429 or 500. With `is_never`, waiting cannot help: somebody must change a
+    disruption budget or the pods that it covers."""
 
     sentence: str
     is_never: bool
@@ -28,8 +27,8 @@ class EvictionRefusal(Value, kw_only=True):
 
 
 class BudgetLedger:
-    """The disruption budgets of a cluster, and how many evictions each budget still allows during a simulated drain.
-    The ledger is mutable, so each simulated drain has its own."""
+    """How many evictions each disruption budget still allows during a simulated drain. Mutable: each drain has its
+    own."""
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
         self._given = tuple(budgets)
@@ -40,19 +39,17 @@ class BudgetLedger:
             self._allowed[budget.key] = budget.disruptions_allowed
 
     def copy(self) -> BudgetLedger:
-        """Returns an independent copy of the ledger."""
         other = copy(self)
         other._allowed = dict(self._allowed)
         return other
 
     @property
     def state(self) -> tuple[int, ...]:
-        """The number of evictions that each budget still allows, in the order in which the budgets were passed to the
-        constructor."""
+        """How many evictions each budget still allows, in the constructor's order."""
         return tuple(self._allowed.values())
 
     def refusal(self, pod: Pod) -> EvictionRefusal | None:
-        """Returns why the API server would refuse the pod's eviction now, or None if it would accept the eviction."""
+        """Why the API server would refuse the eviction now; None if it would accept it."""
         budgets = self._covering(pod)
         if not budgets:
             return None
@@ -64,21 +61,20 @@ class BudgetLedger:
         return _spent(budget)
 
     def spend(self, pod: Pod) -> None:
-        """Counts an accepted eviction: the pod's budget then allows one fewer eviction. Does not count the eviction of
-        an unhealthy pod if the budget's unhealthyPodEvictionPolicy permits this eviction in any case."""
+        """Counts an accepted eviction. That of an unhealthy pod does not count if the budget's
+        unhealthyPodEvictionPolicy permits it in any case."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] -= 1
 
     def refill(self, pod: Pod) -> None:
-        """Counts a healthy replacement of the evicted pod: the budget that counted the eviction then allows one more
-        eviction."""
+        """Counts a healthy replacement: the budget that counted the eviction of `pod` allows one more."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] += 1
 
     def budgets(self) -> tuple[DisruptionBudget, ...]:
-        """Returns the budgets with updated status, in the order in which they were passed to the constructor."""
+        """The budgets with updated status, in the constructor's order."""
         return tuple(self._as_it_stands(budget) for budget in self._given)
 
     def _as_it_stands(self, budget: DisruptionBudget) -> DisruptionBudget:
@@ -138,8 +134,8 @@ def _spent(budget: DisruptionBudget) -> EvictionRefusal:
 
 
 def _room_for_one(budget: DisruptionBudget) -> str:
-    """Returns the change of the budget's spec that would allow one eviction, for example "a maxUnavailable of 1 in the
-    disruption budget shop/cart"."""
+    """The change of the spec that would allow one eviction, for example "a maxUnavailable of 1 in the disruption
+    budget shop/cart"."""
     if budget.max_unavailable is not None or budget.expected_pods < 2:
         return f"a maxUnavailable of 1 in the disruption budget {budget.key}"
     return f"a minAvailable of {budget.expected_pods - 1} in the disruption budget {budget.key}"
@@ -151,7 +147,6 @@ def is_never(budget: DisruptionBudget) -> bool:
 
 
 def budget_numbers(budget: DisruptionBudget) -> BudgetNumbers:
-    """Returns how many evictions the budget allows now, and its numbers of healthy, desired and expected pods."""
     return BudgetNumbers(
         namespace=budget.namespace,
         name=budget.name,

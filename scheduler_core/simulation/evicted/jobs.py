@@ -1,5 +1,5 @@
-"""Finds the evicted pods that their Job does not replace: an eviction counts as a failure of the pod, and a Job allows
-only a limited number of failures.
+"""Finds the evicted pods that their Job does not replace: an eviction is a failure of the pod, and a Job allows only a
+limited number of failures.
 
 The rules are the Job controller's (pkg/controller/job/job_controller.go, pod_failure_policy.go and
 indexed_job_utils.go, v1.36).
@@ -16,17 +16,15 @@ from scheduler_core.model.job import FailureRule, Job
 from scheduler_core.model.pod import Pod
 from scheduler_core.values import Value
 
-# The exit codes of a container that is told to stop: SIGTERM, or SIGKILL if it ignores that. Which one it will be is
-# not known before.
+# Of a container that is told to stop: SIGTERM, or SIGKILL if it ignores that. Which one it will be is not known before.
 _EXIT_CODES = (143, 137)
 _EVICTED = ("DisruptionTarget", "True")  # the condition that the eviction API sets
 _WORST_FIRST = ("FailJob", "FailIndex", "Count", "Ignore")
 
 
 class JobsAfter(Value):
-    """The effect of evictions on Jobs. `lost` has the evicted pods that their Job does not replace: it maps the key of
-    each such pod to a sentence that says why. `jobs` has all Jobs, with their new numbers of failures. `failing` has
-    the keys of the Jobs that failed because of the evictions."""
+    """The effect of evictions on Jobs. `lost` says, by key, why a pod's Job does not replace it. `jobs` has all Jobs
+    with their new numbers of failures, `failing` the keys of those that failed because of the evictions."""
 
     lost: Mapping[str, str] = field(default_factory=dict)
     jobs: Mapping[str, Job] = field(default_factory=dict)
@@ -34,8 +32,7 @@ class JobsAfter(Value):
 
 
 def after_evictions(jobs: Mapping[str, Job], evicted: Iterable[Pod]) -> JobsAfter:
-    """Counts these evictions as failures in the Jobs of the pods. Ignores pods that belong to no Job. Returns the
-    updated Jobs, and the pods that no Job replaces."""
+    """Counts these evictions as failures of the pods' Jobs. Pods without a Job are ignored."""
     by_job: dict[str, list[Pod]] = {}
     for pod in evicted:
         job = job_of(jobs, pod)
@@ -53,8 +50,8 @@ def after_evictions(jobs: Mapping[str, Job], evicted: Iterable[Pod]) -> JobsAfte
 
 
 def job_of(jobs: Mapping[str, Job], pod: Pod) -> Job | None:
-    """Returns the Job that controls the pod, or None if `jobs` does not contain it. Ignores an owner of kind Job from
-    an API group other than batch."""
+    """The Job that controls the pod; None if `jobs` lacks it, or if the owner's kind Job is not of the API group
+    batch."""
     owner = pod.owner
     if owner is None or owner.kind != "Job" or not owner.api_version.startswith("batch/"):
         return None
@@ -98,7 +95,8 @@ def _makes_no_pods(job: Job) -> str:
 
 
 def _by_index(job: Job, pods: Sequence[Pod], action: str, limit: int) -> _Fate:
-    """Counts the failures of each index of an Indexed Job. The whole Job fails only if too many indexes have failed."""
+    """Counts the failures of each index of an Indexed Job, which fails as a whole only if too many indexes have
+    failed."""
     failed = [pod for pod in pods if action == "FailIndex" or (action == "Count" and pod.index_failures >= limit)]
     counted = replace(job, failed_indexes=job.failed_indexes + len({_index(pod) for pod in failed}))
     if failed and job.max_failed_indexes is not None and counted.failed_indexes > job.max_failed_indexes:
@@ -125,16 +123,16 @@ def _fails(job: Job, pods: Sequence[Pod], why: str) -> _Fate:
 
 
 def _action(job: Job) -> str:
-    """Returns the action of the Job's podFailurePolicy ("FailJob", "FailIndex", "Count" or "Ignore") for an evicted
-    pod. The pod's exit code is not known, so the worst action for any likely exit code is assumed."""
+    """What the Job's podFailurePolicy does about an evicted pod: "FailJob", "FailIndex", "Count" or "Ignore". Its
+    exit code is not known, so the worst action for any likely one."""
     if job.rules is None:
         return "Count"
     return min((_action_for(job.rules, code) for code in _EXIT_CODES), key=_WORST_FIRST.index)
 
 
 def _action_for(rules: Sequence[FailureRule], code: int) -> str:
-    """Returns the action of the first podFailurePolicy rule that matches this exit code or the eviction. If a rule
-    names a container, assumes that this container ended with the exit code."""
+    """The action of the first rule that matches this exit code or the eviction. If a rule names a container, that
+    container is taken to have ended with the code."""
     for rule in rules:
         if _matches(rule, code):
             return rule.action if rule.action in _WORST_FIRST else "Count"

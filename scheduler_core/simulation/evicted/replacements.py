@@ -1,5 +1,5 @@
-"""Says which pod a controller creates in place of an evicted pod, when the controller creates it, and which pods a
-drain leaves on their node."""
+"""Which pod a controller creates in place of an evicted one, when it does so, and which pods a drain leaves on their
+node."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 
 class Recreation(Enum):
-    """Says when a controller creates the replacement of an evicted pod. STAYS means that a drain does not evict the
-    pod."""
+    """When a controller creates the replacement of an evicted pod. STAYS: a drain does not evict the pod."""
 
     STAYS = auto()  # the drain does not evict the pod: DaemonSet or static pod
     AT_ONCE = (
@@ -32,8 +31,7 @@ _BY_KIND = {"StatefulSet": Recreation.AFTER_IT_IS_GONE, "Job": Recreation.MUCH_L
 
 
 def recreation_of(pod: Pod) -> Recreation:
-    """Returns whether and when a controller creates a replacement after the pod's eviction. A pod that its Node owns is
-    treated as a static pod, even without the mirror annotation."""
+    """A pod that its Node owns counts as a static pod, even without the mirror annotation."""
     if pod.is_mirror or (pod.owner and pod.owner.kind in ("DaemonSet", "Node")):
         return Recreation.STAYS
     if pod.owner is None:
@@ -47,13 +45,12 @@ empty text."""
 
 
 def moves_all(_pod: Pod) -> str:
-    """The default rule of a drain: the drain evicts every pod except those that belong to the node, such as DaemonSet
-    pods."""
+    """The default of a drain: every pod moves except those that belong to the node, such as DaemonSet pods."""
     return ""
 
 
 def why_it_stays(pod: Pod, rule: StaysBecause) -> str:
-    """Returns the reason why a drain with this rule leaves the pod on its node. Empty if the drain evicts the pod."""
+    """Why a drain with this rule leaves the pod on its node; "" if it evicts the pod."""
     if recreation_of(pod) is Recreation.STAYS:
         return "stays on the node through the reboot (DaemonSet or static pod)"
     return rule(pod)
@@ -63,8 +60,8 @@ BOUND = "returns to this node after each eviction: its owner's template names th
 
 
 def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
-    """Whether the pod's node is the spec.nodeName in the pod template of the pod's owner. If so, each replacement runs
-    on this node again, without a scheduler."""
+    """Whether the pod template of the pod's owner names this node in spec.nodeName: each replacement runs here
+    again, without a scheduler."""
     owner = pod.owner
     return (
         owner is not None
@@ -74,19 +71,18 @@ def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
 
 
 def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecause:
-    """Returns the given rule with one addition: a pod also stays on its node if this node is the spec.nodeName in the
-    pod template of the pod's owner."""
+    """The given rule, by which bound pods (`is_bound`) stay too."""
     if not objects.bound:
         return rule
     return lambda pod: rule(pod) or (BOUND if is_bound(objects, pod) else "")
 
 
 def replacement_of(pod: Pod) -> Pod:
-    """Returns the pod that its controller would create: the same labels and spec, a new identity, no status.
+    """The pod that its controller would create: the same labels and spec, a new identity, no status.
 
-    A StatefulSet's pod keeps its name. For a pod of an Indexed Job, the eviction adds one to the failures of the pod's
-    index. In-place resizes are lost, because controllers create pods from their template. Generated claims (ephemeral
-    volumes, resource claim templates) get new names.
+    A StatefulSet's pod keeps its name. For a pod of an Indexed Job, the eviction adds one to the failures of its index.
+    In-place resizes are lost, because controllers create pods from their template. Generated claims (ephemeral volumes,
+    resource claim templates) get new names.
     """
     keeps_name = recreation_of(pod) is Recreation.AFTER_IT_IS_GONE
     return replace_value(
@@ -107,17 +103,16 @@ def replacement_of(pod: Pod) -> Pod:
 
 
 def ends_already(pod: Pod) -> bool:
-    """Whether the pod is already terminating, so that its controller replaces it even without the drain. False for a
-    StatefulSet's pod, because its replacement can only be created when the old pod is gone."""
+    """Whether the pod already terminates, so that its controller replaces it without the drain. False for a
+    StatefulSet's, whose replacement can only be created when the old pod is gone."""
     return pod.terminating and recreation_of(pod) not in (Recreation.STAYS, Recreation.AFTER_IT_IS_GONE)
 
 
 def eviction_order(pod: Pod) -> tuple[bool, int, str, str]:
-    """Returns a sort key for the order in which careen's agents evict pods: first all pods that belong to no
-    StatefulSet, then the pods of StatefulSets. Each of these two groups is sorted by priority (the lowest first), then
-    by namespace and name.
+    """The order in which careen's agents evict: StatefulSets' pods last, and within both groups by priority, lowest
+    first, then by namespace and name.
 
-    The replacement of a StatefulSet's pod appears only when the old pod is gone, at an unknown time. With these pods
-    last, their replacements appear after all other replacements.
+    The replacement of a StatefulSet's pod appears only when the old pod is gone, at an unknown time. Last, it appears
+    after all other replacements.
     """
     return (recreation_of(pod) is Recreation.AFTER_IT_IS_GONE, pod.priority, pod.namespace, pod.name)

@@ -1,9 +1,8 @@
 """Finds the returning pods: displaced pods that wait for the drained node, because no other node could ever run them.
 
-A pod that could run on another node, if that node had room, is not a returning pod. Its outcome is *pending*, and a
-drain must not make pods pending. Temporary states of nodes are ignored: a node that is cordoned, or tainted because it
-is not ready, is treated as schedulable. If a pod must run near a returning pod, the returning pod is assumed to be back
-on its node, so both pods wait for the reboot.
+A pod that could run elsewhere, with room there, is *pending*, and a drain must not make pods pending. Temporary states
+of nodes do not count: a cordoned node, or one tainted because it is not ready, is schedulable. If a pod must run near a
+returning pod, that one is taken to be back, so both wait for the reboot.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
 def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], pods: Sequence[Pod]) -> frozenset[str]:
-    """Returns the keys of the pods that can run only on a drained node. When such a pod is found, it is treated as
-    running there again, so that pods which must run near it are found too."""
+    """The keys of the pods that can run only on a drained node. Each found one counts as running there again, so
+    that pods which must run near it are found too."""
     some_day, left, back = _without_passing_troubles(world), list(pods), set[str]()
     while found := next(
         ((pod, node) for pod in left if (node := _only_place(scheduler, some_day, drained, pod))), None
@@ -38,8 +37,7 @@ def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], p
 
 
 def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str], pod: Pod) -> str | None:
-    """Returns the drained node on which the pod fits, or None if there is no such node. Also returns None if another
-    node can run the pod now or might run it later."""
+    """The drained node on which the pod fits; None also if another node can run the pod now or might later."""
     result = scheduler.schedule(some_day, pod)
     mine = set(drained)
     if not result.best or not set(result.best) <= mine:
@@ -55,8 +53,8 @@ def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str]
 def _some_plugin_refuses_for_good(
     scheduler: Scheduler, world: Snapshot, pod: Pod, names: Sequence[str]
 ) -> Iterator[bool]:
-    """Yields for each node whether some plugin refuses the pod there permanently. Runs every plugin, because the first
-    refusal may be temporary (no room) and a later refusal permanent (an unreachable volume)."""
+    """For each node, whether some plugin refuses the pod there permanently. Runs every plugin: the first refusal may
+    be temporary (no room) and a later one permanent (an unreachable volume)."""
     runner, state = scheduler.runner(pod), CycleState()
     runner.pre_filter(state, pod, NodeList(world, None, scheduler.rules))
     infos = (world.node_info(world.row(name), scheduler.rules) for name in names)

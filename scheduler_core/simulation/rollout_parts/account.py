@@ -1,4 +1,4 @@
-"""Records the events of a simulated roll-out."""
+"""The events of a simulated roll-out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Met = Sequence[tuple[str, Obstacle]]  # nodes, each with its obstacle
 
 @dataclass(slots=True)
 class Account:
-    """The events of a simulated roll-out so far: reboots, moves of pods, and waits of pods."""
+    """The events so far: reboots, moves of pods, waits of pods."""
 
     visits: list[Visit] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
@@ -31,8 +31,8 @@ class Account:
         self.reboots += not visit.undone
 
     def hindered(self, met: Met, seconds: float = 0.0) -> None:
-        """Records the nodes that may not begin their drain or their reboot now, each with the reason (the obstacle).
-        `seconds` is how long the reboot lock held fewer claims than it may hold, because of these reasons."""
+        """Records the nodes that may not go on now, each with its obstacle, and the `seconds` in which the lock held
+        fewer claims than it may because of that."""
         for rule, subject in {(obstacle.rule, obstacle.subject) for _, obstacle in met}:
             total, names = self._met.setdefault((rule, subject), (0.0, set()))
             names.update(name for name, each in met if (each.rule, each.subject) == (rule, subject))
@@ -40,7 +40,7 @@ class Account:
 
     @property
     def hindrances(self) -> tuple[Hindrance, ...]:
-        """The reasons why nodes had to wait. The reason that cost the most time comes first."""
+        """Why nodes had to wait; the reason that cost the most time comes first."""
         found = (
             Hindrance(rule=rule, subject=subject, seconds=seconds, nodes=tuple(sorted(names)))
             for (rule, subject), (seconds, names) in self._met.items()
@@ -49,12 +49,11 @@ class Account:
 
     @property
     def rebooted(self) -> dict[str, datetime]:
-        """Maps each rebooted node to the time at which it released its claim on the reboot lock."""
+        """When each rebooted node released its claim."""
         return {visit.node: visit.end for visit in self.visits if not visit.undone}
 
     def closings(self, rules: Rules, nodes: Iterable[str], begins: datetime, ends: datetime) -> tuple[Closing, ...]:
-        """Returns the ends of maintenance windows at which some nodes had not rebooted, with the number of these nodes.
-        Considers the windows until the end of the roll-out."""
+        """The ends of windows, until the end of the roll-out, at which some nodes had not rebooted, and how many."""
         done, found = self.rebooted, list[Closing]()
         at = rules.next_closing(begins)
         while at is not None and len(found) < _MOST_CLOSINGS:

@@ -1,4 +1,4 @@
-"""The cluster of a simulated roll-out, in which nodes are drained, reboot and return, and pods move."""
+"""The cluster of a simulated roll-out: nodes are drained, reboot and return, and pods move."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from scheduler_core.values import replace_value
 
 @dataclass(slots=True)
 class SimulatedCluster:
-    """The cluster after the drains and reboots so far. `returning` maps the name of each node that must reboot to the
-    node as it will be after the reboot."""
+    """The cluster after the drains and reboots so far. `returning` has each node that must reboot as it will be
+    afterwards."""
 
     world: Snapshot
     returning: dict[str, Node]
@@ -33,8 +33,7 @@ class SimulatedCluster:
     _tried: tuple[Snapshot, str, FinishedDrain] | None = None  # the last drain, and the cluster in which it was run
 
     def drained(self, name: str) -> FinishedDrain:
-        """Simulates a drain of the node in the current cluster, and returns the result. Does not change the current
-        cluster."""
+        """The result of a drain in the current cluster, which stays as it is."""
         if self._tried is None or self._tried[0] is not self.world or self._tried[1] != name:
             found = run_drain(
                 self.world,
@@ -50,27 +49,26 @@ class SimulatedCluster:
         return self._tried[2]
 
     def take_over(self, drain: FinishedDrain) -> None:
-        """Makes the cluster after this drain the current cluster. Each replacement pod that got a node now runs on that
-        node, under the name of the evicted pod."""
+        """The cluster after this drain becomes the current one. Each replacement with a node runs there, under the
+        evicted pod's name."""
         self.world = drain.world.with_pods_exchanged(
             (each.replacement.key, _as_running(each.pod, each.replacement)) for each in drain.displaced if each.landed
         )
         self.searches = drain.searches
 
     def bring_back(self, name: str) -> None:
-        """Returns the node to service after its reboot, without the soft taint (PreferNoSchedule). The node is cordoned
-        only if it was cordoned before the roll-out."""
+        """Back in service without the soft taint; cordoned only if it was so before the roll-out."""
         self.world = self.world.with_node_replaced(self.returning[name])
 
     def undo_drain(self, name: str) -> None:
-        """Uncordons the node, unless it was cordoned before the roll-out. The node keeps its soft taint
-        (PreferNoSchedule), because it has not rebooted."""
+        """Uncordons the node, unless it was cordoned before the roll-out. It keeps its soft taint, because it has
+        not rebooted."""
         if not self.returning[name].unschedulable:
             self.world = self.world.with_node_uncordoned(name)
 
     def node_for(self, pod: Pod, now: datetime) -> str | None:
-        """Returns the node to which the scheduler would bind the pod. Returns None if the pod finds no node, or if it
-        is not known which node the scheduler would choose."""
+        """The node to which the scheduler would bind the pod; None if there is none, or if it is not known which
+        one."""
         try:
             result = self.scheduler.schedule(self.world, pod)
         except NoProfileError:
@@ -82,8 +80,8 @@ class SimulatedCluster:
         return equals[self.draw.among(len(equals), f"{pod.key} {now}")]
 
     def run_on(self, pod: Pod, replacement: Pod, node: str) -> None:
-        """Runs the replacement of the evicted `pod` on the node. Counts the replacement as a healthy pod, so that every
-        disruption budget that counted the eviction allows one more eviction."""
+        """Runs the replacement of the evicted `pod` on the node as a healthy pod: each budget that counted the
+        eviction allows one more."""
         self.world = self.world.with_pod_placed(_as_running(pod, replacement), node)
         ledger = BudgetLedger(self.world.objects.budgets)
         ledger.refill(pod)
@@ -92,9 +90,7 @@ class SimulatedCluster:
 
 
 def tainted(snapshot: Snapshot, names: Sequence[str], key: str | None) -> tuple[Snapshot, dict[str, Node]]:
-    """Adds the soft taint (effect PreferNoSchedule) with this key to these nodes, or no taint if `key` is None. Returns
-    the new snapshot, and a mapping from each node's name to the node as it will be after its reboot, without the
-    taint."""
+    """Adds the soft taint with this key, or none. Also returns, by name, each node as it will be after its reboot."""
     nodes = {name: snapshot.node(name) for name in names}
     if key is None:
         return snapshot, nodes
@@ -108,6 +104,5 @@ def tainted(snapshot: Snapshot, names: Sequence[str], key: str | None) -> tuple[
 
 
 def _as_running(pod: Pod, replacement: Pod) -> Pod:
-    """Returns the replacement as a running pod: it has the name of the evicted pod and is ready if the evicted pod was
-    ready."""
+    """Running under the evicted pod's name, and ready if that was ready."""
     return replace_value(replacement, name=pod.name, uid=pod.uid, phase="Running", is_ready=pod.is_ready)

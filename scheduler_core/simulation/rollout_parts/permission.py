@@ -1,4 +1,4 @@
-"""Decides which node may take a claim on the reboot lock now, and how long a refusal because of a forecast applies."""
+"""Which node may take a claim now, and how long a refusal by a forecast applies."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from scheduler_core.simulation.timeline import Obstacle
 
 @dataclass(slots=True)
 class Permission:
-    """Checks by the rules whether a node may take a claim on the reboot lock, first without a forecast and then with a
-    forecast.
+    """Checks by the rules whether a node may take a claim, first without and then with a forecast.
 
-    A forecast simulates a whole drain, which takes time. So a refusal because of a forecast is kept until some node is
-    back in service, because only then do other nodes have new room.
+    A forecast simulates a whole drain, which takes time. So its refusal is kept until some node is back in service:
+    only then do other nodes have new room.
     """
 
     rules: Rules
@@ -26,7 +25,7 @@ class Permission:
     _refusals: dict[str, tuple[int, Obstacle]] = field(default_factory=dict)  # with the value of `_returns` then
 
     def refusal(self, name: str, at: datetime) -> Obstacle | None:
-        """Returns why the node may not take a claim on the reboot lock now, or None if it may take one."""
+        """Why the node may not take a claim now; None if it may."""
         obstacle = self.rules.refusal(name, at, None)
         return obstacle or (self._refusals[name][1] if self.is_kept(name) else self._by_forecast(name, at))
 
@@ -39,15 +38,13 @@ class Permission:
         return obstacle
 
     def is_kept(self, name: str) -> bool:
-        """Whether the node's last refusal still applies: the rules refused the node because of its forecast, and no
-        node has returned to service since then."""
+        """Whether the forecast's refusal still applies: no node has returned to service since."""
         return self.was_refused(name) and self._refusals[name][0] == self._returns
 
     def was_refused(self, name: str) -> bool:
-        """Whether the rules refused the node because of its last forecast, even if the refusal no longer applies."""
+        """Whether the last forecast was refused, even if that no longer applies."""
         return name in self._refusals
 
     def node_returned(self) -> None:
-        """Records that a node is back in service. From now on, nodes that were refused because of a forecast are
-        checked with a new forecast."""
+        """Nodes that were refused because of a forecast get a new one."""
         self._returns += 1

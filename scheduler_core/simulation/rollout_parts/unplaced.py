@@ -12,7 +12,7 @@ from scheduler_core.values import Value
 
 
 class Unplaced(Value):
-    """A displaced pod without a node: the evicted pod, and the replacement that waits for a node."""
+    """The evicted pod, and the replacement that waits for a node."""
 
     pod: Pod
     replacement: Pod
@@ -21,8 +21,7 @@ class Unplaced(Value):
     why: str
 
     def wait(self, until: datetime | None) -> Wait:
-        """Returns the record of the time in which the pod had no node. `until` is the end of this time, or None if the
-        pod still has no node."""
+        """The time without a node. `until` is its end, or None if the pod still has none."""
         pod = self.pod
         return Wait(pod=pod.key, node=pod.node_name, since=self.since, until=until, returns=self.returns, why=self.why)
 
@@ -30,9 +29,8 @@ class Unplaced(Value):
 def tried_again(
     waiting: Iterable[Unplaced], cluster: SimulatedCluster, now: datetime
 ) -> Iterator[tuple[Unplaced, str | None]]:
-    """Tries to place each pod: pods with higher priority first, and among equal priorities the pod that has waited
-    longest. Yields each pod with its node, or with None if it fits nowhere. If a replica does not fit, identical
-    replicas are not tried."""
+    """Tries the highest priority first and, among equals, who has waited longest. Yields each pod with its node, or
+    None. If a replica does not fit, identical ones are not tried."""
     full: set[Hashable] = set()
     for each in sorted(waiting, key=lambda each: (-each.pod.priority, each.since, each.pod.key)):
         kind = _kind(each.pod)

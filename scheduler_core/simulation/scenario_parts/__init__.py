@@ -1,2 +1,2 @@
-"""The parts of one scenario of a drain (a possible sequence of events): displaced pods, their queue, and rounds of
-evictions. `scenarios.py` uses these parts."""
+"""The parts of one scenario of a drain: displaced pods, their queue, and rounds of evictions. `scenarios.py` uses
+them."""

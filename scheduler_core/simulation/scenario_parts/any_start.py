@@ -1,10 +1,8 @@
-"""Computes on which nodes one pod may be placed if nothing is known of the scheduler's search of the node list: neither
-its start nor the order of nodes.
+"""On which nodes one pod may land if nothing is known of the scheduler's search: neither start nor order.
 
-A forecast simulates the whole drain only with some of the possible searches. Other searches may choose nodes that are
-then missing from the forecast. For example, if the scheduler checks a tenth of 5,000 nodes, searches with different
-starts choose about thirty different nodes. But for a single pod, all possible searches can be computed. `weighed`
-combines their result with the simulated searches.
+A forecast simulates the whole drain with some of the possible searches only, and misses the nodes that others choose:
+if the scheduler checks a tenth of 5,000 nodes, different starts choose about thirty different nodes. For a single pod,
+all can be computed. `weighed` combines both.
 """
 
 from __future__ import annotations
@@ -19,17 +17,16 @@ from scheduler_core.cycle_result import CycleResult
 from scheduler_core.simulation.searches import Shares
 
 _NEGLIGIBLE: Final = 1e-4
-# The possible weights of `prior` in `weighed`, as a number of simulated searches.
+# The possible weights of `prior` in `weighed`, in simulated searches.
 _WORTH: Final = (0.5, 2.0, 8.0, 32.0, 128.0, 512.0, 4096.0)
 
 _Weights = NDArray[np.float64]
 
 
 def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: bool) -> Shares:
-    """Returns the probability of each node if the scheduler's search may start at any position of the node list, and
-    stops after `wanted` nodes that fit. `result` is the result of a cycle that checked every node. If
-    `is_order_known` is false, the computed order of nodes and a random order have probability one half each. Nodes of
-    equal score get equal probabilities."""
+    """The probability of each node if the search may start anywhere and stops after `wanted` fitting nodes. `result`
+    is of a cycle that checked every node. Unless `is_order_known`, the computed order and a random one have
+    probability one half each. Nodes of equal score are equally likely."""
     if result.table is None:
         return ((result.best, 1.0),) if result.node else ()
     columns = result.table.nodes.columns
@@ -42,11 +39,11 @@ def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: boo
 
 
 def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str, float]:
-    """Combines two estimates of the node that a pod gets: `counts` says how often the `number` simulated searches chose
-    each node, and `prior` is the result of `shares_of_any_start`.
+    """Combines two estimates of the pod's node: `counts`, how often the `number` simulated searches chose each node,
+    and `prior`, from `shares_of_any_start`.
 
-    Tries several weights for `prior`. Predicts the node of each simulated search from `prior` and all other simulated
-    searches, and uses the weight with the best predictions. The values of the result have the same sum as `counts`.
+    Takes the weight of `prior` that best predicts the node of each search from `prior` and all other searches. The
+    result has the sum of `counts`.
     """
     total = sum(counts.values())
     if not prior or total <= 0 or number < 2:
@@ -62,14 +59,11 @@ def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str
 
 
 def _likelihood(counted: _Weights, expected: _Weights, number: int, worth: float) -> float:
-    """Rates the predictions that `weighed` makes if `prior` has the weight `worth`. Returns a log-likelihood: a greater
-    value means better predictions.
+    """How well `weighed` predicts with `prior` at the weight `worth`: the log-likelihood.
 
-    `counted` says how many of the `number` simulated searches chose each node. `expected` is the probability of each
-    node according to `prior`. For each search, the function computes the probability of the node that the search chose,
-    from the choices of all other searches and from `expected`. In this computation, `expected` counts as much as
-    `worth` searches. For example, if `worth` is 8 and `number` is 9, the 8 other searches and `expected` count equally.
-    The result is the sum of the logarithms of these probabilities.
+    For each of the `number` searches, the probability of its node by all other searches (`counted`) and by `expected`,
+    which counts as much as `worth` searches: with 8 and `number` 9, both count equally. The result is the sum of the
+    logarithms.
     """
     seen = counted > 0
     others = np.maximum(counted[seen] - 1.0, 0.0)
@@ -82,8 +76,7 @@ def _groups(totals: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
 
 
 def _by_rank(totals: NDArray[np.int64], wanted: int) -> _Weights:
-    """Returns the probability of each node if the scheduler checks the nodes in random order. The scheduler chooses a
-    node if its search finds this node and no node with a higher score."""
+    """In random order: the search finds this node and none with a higher score."""
     fitting = len(totals)
     shares, none_before, better = np.zeros(fitting), 1.0, 0
     for places in _groups(totals):
@@ -97,8 +90,8 @@ def _by_rank(totals: NDArray[np.int64], wanted: int) -> _Weights:
 
 
 def _by_age(totals: NDArray[np.int64], wanted: int) -> _Weights:
-    """Returns the probability of each node if the order of nodes is known but every start is equally likely. The
-    probability is the fraction of starts from which the search finds this node and no node with a higher score."""
+    """In a known order from equally likely starts: the share of those from which the search finds this node and none
+    with a higher score."""
     fitting = len(totals)
     shares, is_open = np.zeros(fitting), np.ones(fitting, dtype=bool)
     for places in _groups(totals):
@@ -114,8 +107,7 @@ def _by_age(totals: NDArray[np.int64], wanted: int) -> _Weights:
 
 
 def _sums(line: _Weights, wanted: int) -> _Weights:
-    """Returns, for each position, the sum of `wanted` values beginning at this position. After the last value, the sum
-    continues with the first value."""
+    """For each position, the sum of the `wanted` values from there on, around the end."""
     wanted = min(wanted, len(line))
     ends = np.concatenate(([0.0], np.cumsum(np.concatenate((line, line[:wanted])))))
     return ends[wanted : wanted + len(line)] - ends[: len(line)]

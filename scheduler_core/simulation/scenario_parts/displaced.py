@@ -1,4 +1,4 @@
-"""One displaced pod in one scenario of a drain. `kind_of` says which displaced pods are interchangeable."""
+"""One displaced pod in one scenario; `kind_of` says which are interchangeable."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PERSONAL_LABELS = frozenset(
 
 
 class Displaced(Value):
-    """A displaced pod and its replacement, which needs a node. `arrival` is the replacement's number in the order in
-    which the replacements entered the queue.
+    """A displaced pod and its replacement, which needs a node. `arrival` is the replacement's place in the order in
+    which replacements entered the queue.
 
-    `choices` are the nodes that the replacement may get in this scenario: the chosen node, and any equally good nodes
-    for which no separate scenario is simulated.
+    `choices` are the nodes that it may get in this scenario: the chosen one, and equally good ones for which no
+    separate scenario is simulated.
     """
 
     pod: Pod
@@ -43,16 +43,14 @@ class Displaced(Value):
 
 
 def kind_of(pod: Pod) -> Hashable:
-    """Returns a value that is equal for interchangeable pods. Two pods are interchangeable if a controller creates them
-    from one template, so that only their names differ."""
+    """Equal for pods that a controller creates from one template, so that only their names differ."""
     labels = frozenset(pair for pair in pod.labels.items() if pair[0] not in _PERSONAL_LABELS)
     return (pod.namespace, pod.owner, labels, pod.spec, pod.is_ready) if pod.owner else pod.key
 
 
 def joined(mine: Displaced, my_weight: float, theirs: Displaced, their_weight: float, *, is_theirs: bool) -> Displaced:
-    """Combines two interchangeable pods, `mine` and `theirs`, which are on the same node in two equivalent scenarios.
-    Keeps the cycle result and the score of `mine`, or of `theirs` if `theirs` comes from the main scenario
-    (`is_theirs`)."""
+    """Combines interchangeable pods on the same node in two equivalent scenarios. Keeps the cycle result and score
+    of `mine`, or of `theirs` if it is from the main scenario."""
     if not (is_theirs or theirs.is_after_cut or (theirs.choices, theirs.shares) != (mine.choices, mine.shares)):
         return mine
     kept = theirs if is_theirs else mine

@@ -1,4 +1,4 @@
-"""Evicts the pods of one scenario of a drain, round after round."""
+"""Evicts the pods of one scenario, round after round."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from scheduler_core.simulation.evicted.replacements import Recreation, recreatio
 
 @dataclass(slots=True)
 class EvictionRounds:
-    """The pods still to be evicted, and the pods whose eviction was accepted or refused in this round.
+    """The pods still to be evicted, and those whose eviction was accepted or refused in this round.
 
-    In a round, the eviction of each pod is tried once. When the evicted pods have ended, the next round tries the
-    refused evictions again.
+    A round tries each eviction once. When the evicted pods have ended, the next one tries the refused ones again.
     """
 
     ledger: BudgetLedger
@@ -31,7 +30,7 @@ class EvictionRounds:
         return replace(self, ledger=self.ledger.copy(), refused=dict(self.refused))
 
     def evict_next(self) -> Pod | None:
-        """Tries to evict the next pod. Returns the pod, or None if a budget refuses its eviction."""
+        """The pod, or None if a budget refuses its eviction."""
         pod, self.remaining = self.remaining[0], self.remaining[1:]
         refusal = self.ledger.refusal(pod)
         if refusal:
@@ -50,26 +49,24 @@ class EvictionRounds:
 
     @property
     def allows_another(self) -> bool:
-        """Whether the disruption budgets now allow the eviction of at least one pod that is still to be evicted in this
-        round."""
+        """Whether the budgets now allow another eviction of this round."""
         return any(self.ledger.refusal(pod) is None for pod in self.remaining)
 
     def refill(self) -> None:
-        """Counts the replacements that got a node in this round as healthy pods, so that their disruption budgets allow
-        further evictions."""
+        """The replacements that got a node in this round count as healthy, so their budgets allow further evictions."""
         for pod in self.healthy:
             self.ledger.refill(pod)
         self.healthy = ()
 
     def begin_next(self) -> tuple[Pod, ...]:
-        """Begins the next round, which tries the refused evictions again. Returns the evicted pods whose replacements
-        appear now, because the evicted pods are gone."""
+        """Tries the refused evictions again. Returns the evicted pods that are gone by now, so that their
+        replacements appear."""
         gone = self.afterwards
         self.remaining, self.held, self.ending, self.afterwards = self.held, (), (), ()
         return gone
 
     @property
     def likeness(self) -> Hashable:
-        """A key that is equal for two `EvictionRounds` if their next rounds proceed in the same way."""
+        """Equal if the next rounds proceed in the same way."""
         asked, held = (tuple(pod.key for pod in pods) for pods in (self.remaining, self.held))
         return (asked, len(self.ending), held, self.ledger.state)

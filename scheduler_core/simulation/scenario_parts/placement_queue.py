@@ -13,11 +13,8 @@ from scheduler_core.simulation.scenario_parts.displaced import Displaced, joined
 
 @dataclass(slots=True)
 class PlacementQueue:
-    """The displaced pods of one scenario, by the key of the evicted pod, and the order in which the scheduler tries to
-    place their replacements.
-
-    First the scheduler tries the pods in `line`, in this order. Then it tries the pods in `pool`, in an unknown order.
-    """
+    """The displaced pods by the key of the evicted pod. The scheduler tries their replacements first in the order of
+    `line`, then those in `pool` in an unknown order."""
 
     displaced: dict[str, Displaced] = field(default_factory=dict)
     line: tuple[str, ...] = ()
@@ -30,30 +27,28 @@ class PlacementQueue:
     # ---- pods that arrive ----
 
     def add(self, pod: Pod) -> str:
-        """Adds the replacement of the evicted pod to the displaced pods. Returns the key of the evicted pod."""
+        """Adds the replacement of the evicted pod, and returns the key of the evicted pod."""
         self.displaced[pod.key] = Displaced(pod, replacement_of(pod), len(self.displaced))
         return pod.key
 
     def add_next(self, pod: Pod) -> None:
-        """Adds the replacement of the evicted pod, and makes it the next pod that the scheduler tries to place."""
+        """The replacement is the next that the scheduler tries."""
         self.line = (self.add(pod),)
 
     def add_pool(self, pods: Iterable[Pod]) -> None:
-        """Adds the replacements of these evicted pods to the pool (the pods without a known order), because it is
-        unknown which replacement appears first."""
+        """It is unknown which of these replacements appears first."""
         self.pool = tuple(self.add(pod) for pod in pods)
 
     def add_waiting(self, pods: Iterable[Pod]) -> None:
-        """Adds pods that had no node before the drain. The scheduler tries to place these pods next."""
+        """Adds pods that had no node before the drain. The scheduler tries them next."""
         for pod in pods:
             self.displaced[pod.key] = Displaced(pod, pod, len(self.displaced), waited=True)
         self.line = self._who_waited
 
     def add_victim(self, victim: Pod, preemptions: int) -> None:
-        """Handles the preemption of the pod `victim`. If the victim is the replacement of a displaced pod, puts this
-        displaced pod at the end of the line again, with a new replacement. Otherwise adds a replacement of the victim
-        at the end of the line. Adds nothing for a victim without a controller, or with a Job or DaemonSet as its
-        controller."""
+        """After the preemption of `victim`: if it replaces a displaced pod, that one joins the end of the line again
+        with a new replacement; otherwise the victim's own replacement does. None for a victim without a controller,
+        or of a Job or DaemonSet."""
         landed = (each for each in self.displaced.values() if each.landed and each.replacement.key == victim.key)
         known = next(landed, None)
         if known is not None:
@@ -64,8 +59,7 @@ class PlacementQueue:
             self.line = (*self.line, self.add(victim))
 
     def begin_round(self, gone: Iterable[Pod]) -> None:
-        """Begins a round, after the evicted pods `gone` have ended. Their replacements appear. The scheduler tries
-        again to place the pods that have no node yet."""
+        """The evicted pods `gone` have ended: their replacements appear. Pods without a node are tried again."""
         retried = [each.pod.key for each in self.waiting]  # includes the postponed pods
         self.postponed = ()
         self.pool = (*retried, *(self.add(pod) for pod in gone))
@@ -74,30 +68,26 @@ class PlacementQueue:
     # ---- pods that are tried ----
 
     def take(self, key: str) -> None:
-        """Makes this pod of the pool (the pods without a known order) the next pod that the scheduler tries to
-        place."""
+        """Makes this pod of the pool the next that the scheduler tries."""
         self.pool = tuple(other for other in self.pool if other != key)
         self.line = (key,)
 
     def postpone(self) -> None:
-        """Empties the pool (the pods without a known order). The scheduler tries to place these pods after the next
-        round of evictions."""
+        """Empties the pool: its pods are tried after the next round of evictions."""
         self.pool, self.postponed = (), self.pool
 
     def tried(self, each: Displaced) -> None:
-        """Removes the first pod from the line of pods to try, and records whether the scheduler found a node for it."""
+        """Removes the first pod from the line, and records whether it found a node."""
         self.displaced[each.pod.key] = each
         self.line = self.line[1:]
 
     def drop_alike(self, each: Displaced) -> None:
-        """Removes all pods that are interchangeable with this pod from the line of pods to try, because the scheduler
-        would refuse them as well."""
+        """Removes the pods of this kind from the line: the scheduler would refuse them as well."""
         self.line = tuple(key for key in self.line if self.displaced[key].kind != each.kind)
 
     @property
     def open_kinds(self) -> tuple[str, ...]:
-        """The keys of the pods that the scheduler may try next, from the pool (the pods without a known order). Of
-        several interchangeable pods (pods of one kind), only the first is listed."""
+        """The keys of the pods of the pool that may be next, the first of each kind."""
         kinds = {self.displaced[key].kind: key for key in reversed(self.pool)}
         return tuple(reversed(kinds.values()))
 
@@ -105,8 +95,8 @@ class PlacementQueue:
 
     @property
     def waiting(self) -> list[Displaced]:
-        """The displaced pods without a node, the highest priority first, then in the order of their arrival. Leaves out
-        pods that had no node before the drain."""
+        """The displaced pods without a node by priority, highest first, and arrival; not those that had none before
+        the drain."""
         found = (each for each in self.displaced.values() if not (each.landed or each.waited))
         return sorted(found, key=_in_order)
 
@@ -119,8 +109,7 @@ class PlacementQueue:
 
     @property
     def likeness(self) -> Hashable:
-        """A key that is equal for two queues if the same kinds of pods are on the same nodes, and the same kinds of
-        pods wait in the same order. Interchangeable pods are of one kind."""
+        """Equal if the same kinds of pods are on the same nodes and wait in the same order."""
         landed = Counter((each.kind, each.replacement.node_name) for each in self.displaced.values() if each.landed)
         return (
             frozenset(landed.items()),
@@ -131,9 +120,8 @@ class PlacementQueue:
         )
 
     def absorb(self, other: PlacementQueue, weights: tuple[float, float], *, is_theirs: bool) -> None:
-        """Adds the results of the queue of another scenario. The queues must be equivalent: in both queues, the same
-        kinds of pods are on the same nodes. `weights` are the probabilities of this scenario and of the other scenario.
-        `is_theirs` says whether the other scenario is the main scenario."""
+        """Adds the results of an equivalent scenario's queue. `weights` are the probabilities of both scenarios;
+        `is_theirs`: the other one is the main scenario."""
         theirs: dict[Hashable, list[Displaced]] = {}
         for each in other.displaced.values():
             theirs.setdefault((each.kind, each.replacement.node_name), []).append(each)
