@@ -2,9 +2,9 @@
 
 The nodes have 8 cpu and 32 Gi, in 3 zones. There are 99 pods of 7 controllers, 5 budgets, zone spread on two
 controllers, required host anti-affinity on two, one StatefulSet, and 2 DaemonSets; the pods request 65 % of the cpu.
-Pods start in 3 s and stop in 1 s; a boot takes 5 s (`--boot`). All sentinels (files by which a host says that it needs
-a reboot) appear at the beginning. The time ends when every node is ready and schedulable again and the lock has no
-claim. `--seed` varies this cluster within bounds; the same seed always places the pods in the same way.
+Pods start in 3 s and stop in 1 s; a boot takes 5 s (`--boot`). All sentinels appear at the beginning. The time ends
+when every node is ready and schedulable again and the lock has no claim. `--seed` varies this cluster within bounds;
+the same seed always places the pods in the same way.
 """
 
 from __future__ import annotations

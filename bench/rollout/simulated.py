@@ -1,12 +1,12 @@
-"""Simulates the roll-outs of `make bench-moved` many times. With so many roll-outs, chance no longer hides the effects
-of the soft taint (on nodes that wait for their reboot) and of the order of the nodes.
+"""Simulates the roll-outs of `make bench-moved` many times, so that chance no longer hides the effects of the soft
+taint and of the order of the nodes.
 
     python -m bench.rollout.simulated [--seeds 0 1 2 3 4 5] [--lots 20] [--asking 12]
 
-A lot is one placement of the seed's pods and one random order of the nodes. For each lot, three roll-outs are
-simulated: without the taint, with the taint, and with the taint in the order of careen's agents. With `--asking 6` only
-the first six nodes of the random order need a reboot, so their pods can move to the other nodes. scheduler_core chooses
-the node of every evicted pod as kube-scheduler would; budgets, timing and agents are left out.
+A lot is one placement of the seed's pods and one random order of the nodes. Three roll-outs are simulated for each:
+without the taint, with it, and with it in the order of careen's agents. With `--asking 6` only the first six nodes of
+the random order need a reboot, so their pods can move to the other nodes. scheduler_core chooses the node of every
+evicted pod as kube-scheduler would; budgets, timing and agents are left out.
 """
 
 from __future__ import annotations
