@@ -36,7 +36,6 @@ class Controller:
 
 
 async def run_controllers(verbs: Verbs, controllers: Sequence[Controller]) -> None:
-    """Runs the controllers until cancelled."""
     await asyncio.gather(*(_run(verbs, controller) for controller in controllers))
 
 

@@ -43,8 +43,6 @@ class _Agent:
 
 
 class AgentProcesses:
-    """Keeps an agent running on each host that is up."""
-
     def __init__(self, folder: Path, server_url: str, *, extra_arguments: Sequence[str] = ()) -> None:
         self._folder = folder
         self._url = server_url

@@ -48,7 +48,6 @@ class Kubelets:
         self._report(name, ready=False, boot_id="")
 
     async def run(self) -> None:
-        """Starts and stops the pods until cancelled."""
         changed = asyncio.Event()
         changed.set()
         seen = 0

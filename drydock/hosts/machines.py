@@ -39,8 +39,6 @@ class HostRecord:
 
 
 class SimulatedHost:
-    """One host: the files that an agent can read, and whether the host is up."""
-
     def __init__(self, name: str, root: Path, chance: random.Random) -> None:
         self.name = name
         self.root = root

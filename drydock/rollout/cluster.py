@@ -78,7 +78,6 @@ class EmbeddedCluster:
             await asyncio.sleep(_SETTLE_LOOK_SECONDS)
 
     def raise_if_broken_down(self) -> None:
-        """Raises `PartDied` if a part of the cluster has failed."""
         if self.failure is not None and self.failure.done():
             self.failure.result()
 

@@ -20,8 +20,6 @@ _PREFIX = "careen.dev/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLine:
-    """What the demo shows about one node."""
-
     name: str
     zone: str
     phase: str
@@ -36,7 +34,7 @@ class NodeLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutProgress:
-    """The whole roll-out at one moment. `seconds` counts from the hosts' needs."""
+    """`seconds` counts from the hosts' needs."""
 
     seconds: float
     nodes: tuple[NodeLine, ...]

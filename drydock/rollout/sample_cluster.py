@@ -15,8 +15,6 @@ _APPS = "shop"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleWorkload:
-    """One Deployment or StatefulSet of the demo."""
-
     name: str
     kind: str
     replicas: int

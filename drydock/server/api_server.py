@@ -64,8 +64,6 @@ _MOST_RECORDS = 500_000
 
 @dataclass(slots=True, kw_only=True)
 class _Exchange:
-    """The state of one request."""
-
     request: web.Request
     started: float
     user: str = ""
@@ -483,7 +481,6 @@ class ApiServer:
 
 
 def _cut(request: web.Request) -> web.Response:
-    """Closes the connection without a response."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=503)

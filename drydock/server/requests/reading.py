@@ -56,7 +56,6 @@ def is_dry_run(query: Mapping[str, str]) -> bool:
 
 
 def number(query: Mapping[str, str], name: str) -> int:
-    """A whole number from the query; 0 if it is not there."""
     text = query.get(name, "") or "0"
     if not text.isdigit():
         raise api_errors.bad_request(f"{name}: Invalid value: {text!r}: must be a whole number")
