@@ -72,7 +72,7 @@ def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
 
 def _applications(nodes: int) -> int:
     """A multiple of the number of kinds, and at least 200. A node has 30 pods of different applications, so an
-    application is on only about 15 % of the nodes, and anti-affinity to itself leaves the others."""
+    application is on only about 15 % of the nodes. One with anti-affinity to itself can take the others."""
     wanted = max(200, nodes * PODS_PER_NODE // REPLICAS)
     return wanted - wanted % len(KINDS)
 

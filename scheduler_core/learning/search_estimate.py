@@ -129,7 +129,7 @@ class SearchEstimate(Value, kw_only=True):
 
     def searches(self, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...]:
         """Exactly `most` searches, with which a forecast can simulate a drain. All have the same weight: a likely
-        search appears several times, an unlikely one may be missing. None if the scheduler checks every node."""
+        search appears several times, an unlikely one may be missing. Empty if the scheduler checks every node."""
         spread = possible_searches(snapshot, scheduler, most)
         if not spread:
             return ()

@@ -28,7 +28,7 @@ Remedy = tuple[str, Snapshot, Pod]  # the sentence, and the cluster and the pod 
 def remedies(
     scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResult, drained: frozenset[str]
 ) -> tuple[str, ...]:
-    """Changes such as "250m more cpu on n3 (zone b)", each confirmed by a simulated cycle. None if no single change
+    """Changes such as "250m more cpu on n3 (zone b)", each confirmed by a simulated cycle. Empty if no single change
     is enough."""
     refused = {name: verdict for name, verdict in result.statuses.items() if name not in drained}
     kinds: tuple[Callable[[Scheduler, Snapshot, Pod, dict[str, Verdict]], Iterator[Remedy]], ...] = (

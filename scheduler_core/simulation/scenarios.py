@@ -129,7 +129,7 @@ class Scenario:
 
     def _find_choices(self) -> Sequence[str]:
         """The options of the next choice, that of the main scenario first: nodes for the pod that was just
-        scheduled, or keys of the pods that may be next (one of each kind in the pool), or the next round. None if
+        scheduled, or keys of the pods that may be next (one of each kind in the pool), or the next round. Empty if
         there is nothing to choose."""
         if self.landing is not None:
             return self.landing.nodes
@@ -161,7 +161,7 @@ class Scenario:
 
     def _left_out(self, first: int, picked: Sequence[int]) -> Sequence[str]:
         """The options that no scenario takes, from position `first` on and around the end. `picked` has the
-        positions of the taken ones. None unless `names_left_out`."""
+        positions of the taken ones. Empty unless `names_left_out`."""
         if not self.names_left_out:
             return ()
         order = (place % len(self.choices) for place in range(first, first + len(self.choices)))

@@ -89,7 +89,7 @@ def possible_searches(
     snapshot: Snapshot, scheduler: Scheduler, most: int = MOST_SEARCHES, start: int | None = None
 ) -> tuple[Likely, ...]:
     """At most `most` possible next searches, with several numbers of workers and orders. All start at `start` if it
-    is given, otherwise evenly spread. None if the scheduler checks every node."""
+    is given, otherwise evenly spread. Empty if the scheduler checks every node."""
     nodes, configuration = len(snapshot.nodes), scheduler.configuration
     if all(scheduler.nodes_wanted_by(each, nodes) >= nodes for each in configuration.profiles):
         return ()
@@ -111,7 +111,7 @@ def possible_searches(
 
 def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: int = 0) -> tuple[Likely, ...]:
     """At most `most` searches with evenly spaced starts, all moved by `turn` nodes, for several numbers of workers
-    and each known order; no random orders. None if the scheduler checks every node."""
+    and each known order; no random orders. Empty if the scheduler checks every node."""
     nodes = len(snapshot.nodes)
     if not possible_searches(snapshot, scheduler, 1):
         return ()
@@ -150,7 +150,7 @@ def _in_orders(
 def drawn_search(
     snapshot: Snapshot, scheduler: Scheduler, draw: Draw, learnt: tuple[Likely, ...] | None = None
 ) -> tuple[Likely, ...]:
-    """One search that the seed of `draw` chooses from `learnt` or else from the possible ones. None with seed 0, or
+    """One search that the seed of `draw` chooses from `learnt` or else from the possible ones. Empty with seed 0, or
     if the scheduler checks every node."""
     possible = (possible_searches(snapshot, scheduler) if learnt is None else learnt) if draw.seed else ()
     return tuple(replace_value(each, weight=1.0) for each in possible[draw.among(len(possible), "search") :][:1])

@@ -47,7 +47,7 @@ class PlacementQueue:
 
     def add_victim(self, victim: Pod, preemptions: int) -> None:
         """After the preemption of `victim`: if it replaces a displaced pod, that one joins the end of the line again
-        with a new replacement; otherwise the victim's own replacement does. None for a victim without a controller,
+        with a new replacement; otherwise the victim's own replacement does. Neither for a victim without a controller,
         or of a Job or DaemonSet."""
         landed = (each for each in self.displaced.values() if each.landed and each.replacement.key == victim.key)
         known = next(landed, None)
