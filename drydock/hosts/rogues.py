@@ -1,7 +1,7 @@
-"""Rogues: agents that misbehave on purpose, one per rule of the checker. `careen demo --break RULE` runs one and must
-exit with 1.
+"""Rogues: agents that misbehave on purpose, one for each rule that an agent of the demo can break. `careen demo --break
+RULE` runs one of them, and must then exit with 1.
 
-A rogue has an agent's name and its access to the host. It breaks its rule and does little else.
+A rogue uses an agent's name, and accesses hosts as an agent would. It breaks its rule and does little else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LOOK_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What a rogue uses of the demo. `agents` is None if no real agents run."""
+    """The parts of the demo that a rogue uses. `agents` is None if no real agents run."""
 
     cluster: EmbeddedCluster
     agents: AgentProcesses | None
@@ -49,11 +49,8 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rogue:
-    """`before_the_needs` runs before the hosts need a reboot, `act` as soon as they do.
-
-    With `at_the_end`, `act` waits for the end of the roll-out or of its time, because the rule is about the final
-    state.
-    """
+    """How a rogue breaks one rule. `before_the_needs` runs before the hosts need a reboot, `act` once they do. With
+    `at_the_end`, `act` runs when the roll-out is over, because the rule is about the final state."""
 
     act: Callable[[Scene], Awaitable[None]]
     before_the_needs: Callable[[Scene], None] = lambda _scene: None

@@ -271,7 +271,7 @@ class Rollout:
         )
 
     def evidence(self, *, is_complete: bool) -> RolloutTrace:
-        """The journal and the hosts' log, for the checker."""
+        """Returns the journal and the hosts' log as evidence for the checker."""
         writes = [
             Write(
                 at=c.at,
