@@ -1,2 +1,1 @@
-"""The agent's outer layer: it reads the clock, does I/O and runs kopf. The package `careen.core` makes the
-decisions."""
+"""The agent's outer layer: clock, I/O and kopf. `careen.core` makes the decisions. Words: docs/glossary.md."""

@@ -1,8 +1,5 @@
-"""Applies a decision's actions in order, and stops at the first action whose success is not certain.
-
-This module records the results of the actions in the agent's memory, and decides nothing. After such a stop, the next
-round of the agent's loop (observe, decide, apply) reads the actual state.
-"""
+"""Applies a decision's actions in order, and stops at the first whose success is not certain. Then the next turn reads
+the actual state."""
 
 from __future__ import annotations
 
@@ -47,12 +44,12 @@ from scheduler_core.values import Value
 
 _LOG = logging.getLogger("careen.apply")
 
-# The least time between two evictions, so that the replacement is scheduled before the next eviction, as forecasts
-# assume. Current API servers take about as long to answer.
+# The least time between two evictions: the replacement is scheduled before the next eviction, as forecasts assume.
+# Current API servers take about as long to answer.
 ONE_BY_ONE_SECONDS = 0.1
 
-# Each turn checks hold, pause and need once. With a slow webhook the evictions of a whole node would take a quarter of
-# an hour without a check.
+# Hold, pause and need are checked once in a turn. With a slow webhook the evictions of a whole node would take a
+# quarter of an hour without a check.
 EVICTIONS_SECONDS = 10.0
 
 # A restart of the API server takes about a minute; an Event that cannot be posted for longer is only logged.
@@ -60,9 +57,8 @@ EVENT_PAUSES_SECONDS = (2.0, 5.0, 15.0, 40.0)
 
 
 class Stop(Value):
-    """Why the agent ended a round of its loop (observe, decide, apply) early. If `is_refusal` is true, a person must
-    act, so an immediate retry is useless. If `is_stale` is true, another client changed the object first, so the agent
-    only has to observe the cluster again."""
+    """Why a turn ended early. With `is_refusal` a person must act, so an immediate retry is useless. With `is_stale`
+    another client changed the object first, so observing again is enough."""
 
     why: str
     is_refusal: bool = False
@@ -70,9 +66,7 @@ class Stop(Value):
 
 
 class Applied(Value, kw_only=True):
-    """The result of applying a decision's actions. `memory` is the agent's memory, and contains the outcomes of the
-    actions. `node` and `lock` are the Node and the lock after the last write. `stop` says why the agent skipped the
-    remaining actions, and is None if the agent skipped no action."""
+    """What applying the actions changed. `stop` is None if no action was skipped."""
 
     memory: Memory
     is_node_written: bool = False
@@ -92,19 +86,19 @@ class Applied(Value, kw_only=True):
 
 
 class UnsentReports(Value, kw_only=True):
-    """The Events and messages to people about a patch of the Node whose response from the API server was lost. The
-    agent sends them only if it later finds the patch on the Node."""
+    """Events and messages about a patch of the Node whose response was lost. They are sent only if the patch is later
+    found on the Node."""
 
     patch: PatchNode
     reports: tuple[PostEvent | Notify, ...]
 
 
 async def _no_silence() -> None:
-    """Does nothing, because an agent without an Alertmanager creates no silence."""
+    """An agent without an Alertmanager creates no silence."""
 
 
 class Hands(Value, kw_only=True):
-    """The clients, functions and values that `Applier` needs to apply actions."""
+    """What `Applier` needs to apply actions."""
 
     node_name: str
     api: ClusterApi
@@ -118,14 +112,11 @@ class Hands(Value, kw_only=True):
 
 
 class Applier:
-    """Applies the actions of one decision. Each round of the agent's loop (observe, decide, apply) uses a new Applier.
-    The Applier remembers when it confirmed the node's claim in the lock; the confirmation is valid in this round
-    only."""
+    """Applies the actions of one turn. Its confirmation of the claim is valid in this turn only."""
 
     def __init__(self, hands: Hands, memory: Memory, *, node_uid: str, remember: Callable[[Memory], None]) -> None:
-        """`remember` is a function that stores the agent's memory. The Applier calls `remember` after each eviction
-        request, and both before and after it asks the host to reboot. So the memory contains these actions even if the
-        current round of the agent's loop is cancelled later."""
+        """`remember` stores the agent's memory. It is called after each eviction, and before and after the request for
+        the reboot, so the memory has them even if the turn is cancelled."""
         self._hands = hands
         self._memory = memory
         self._node_uid = node_uid
@@ -140,7 +131,7 @@ class Applier:
         self._jitter = hands.chance()  # one for all evictions, so that pods refused together are retried together
 
     async def apply(self, actions: tuple[Action, ...]) -> Applied:
-        """Applies the actions in order. Stops at the first action whose success is not certain."""
+        """Stops at the first action whose success is not certain."""
         for number, action in enumerate(actions):
             if stop := await self._do(action):
                 return self._stopped(stop, action, reports_of(actions[number:]))
@@ -154,8 +145,8 @@ class Applier:
         )
 
     def _stopped(self, stop: Stop, at: Action, rest: tuple[PostEvent | Notify, ...]) -> Applied:
-        """Returns the result after the action `at` failed. If an earlier action has written something, sends the Events
-        and messages in `rest` now, because the next round of the agent's loop does not report these writes."""
+        """Sends the Events and messages in `rest` now if an earlier action has written something, because the next turn
+        does not report these writes."""
         if self._is_anything_written:
             self.tell(rest)
         unsent = (
@@ -172,7 +163,7 @@ class Applier:
         )
 
     def tell(self, reports: tuple[PostEvent | Notify, ...]) -> None:
-        """Starts to send these Events and messages. Does not wait until they are sent."""
+        """Sends in the background."""
         for each in reports:
             if isinstance(each, PostEvent):
                 self._post_event(each)
@@ -206,10 +197,10 @@ class Applier:
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):
-                # After an uncordon the node controller removes its own taint, and so changes the Node's version. The
-                # agent's next write of the Node follows at once and would conflict, so the agent reads the Node first.
-                # After a cordon the node controller adds its taint. But the agent evicts pods next, so it needs no new
-                # version yet. If the node has no pods to evict, the agent writes the Node next and conflicts once.
+                # After an uncordon the node controller removes its own taint, so the Node's version changes. The
+                # agent's next write follows at once and would conflict; so it reads the Node first. After a cordon the
+                # node controller adds its taint, but evictions follow, which need no new version. Without pods to
+                # evict, the next write of the Node conflicts once.
                 self._node = None if patch.unschedulable is False else node
                 self._is_node_written, self._is_anything_written, self._node_written_at = True, True, began
                 return None
@@ -264,8 +255,7 @@ class Applier:
         return None
 
     async def _evict(self, batch: Evict) -> Stop | None:
-        """Evicts pods until the time limit for one round of the agent's loop is reached. The next round evicts the
-        remaining pods."""
+        """Evicts until the turn's time limit; the next turn evicts the rest."""
         clock, waiting = self._hands.api.clock, iter(batch.pods)
         until = clock.monotonic() + EVICTIONS_SECONDS
 
@@ -334,8 +324,8 @@ class Applier:
 
 
 def reports_of(actions: tuple[Action, ...]) -> tuple[PostEvent | Notify, ...]:
-    """Returns the Events and messages to people among these actions. If the actions also request a reboot, leaves out
-    the messages, because the reboot is not confirmed yet."""
+    """The Events and messages among these actions; without the messages if the actions include the request for a
+    reboot, which is not confirmed yet."""
     is_asked = any(isinstance(each, ConfirmClaim | AskReboot) for each in actions)
     return tuple(each for each in actions if isinstance(each, PostEvent) or (isinstance(each, Notify) and not is_asked))
 

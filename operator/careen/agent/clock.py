@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 
 
 class SystemClock:
-    """Implements the interface `Clock` with the system's own clocks."""
+    """Implements `Clock` with the system's own clocks."""
 
     def now(self) -> datetime:
-        """Returns the present time, in UTC."""
+        """In UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Returns the seconds of a clock that never goes backwards."""
+        """Never goes backwards."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Waits for `seconds`."""
+        """Waits."""
         await asyncio.sleep(seconds)

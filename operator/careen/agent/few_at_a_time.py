@@ -1,5 +1,4 @@
-"""Runs concurrent requests of one round of the agent's loop. Either all requests finish, or the first error cancels all
-requests that are still running."""
+"""Concurrent requests of one turn: all finish, or the first error cancels the rest."""
 
 from __future__ import annotations
 
@@ -9,8 +8,7 @@ from typing import Any
 
 
 async def all_or_none(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Waits for all coroutines. If a coroutine raises an error or the caller is cancelled, cancels the other
-    coroutines, so that none of them outlives the call."""
+    """On an error or a cancellation of the caller, cancels the other coroutines, so that none outlives the call."""
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         await asyncio.gather(*tasks)

@@ -1,8 +1,8 @@
-"""Uses kopf to watch the ConfigMap that contains the agent's settings. No other module imports kopf.
+"""Watches the ConfigMap of the settings with kopf. No other module imports kopf.
 
-kopf runs in its own thread and event loop, because it may end at any time, for example after its rights are revoked.
-When kopf ends, it cancels tasks of its event loop, and that must not cancel a round of the agent's own loop during a
-drain. careen uses only `on.event`, because every other handler writes annotations or finalizers on the object.
+kopf runs in its own thread and event loop, because it may end at any time, for example after its rights are revoked. It
+then cancels the tasks of its event loop, and must not cancel a turn during a drain. Only `on.event` is used: every
+other handler writes annotations or finalizers on the object.
 """
 
 from __future__ import annotations
@@ -27,16 +27,15 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("careen.config")
 
-# An idle agent renews its watch once an hour. Independently of that, kopf detects a dead connection by missing
-# bookmarks after 70 s (its inactivity timeout).
+# An idle agent renews its watch once an hour. kopf detects a dead connection by missing bookmarks after 70 s (its
+# inactivity timeout).
 _WATCH_SECONDS = 3600
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 
 
 class Forever:
-    """An endless sequence of pauses between retries, in seconds. kopf's own sequence of pauses ends after 54 s, and
-    then kopf ends."""
+    """An endless sequence of pauses between retries, in seconds. kopf's own ends after 54 s, and kopf with it."""
 
     def __iter__(self) -> Iterator[float]:
         """Yields 1, 2, 4, … 30, 30, …"""
@@ -47,11 +46,11 @@ class Forever:
 
 
 class FewRetries(logging.Filter):
-    """A log filter for kopf's failed attempts. It logs only the fifth failed attempt in a row and every hundredth, as a
-    warning. kopf itself would log each attempt as an error."""
+    """Of kopf's failed attempts in a row, logs the fifth and every hundredth, as a warning. kopf would log each as an
+    error."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Returns whether to log the line."""
+        """Whether to log the line."""
         attempt = re.match(r"Request attempt #(\d+) failed; will retry", record.getMessage())
         if attempt is None:
             return True
@@ -69,11 +68,8 @@ def follow_config_map(
     credentials: Callable[[], Credentials],
     on_change: Callable[[SeenConfigMap | None], None],
 ) -> None:
-    """Starts a daemon thread that calls `on_change` with the ConfigMap's data, first when the thread starts to watch
-    and then after each change. After the ConfigMap is deleted, the thread calls `on_change` with None.
-
-    `on_change` runs in that thread.
-    """
+    """Starts a daemon thread that calls `on_change` with the ConfigMap's data, first at its start and then after each
+    change; with None after a deletion. `on_change` runs in that thread."""
     threading.Thread(
         target=_follow_for_ever, args=(namespace, name, credentials, on_change), name="kopf", daemon=True
     ).start()
@@ -134,8 +130,7 @@ async def _follow(
 
 
 def _is_named(body: Mapping[str, Any], name: str) -> bool:
-    """Whether this object is the ConfigMap with this name, and is complete. An object without uid or resourceVersion is
-    not complete, because it did not come from an API server."""
+    """An object without uid or resourceVersion did not come from an API server."""
     metadata = body.get("metadata") or {}
     return metadata.get("name") == name and bool(metadata.get("uid")) and bool(metadata.get("resourceVersion"))
 
@@ -150,10 +145,10 @@ def _seen(body: Mapping[str, Any]) -> SeenConfigMap:
 
 
 def _bound_retry_after() -> None:
-    """Limits kopf's wait after a 429 to a minute. Without this limit kopf sleeps as long as the response's Retry-After
-    says, and kopf ends if Retry-After is a date.
+    """Limits kopf's wait after a 429 to a minute. Otherwise kopf sleeps as long as Retry-After says, and ends if that
+    is a date.
 
-    kopf has no setting for that. If another release of kopf has moved its error class, this function does nothing.
+    kopf has no setting for it. Does nothing if another release of kopf has moved its error class.
     """
     try:
         from kopf._cogs.clients.errors import APITooManyRequestsError
@@ -174,12 +169,10 @@ def _bound_retry_after() -> None:
 
 
 def _bound_discovery() -> None:
-    """Limits kopf's discovery to the API group that has ConfigMaps and namespaces. Without this limit, kopf discovers
-    the resources of four API groups before it watches anything, and sends five requests for this at each start of an
-    agent.
+    """Limits kopf's discovery to the API group of ConfigMaps and namespaces. Otherwise kopf discovers four API groups
+    first, with five requests at each start of an agent.
 
-    kopf has no setting for that. If another release of kopf does not have the function `_read_version` in its module
-    `scanning`, this function does nothing.
+    kopf has no setting for it. Does nothing if another release of kopf has no `scanning._read_version`.
     """
     try:
         from kopf._cogs.clients import scanning

@@ -1,5 +1,5 @@
-"""Runs the agent's loop. One round of the loop (observe, decide, apply) is called a turn. The last decision says when
-the next turn begins. The turn begins earlier if the sentinel file or the settings change."""
+"""Runs turn after turn. The last decision says when the next turn begins; it begins earlier if the sentinel file or the
+settings change."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from careen.core.lock import order
 
 _LOG = logging.getLogger("careen.loop")
 
-# How long the API requests of one turn may take together. Each request has its own deadline. Evictions and dry runs
-# have a time limit in each turn, and a turn needs only a few other requests. Whatever else a turn waits for has a
-# deadline in the settings.
+# For all API requests of one turn together. Each has its own deadline; evictions and dry runs have a time limit, and a
+# turn needs only a few others. Whatever else a turn waits for has a deadline in the settings.
 REQUESTS_SECONDS = 600.0
 _FIRST_PAUSE_SECONDS = 0.5
 _FIRST_PAUSE_AFTER_CONFLICT_SECONDS = 0.1  # kubelets and controllers write Nodes and the DaemonSet at any time
@@ -29,8 +28,8 @@ _SHORTEST_PAUSE_SECONDS = 0.02
 
 
 class Loop:
-    """Runs turns (rounds of observe, decide and apply) until it is stopped. If a turn raises an error, the loop logs
-    the error and makes another turn, so an agent never ends by itself."""
+    """Runs turns until it is stopped. It logs an error in a turn and makes another turn, so an agent never ends by
+    itself."""
 
     def __init__(
         self,
@@ -47,9 +46,8 @@ class Loop:
         after_turn: Callable[[Turned], None] = lambda _: None,
         other_deadlines_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`other_deadlines_seconds` is how long a turn (a round of the loop) may wait for anything other than the API
-        server. `after_first_turn` is called once, after the first turn, whether or not that turn raised an error.
-        `after_turn` is called after each turn that did not raise an error."""
+        """`other_deadlines_seconds` is how long a turn may wait for anything but the API server. `after_first_turn` is
+        called even if that turn raised an error, `after_turn` only after turns without one."""
         self._mind = mind
         self._policy = policy
         self._need = need
@@ -70,7 +68,7 @@ class Loop:
         the end of the turn."""
 
     async def run(self) -> None:
-        """Makes one turn (observe, decide, apply) after another, with a pause after each, until `stop` is called."""
+        """Makes turns, each followed by its pause, until `stop` is called."""
         pause = await self._one_turn()
         is_rest_started = self._starts_the_rest()
         while not self._is_stopping:
@@ -80,19 +78,18 @@ class Loop:
                 is_rest_started = is_rest_started or self._starts_the_rest()
 
     def stop(self) -> None:
-        """Prevents further rounds of the loop."""
+        """Prevents further turns."""
         self._is_stopping = True
 
     def wake(self) -> None:
-        """Makes the next round of the loop begin within two seconds. The method is called when an input of the decision
-        has changed."""
+        """Makes the next turn begin within two seconds: an input of the decision has changed."""
         self._wakes = True
 
     def _longest_turn_seconds(self) -> float:
         return REQUESTS_SECONDS + self._other_deadlines_seconds()
 
     async def _one_turn(self) -> float:
-        """Makes one turn (observe, decide, apply). Returns the pause before the next turn, in seconds."""
+        """Makes one turn; the pause after it, in seconds."""
         self._heartbeat.expect_within(self._longest_turn_seconds(), "a turn")
         self.is_turning = True
         started = self._clock.monotonic()
@@ -117,8 +114,8 @@ class Loop:
             return self._broken()
 
     def _starts_the_rest(self) -> bool:
-        """Starts the parts of the agent that must wait for the end of the loop's first round. Returns whether they all
-        started. If one failed to start, the loop tries again after the next round."""
+        """Whether the parts that wait for the end of the first turn have all started. If not, the loop tries again
+        after the next turn."""
         try:
             self._after_first_turn()
         except Exception:
@@ -129,9 +126,8 @@ class Loop:
         return True
 
     async def _rescue(self, error: Exception) -> None:
-        """Reports the error of a round of the loop on the Node. After several rounds with errors, puts the node back
-        into service. If the report or the return to service fails too, the loop tries again after the next round with
-        an error."""
+        """Reports the error on the Node; after several, puts the node back into service. If that fails too, the next
+        turn with an error tries again."""
         try:
             await self._mind.broke(error)
         except Exception:
@@ -167,8 +163,7 @@ class Loop:
         return longest * (0.5 + 0.5 * self._chance())
 
     def _tell(self, turned: Turned) -> None:
-        """Updates the log and the metrics after a round of the loop. Logs the decision's reason only if the phase or
-        the reason has changed."""
+        """Updates log and metrics. Logs the reason only if it or the phase has changed."""
         decision, node = turned.decision, self._place.node
         self._metrics.show_need(turned.observation.need)
         if turned.phase is not None:
@@ -193,8 +188,7 @@ class Loop:
             _LOG.info("the gate %s refuses the reboot (%s): %s", refusal.gate, refusal.code.value, refusal.sentence)
 
     async def _wait(self, seconds: float) -> None:
-        """Sleeps until the next round of the loop. Checks every few seconds whether the host needs a reboot, and
-        returns early if the result has changed."""
+        """Sleeps until the next turn; ends early if the need has changed."""
         # Zero means "at once"; a short pause still separates turns, or a bug would flood the API server.
         until = self._clock.monotonic() + max(seconds, _SHORTEST_PAUSE_SECONDS)
         self._heartbeat.expect_within(seconds + self._longest_turn_seconds(), "waiting")

@@ -1,7 +1,7 @@
-"""Sends messages to people, for example to Slack, on seven kinds of occasions. Three of these kinds are the same as in
-kured. The settings contain the texts. The agent logs each message and sends it in the background.
+"""Messages to people, for example in Slack, on seven occasions, three of which are kured's. The settings have the
+texts.
 
-A message that cannot be sent is logged and counted. The agent's loop does not wait for messages.
+The loop waits for none. A message that cannot be sent is logged and counted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_WAITING = 10
 
 
 class Messenger:
-    """Sends messages one after another, in the order in which the agent asks for them."""
+    """Sends messages one after another, in order."""
 
     def __init__(
         self,
@@ -42,8 +42,7 @@ class Messenger:
         send: Callable[..., Awaitable[Sequence[Delivery]]] = send,
         figures: Callable[[], Awaitable[Figures | None]] | None = None,
     ) -> None:
-        """`figures` is a function that reads the figures of a roll-out, such as its duration. The Messenger calls it
-        only for the message about the end of a roll-out."""
+        """`figures` reads the figures of a roll-out; called only for the message about its end."""
         self._node = node
         self._settings = settings
         self._metrics = metrics
@@ -58,8 +57,7 @@ class Messenger:
         metrics.show_receivers(self._services())
 
     def tell(self, message: Notify) -> None:
-        """If the settings include the message's occasion, logs the message and sends it to the receivers in the
-        settings. Returns immediately and sends in the background."""
+        """Logs the message and sends it in the background, if the settings include its occasion."""
         if message.occasion not in self._settings().notify_on or self._is_told(message):
             return
         targets = self._receivers()
@@ -77,37 +75,34 @@ class Messenger:
         self._in_background(self._deliver(message, "" if is_looked_up else self._worded(message), targets))
 
     def is_wanted(self, occasion: Occasion) -> bool:
-        """Whether messages of this occasion are switched on and there is at least one receiver: in the settings, in a
-        file of receivers, or in kured's deprecated --slack-hook-url."""
+        """Whether the settings include the occasion and there is a receiver: in the settings, in a file, or in kured's
+        deprecated --slack-hook-url."""
         settings = self._settings()
         is_anybody_told = settings.notify_url or settings.notify_url_file or settings.slack_hook_url
         return occasion in settings.notify_on and bool(is_anybody_told)
 
     def _worded(self, message: Notify, found: Figures | None = None) -> str:
-        """Returns the text of the message, and logs this text."""
+        """The message's text, which is also logged."""
         text = wording(message, self._settings(), self._node, found)
         _LOG.info("the agent tells people: %s", text, extra={"occasion": message.occasion.value})
         return text
 
     def _receivers(self) -> tuple[Target, ...]:
-        """Reads the receivers from the settings and from the configured files of receivers. Counts each problem with
-        these files as a failed message."""
+        """The receivers in settings and files. A problem with a file counts as a failed message."""
         settings = self._settings()
         found = notification_files.read(settings.notify_url_file)
         self._count([Delivery(service="file", why=why) for why in (*found.unread, *found.refused)])
         return receivers(settings, found.targets)
 
     def _services(self) -> set[str]:
-        """Returns the names of the services to which messages may be sent. The name `file` is among them if a file of
-        receivers is configured."""
+        """The services that may get messages; `file` if a file of receivers is configured."""
         settings = self._settings()
         targets = receivers(settings, notification_files.read(settings.notify_url_file).targets)
         return {target.service for target in targets} | ({"file"} if settings.notify_url_file else set())
 
     def _is_told(self, message: Notify) -> bool:
-        """Whether `tell` has already handled a message with the same occasion (such as `drain`) and the same claim. The
-        result is always False for a message without a claim. If the result is False for a message with a claim,
-        remembers this message, and forgets the messages about other claims."""
+        """Whether `tell` has handled a message with this occasion and claim. Remembers the message if not, and forgets
+        those of other claims. Never true for a message without a claim."""
         event = (message.occasion, message.claim)
         if not message.claim or event in self._told:
             return bool(message.claim)
@@ -115,7 +110,7 @@ class Messenger:
         return False
 
     async def finish(self, *, seconds: float) -> None:
-        """Waits until all messages are sent, but no longer than `seconds`."""
+        """Waits until all messages are sent."""
         try:
             async with asyncio.timeout(seconds):
                 await self._is_quiet.wait()
@@ -140,8 +135,8 @@ class Messenger:
 
 
 def receivers(settings: Settings, in_files: tuple[Target, ...] = ()) -> tuple[Target, ...]:
-    """Returns the receivers in the settings and in `in_files`, each once. Uses the deprecated --slack-hook-url only if
-    no other flag for receivers is set, as kured does."""
+    """The receivers in the settings and in `in_files`, each once. As in kured, the deprecated --slack-hook-url counts
+    only if no other flag for receivers is set."""
     if settings.notify_url or settings.notify_url_file:
         found: list[Target] = []
         for target in (*settings.notify_url, *in_files):
@@ -162,15 +157,14 @@ _TEMPLATES = {
 
 
 def wording(message: Notify, settings: Settings, node: str, figures: Figures | None = None) -> str:
-    """Returns the text of the message: the settings' template for the message's occasion, filled in, or the message's
-    own sentence if the settings have no template for this occasion."""
+    """The template for the message's occasion, filled in; without a template the message's own sentence."""
     template = getattr(settings, _TEMPLATES[message.occasion]) if message.occasion in _TEMPLATES else ""
     values = _values(message, settings, node, figures)
     return lines(filled(template, values) or _own_words(message, values, figures))
 
 
 def _values(message: Notify, settings: Settings, node: str, figures: Figures | None) -> dict[str, str]:
-    """Returns the value of each field of a template. The text for an unknown value is `unknown`."""
+    """The fields of a template; unknown ones are `unknown`."""
     seconds = figures.seconds if figures is not None else message.seconds
     found = {name: str(getattr(figures, name)) if figures is not None else "unknown" for name in FIGURES}
     values = {

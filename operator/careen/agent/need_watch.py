@@ -1,8 +1,6 @@
-"""Checks whether the host needs a reboot. This module reads files in each round of the agent's loop, and runs commands
-once per --period.
+"""The need, over time: files are read in each turn, commands run once per --period.
 
-A slow check does not block the agent's loop: until the check ends, the agent uses the result of the previous check.
-Each check has a deadline.
+A slow check does not block the loop: until it ends, its previous answer counts. Each check has a deadline.
 """
 
 from __future__ import annotations
@@ -18,26 +16,24 @@ FILE_SECONDS = 2.0
 """How often the agent reads the sentinel file between two rounds of its loop. The soft taint (PreferNoSchedule) must be
 on the Node within ten seconds after the file appears."""
 
-# During a claim or a drain, a "yes" that is an hour old is not sufficient to drain a node.
+# During a claim or a drain, an hour-old "yes" is not sufficient to drain a node.
 _COMMAND_AGE_WHEN_NEEDED_SECONDS = 60.0
 
 
-# A file and most commands answer within milliseconds. A turn that has an old answer waits no longer for a new one.
+# A file and most commands answer within milliseconds. A turn with an old answer waits no longer for a new one.
 _WAIT_SECONDS = 2.0
 
 Look = Callable[[], Awaitable[Need]]
 
 
 class NeedWatch:
-    """Combines the answers of all probes (yes, no or unknown: does the host need a reboot?), and remembers the last
-    combined answer."""
+    """The combined answer of all probes."""
 
     def __init__(
         self, files: Look | None, clock: Clock, *, commands: Look | None = None, period_seconds: Callable[[], float]
     ) -> None:
-        """`files` is a function that reads files which say whether the host needs a reboot; each `read` calls it.
-        `commands` is a function that runs commands for the same purpose; it is called once per period. One of the two
-        functions may be None."""
+        """`files` reads files and is called by each `read`; `commands` runs commands, once per period. One of them may
+        be None."""
         always = [_Watched(files, clock, good_for=lambda _: 0.0)] if files else []
         seldom = (
             [_Watched(commands, clock, good_for=lambda last: _good_for(last, period_seconds()))] if commands else []
@@ -46,14 +42,13 @@ class NeedWatch:
         self._told: Need | None = None
 
     async def read(self) -> Need:
-        """Returns whether the host needs a reboot. Combines the answers of the sources (files and commands), and asks a
-        source again only if its last answer is too old."""
+        """Asks a source again only if its last answer is too old."""
         said = [await each.read() for each in self._watched]
         self._told = together(said) if len(said) > 1 else said[0]
         return self._told
 
     async def has_changed(self) -> bool:
-        """Whether the combined answer of the probes differs from the answer of the last `read`."""
+        """Whether the answer differs from that of the last `read`."""
         before = self._told
         return before is not None and (await self.read()).answer is not before.answer
 
@@ -65,8 +60,7 @@ def _good_for(last: Need | None, period_seconds: float) -> float:
 
 
 class _Watched:
-    """One source that says whether the host needs a reboot (all files, or all commands). Keeps the source's last
-    answer, and the time at which the source was asked for that answer."""
+    """One source, all files or all commands: its last answer, and when it was asked."""
 
     def __init__(self, look: Look, clock: Clock, *, good_for: Callable[[Need | None], float]) -> None:
         self._ask = look
@@ -89,15 +83,14 @@ class _Watched:
         return self._last
 
     def _end_look(self) -> None:
-        """Forgets the task of a finished check, so that `read` can begin a new check. If the finished check raised an
-        error, raises that error."""
+        """Forgets a finished check and raises its error, so that `read` can begin a new one."""
         look = self._under_way
         if look is not None and look.done():
             self._under_way = None
             look.result()
 
     async def _look(self) -> None:
-        # The age counts from the question, so that a slow command's answer is not valid for longer.
+        # The age counts from the question, or a slow command's answer would be valid for longer.
         asked_at = self._clock.monotonic()
         self._last = await self._ask()
         self._asked_at = asked_at

@@ -1,8 +1,6 @@
-"""Reads the facts that a decision asks for (its evidence), and no others. A fact that cannot be read becomes `Unknown`
-with the reason.
+"""Reads the evidence that a decision asks for, and no other. What cannot be read becomes `Unknown`.
 
-`careen.core` decides which facts are read, how often and in which order (`core/facts/phases.py` and the modules in
-`core/steps/`).
+What is read, how often and in which order is decided in `core/facts/phases.py` and `core/steps/`.
 """
 
 from __future__ import annotations
@@ -58,13 +56,12 @@ T = TypeVar("T")
 
 
 # Turns that advance a node follow each other within milliseconds. So a turn may use the Node and the lock as the last
-# turn left them, instead of reading them again. A write that is based on an outdated Node does no harm, because it
-# carries the Node's version and conflicts. But an eviction does not carry the version, and a hold must take effect. So
-# the copies must not be older than this.
+# turn left them. A write based on an outdated Node does no harm: it carries the Node's version and conflicts. But an
+# eviction carries no version, and a hold must take effect; so the copies must not be older than this.
 _ANSWER_SECONDS = 1.0
 
-# To install another coordinator takes longer than this. So right after the claim, the agent uses the answer that it got
-# right before the claim. Before the reboot the agent always asks again.
+# Installing another coordinator takes longer. So right after the claim, the answer from right before it counts. Before
+# the reboot the agent always asks again.
 _FOREIGN_SECONDS = 2.0
 
 DRY_RUNS_SECONDS = 60.0
@@ -78,13 +75,13 @@ class Forecaster(Protocol):
     """Simulates the drain of a node."""
 
     async def forecast(self, node: str) -> Forecast | Unknown:
-        """Forecasts on which node each pod of the drained node would be placed, or says why that is unknown."""
+        """Where each pod of the drained node would land, or why that is unknown."""
         ...
 
 
 class Senses(Value, kw_only=True):
-    """The clients, functions and values that an `Observer` needs. The Observer calls `alerts` and `metrics` again for
-    each read, because the settings with the URLs of these servers can change while the agent runs."""
+    """What an `Observer` needs. `alerts` and `metrics` are called for each read, because the URLs can change while the
+    agent runs."""
 
     node_name: str
     daemonset_namespace: str
@@ -101,8 +98,8 @@ class Senses(Value, kw_only=True):
 
 
 class Observer:
-    """Collects the facts for a decision (an `Observation`). Keeps the last reading of the agent's own Node, because an
-    idle agent need not read its Node in each round of its loop."""
+    """Collects the facts for a decision. Keeps the last reading of the own Node: an idle agent need not read it in each
+    turn."""
 
     def __init__(self, senses: Senses) -> None:
         self._senses = senses
@@ -139,12 +136,10 @@ class Observer:
         }
 
     async def begin(self, memory: Memory, phase: Phase, policy: Policy) -> Observation:
-        """Reads the facts with which each round of the agent's loop begins: the agent's own Node, the boot id, whether
-        the host needs a reboot, and the evidence that `core/facts/phases.py` lists for the phase in the Node's
-        annotation.
+        """What each turn begins with: the own Node, the boot id, the need, and the evidence of the recorded phase
+        (`core/facts/phases.py`).
 
-        `phase` is the node's phase after the last round. This phase determines how old the agent's copy of the Node may
-        be.
+        `phase`, the phase after the last turn, determines how old the copy of the Node may be.
         """
         senses = self._senses
         need = await senses.need.read()
@@ -168,8 +163,7 @@ class Observer:
         return await self.add(seen, kinds, policy)
 
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
-        """Reads these kinds of evidence, and returns the observation with the results. Reads them in the order of the
-        enumeration `Evidence`, so that the agent reads the lock before the Nodes that have claims in the lock."""
+        """Adds these kinds of evidence in the order of the enumeration `Evidence`: the lock before its holders."""
         kinds = set(wanted)
         # One list of all Nodes includes the holders; like a read of the holders, it follows the read of the lock.
         reads_all = {Evidence.PEERS, Evidence.FLEET} <= kinds
@@ -186,23 +180,22 @@ class Observer:
         )
 
     def saw_node(self, node: NodeView | None, written_at: float) -> None:
-        """Stores the agent's Node as the API server returned it after the agent's own write, and when that write began.
-        If `node` is None, the next round of the agent's loop must read the Node again."""
+        """Stores the Node from the response to the agent's write, and when the write began. None: the next turn reads
+        the Node."""
         self._node, self._node_read_at, self._is_answer = node, written_at, node is not None
 
     def saw_lock(self, reading: LockReading, written_at: float) -> None:
-        """Stores the lock as the API server returned it after the agent's own write, and when that write began. The
-        stored Node stays valid."""
+        """Stores the lock from the response to the agent's write, and when the write began. The stored Node stays
+        valid."""
         self._known_lock, self._is_answer = (reading, written_at), self._node is not None
 
     def moves_on(self) -> None:
-        """Notes that this round of the agent's loop wrote something. The next round follows within milliseconds, so the
-        next round need not read the lock again."""
+        """This turn wrote something: the next follows within milliseconds and need not read the lock."""
         self._passes_lock_on = True
 
     def _lock_passed_on(self) -> LockReading | None:
-        """Returns the lock as the last round of the agent's loop read or wrote it. Returns None if the last round was
-        too long ago. Before a cordon or a reboot the agent always reads the lock again."""
+        """The lock as the last turn read or wrote it; None if that was too long ago. Before a cordon or a reboot the
+        lock is always read."""
         passes, self._passes_lock_on = self._passes_lock_on, False
         if self._known_lock is None or not passes:
             return None
@@ -210,8 +203,7 @@ class Observer:
         return reading if self._senses.api.clock.monotonic() - known_at < _ANSWER_SECONDS else None
 
     def _node_max_age_seconds(self, phase: Phase) -> float:
-        """Returns how old the stored Node may be in this phase. If the last round of the agent's loop wrote the Node,
-        the next round may use the Node in the response to that write instead of a new read."""
+        """If the last turn wrote the Node, the response to the write may replace a new read."""
         allowed = max(ROW[phase].node_max_age_seconds, _ANSWER_SECONDS if self._is_answer else 0.0)
         self._is_answer = False
         return allowed
@@ -254,8 +246,8 @@ class Observer:
         return {"crowd": await _known(counted)}
 
     async def _holders(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Reads the Nodes that have claims in the lock. The agent always reads these Nodes after the lock, because an
-        earlier read would not prove that a Node with a claim no longer exists."""
+        """Reads the holders' Nodes, always after the lock: an earlier read would not prove that a holder's Node is
+        gone."""
         if isinstance(seen.lock, NotAsked):
             seen = replace(seen, **await self._lock(seen, policy))
         content = seen.lock.content if isinstance(seen.lock, LockReading) else None
@@ -332,8 +324,8 @@ class Observer:
         return {"forecast": await self._senses.forecaster.forecast(self._senses.node_name)}
 
     async def _evictability(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Requests a dry-run eviction of every pod that a drain would evict, a few at a time. For a pod whose dry run
-        was not made in time, the result is unknown."""
+        """Dry-run evictions of all pods that a drain would evict, a few at a time; unknown for a pod that was not tried
+        in time."""
         seen = await self._with_pods(seen, policy)
         if not isinstance(seen.pods, tuple):
             return {"pods": seen.pods, "evictability": Unknown("the pods of this node are not known")}
@@ -356,10 +348,9 @@ class Observer:
         return {"pods": seen.pods, "evictability": answers}
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Reads the health of the controllers that matter now. Before the node takes its claim in the lock, these are
-        the controllers that may have bound their pods to this node without a scheduler. Between claim and drain, they
-        are the controllers of the pods to evict. From the drain on, they are the controllers in the Node's progress
-        annotation."""
+        """The health of the controllers that matter now: before the claim, those that may have bound their pods to this
+        node without a scheduler; between claim and drain, those of the pods to evict; from the drain on, those in the
+        record."""
         record = seen.node.written if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
@@ -392,8 +383,7 @@ def _peers_among(fleet: Asked[Fleet]) -> Asked[tuple[NodeView, ...]]:
 
 
 def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
-    """Returns the phase in the Node's progress annotation, or Idle if that annotation cannot be read. In the phase Idle
-    the agent collects no further evidence, and `careen.core` reports the unreadable annotation."""
+    """Idle if the record is unreadable: nothing more is collected in Idle, and `careen.core` reports the record."""
     record = node.written if isinstance(node, NodeView) else None
     try:
         return Phase(record.phase) if isinstance(record, Progress) and record.phase else Phase.IDLE
@@ -402,7 +392,7 @@ def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
 
 
 async def _known(question: Awaitable[T]) -> T | Unknown:
-    """Returns the result of the request. If the request failed, returns `Unknown` with the reason."""
+    """The answer, or `Unknown` with the error."""
     try:
         return await question
     except ClusterError as error:

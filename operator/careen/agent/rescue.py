@@ -1,8 +1,8 @@
-"""Handles rounds of the agent's loop that raise an error: reports the error on the Node, in a metric and in an Event.
-Puts a node in the phase Claiming or Draining back into service.
+"""Handles turns that raise an error: reports it on the Node, in a metric and in an Event, and puts a node in Claiming
+or Draining back into service.
 
-The rescue needs only the transport and the clock to write patches, which `core/rescue.py` composes. Everything else
-that it uses, such as metrics, is optional and may fail.
+It needs only the transport and the clock to send what `core/rescue.py` composes. Everything else, such as metrics, is
+optional and may fail.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ _ATTEMPTS = 3  # one concurrent write is common, three in a row are not
 
 
 class Rescue:
-    """Counts the consecutive rounds of the agent's loop that raised an error. Puts the node back into service if the
-    loop itself cannot do that."""
+    """Counts consecutive broken turns, and puts the node back into service if the loop itself cannot."""
 
     def __init__(self, hands: Hands) -> None:
         self._hands = hands
@@ -49,8 +48,7 @@ class Rescue:
         self._is_event_posted = False
 
     async def worked(self, node: NodeView | Gone | Unknown) -> bool:
-        """Called after a round of the agent's loop without an error. Removes the report of earlier errors from `node`.
-        Returns whether the Node was written."""
+        """After a turn without an error: removes the report of earlier ones. Whether the Node was written."""
         self._count, self._told_at, self._is_event_posted = 0, None, False
         self._show()
         reason = node.annotations.get(keys.REASON, "") if isinstance(node, NodeView) else ""
@@ -60,8 +58,8 @@ class Rescue:
         return patch is not None and await self._lands(patch)
 
     async def broke(self, error: Exception, policy: Policy | None) -> bool:
-        """Called after a round of the agent's loop that raised an error. Reports the error on the Node. After several
-        such rounds, undoes the node's claim or drain. Returns whether the node is back in service."""
+        """After a broken turn: reports the error on the Node; after several, undoes claim or drain. Whether the node is
+        back in service."""
         self._count_one_more()
         fault, sent = fault_of(error), ""
         for _ in range(_ATTEMPTS):
@@ -93,9 +91,8 @@ class Rescue:
     # ---- when to undo ----
 
     async def _why_undo(self, node: dict[str, Any], fault: str) -> str:
-        """Returns the reason to undo a claim or a drain now, or an empty text if there is no reason. Normally several
-        rounds of the agent's loop must have raised an error. One round is enough if a person set a hold (no reboot of
-        this node) or a pause (no reboot of any node)."""
+        """Why to undo claim or drain now, or "". Normally several turns must have failed; with a hold or a pause one is
+        enough."""
         if not rescue.is_under_way(node):
             return ""
         held = rescue.hold_of(node)
@@ -176,8 +173,8 @@ class Rescue:
         return node if rescue.is_node(node, self._hands.node_name) else None
 
     async def _lands(self, patch: dict[str, Any]) -> bool:
-        """Sends the patch. Returns whether the Node now certainly contains the patch. The patch has a resourceVersion,
-        so if it arrives late, the API server answers with a conflict."""
+        """Whether the Node now certainly contains the patch. It carries a resourceVersion, so it conflicts if it
+        arrives late."""
         response = await self._send(
             Request(
                 method="PATCH",
@@ -209,8 +206,7 @@ class Rescue:
 
 
 def fault_of(error: BaseException) -> str:
-    """Returns the error's class and where in the code it was raised. Leaves out the error's message, which may contain
-    a secret or be long."""
+    """The error's class and where it was raised; not its message, which may contain a secret or be long."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     frames = [(frame.f_globals.get("__name__", "?"), line) for frame, line in traceback.walk_tb(error.__traceback__)]
@@ -224,7 +220,7 @@ def _is_over(hold: str, now: datetime) -> bool:
 
 
 def _hint(ask: Callable[[], T], otherwise: T) -> T:
-    """Calls the function and returns its result, or `otherwise` if the function raises an error."""
+    """`otherwise` if `ask` raises an error."""
     try:
         return ask()
     except Exception as error:

@@ -1,5 +1,4 @@
-"""Runs the self-test of the reboot method. A waiting node runs the self-test only every few minutes, because the agent
-keeps the last result."""
+"""The self-test of the reboot method. Its result is kept, so a waiting node runs it only every few minutes."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ _LONGEST_PAUSE_SECONDS = 600.0  # a repaired host is noticed within ten minutes
 
 
 class SelfTests:
-    """Keeps the last result of the self-test, and when the next self-test is due. Logs the findings when they
-    change."""
+    """The last result, and when the next self-test is due. Logs findings when they change."""
 
     def __init__(self, host: Host, clock: Clock) -> None:
         self._host = host
@@ -32,8 +30,7 @@ class SelfTests:
         """The result of the last self-test; None before the first self-test."""
 
     async def read(self) -> SelfTest:
-        """Returns the last result of the self-test if it is recent enough. Otherwise runs the self-test and returns the
-        new result."""
+        """Runs the self-test if the last result is too old."""
         async with self._one_at_a_time:
             if self.last is None or self._clock.monotonic() >= self._due:
                 self._take(await self._host.test_reboot())
@@ -41,7 +38,7 @@ class SelfTests:
             return self.last
 
     def news(self) -> SelfTest:
-        """Returns the findings that have changed since the last call."""
+        """The findings that have changed since the last call."""
         last, told = self.last or SelfTest(), self._told
         self._told = last
         return SelfTest(

@@ -1,2 +1,1 @@
-"""The forecast of where the pods of a node land when the node is drained. A child process computes the forecast. After
-the drain the agent compares the forecast with the nodes on which the replacement pods run."""
+"""The forecast, computed by a child process, and its comparison with where the replacement pods run after the drain."""

@@ -1,8 +1,8 @@
 """Checks after a drain whether the replacement pods run where the forecast said, and counts hits and misses in a
 metric.
 
-The agent writes the forecast on the Node together with the cordon. The agent checks the forecast when it releases the
-node's claim in the cluster's lock, because the replacement pods run by then.
+The forecast was written on the Node with the cordon. It is checked when the claim is released, because the replacements
+run by then.
 """
 
 from __future__ import annotations
@@ -27,13 +27,11 @@ Landings = Mapping[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Numbers of evicted pods, by whether their forecast was right. A pod is a hit if its replacement runs on one of
-    the nodes in the pod's forecast, and a miss if the replacement runs on another node.
+    """Numbers of evicted pods. Hit: the replacement runs on a node of the pod's forecast. Miss: on another node.
 
-    A pod is superseded, neither hit nor miss, if its controller has not replaced it (scaled down, deleted, or a Job
-    that waits). It is also superseded if its forecast was shortened and does not contain the node of the replacement.
-
-    `firsts` is the number of pods whose replacement runs on the first node in their forecast.
+    Superseded, neither hit nor miss: the controller has not replaced the pod (scaled down, deleted, or a Job that
+    waits), or the forecast was shortened and lacks the replacement's node. `firsts` counts replacements on the first
+    node of their forecast.
     """
 
     hits: int
@@ -42,13 +40,13 @@ class Score(NamedTuple):
     firsts: int = 0
 
     def plus(self, other: Score) -> Score:
-        """Returns the sum of this score and `other`."""
+        """The sum."""
         return Score(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class EndedDrain(NamedTuple):
-    """A finished drain. `landings` is the forecast, `owners` are the controllers of the moved pods, and `since` is when
-    the drain began. `sampled` is the set of pods for which kube-scheduler examined only some of the nodes."""
+    """A finished drain. `landings` is the forecast, `owners` are the controllers of the moved pods, `sampled` the pods
+    whose search was sampled."""
 
     landings: Landings
     owners: tuple[OwnerHealth, ...]
@@ -57,8 +55,8 @@ class EndedDrain(NamedTuple):
 
 
 def finished_drain(turned: Turned) -> EndedDrain | None:
-    """Returns the drain that this round of the agent's loop (`turned`) finished by releasing the node's claim in the
-    cluster's lock. Returns None if the round finished no drain, or if the Node has no forecast."""
+    """The drain that this turn finished by releasing the claim; None if it finished none, or if the Node has no
+    forecast."""
     node = turned.observation.node
     if (
         turned.stop is not None
@@ -81,8 +79,7 @@ def finished_drain(turned: Turned) -> EndedDrain | None:
 
 
 async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str) -> None:
-    """Reads where the replacement pods run, and counts hits and misses. Raises `ClusterError`. The agent's loop does
-    not wait for this function."""
+    """Counts hits and misses; the loop does not wait for it. Raises `ClusterError`."""
     for is_sampled, score in (await scores_of(api, drain)).items():
         sampled = str(is_sampled).lower()
         metrics.forecast_pods.labels(node, "hit", sampled).inc(score.hits)
@@ -93,8 +90,7 @@ async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str)
 
 
 async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
-    """Returns two scores: under the key True the score of the pods for which kube-scheduler examined only some of the
-    nodes, and under the key False the score of all other pods. Lists the pods of each namespace once."""
+    """Two scores: of the sampled pods (True) and of all others (False). Lists the pods of each namespace once."""
     by_namespace: dict[str, list[OwnerHealth]] = defaultdict(list)
     for owner in drain.owners:
         by_namespace[owner.namespace].append(owner)
@@ -112,8 +108,8 @@ async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
 
 
 def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Score:
-    """Returns the score of the pods of one controller. `said` contains the nodes in the forecast of each evicted pod.
-    `places` contains the node of each replacement pod, or an empty text if the replacement has no node yet."""
+    """The score of one controller's pods: the forecast nodes of each evicted pod, and the node of each replacement (""
+    if it has none yet)."""
     whole = [nodes for nodes in said if keys.AND_OTHERS not in nodes]
     hits = most_matches(said, places)
     not_replaced = max(0, len(said) - len(places))
@@ -123,12 +119,10 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
-    """Returns how many of the replacement pods run on a node of their forecast. `said` contains the nodes of each
-    forecast, and `places` the node of each replacement pod. Each forecast is paired with at most one replacement. The
-    replacements of one owner are interchangeable, so the function forms as many matching pairs as possible.
+    """How many replacements run on a node of their forecast. Each forecast is paired with at most one replacement. The
+    replacements of one owner are interchangeable, so as many pairs as possible are formed.
 
-    The algorithm is augmenting paths in a bipartite graph. It is fast enough, because each side has at most the pods of
-    one node.
+    Augmenting paths in a bipartite graph: fast enough, because each side has at most the pods of one node.
     """
     taken_by: dict[int, int] = {}
 
@@ -145,16 +139,14 @@ def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
 
 
 def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> bool:
-    """Whether this owner created the pod, judged by the pod's name, which begins with the name of its controller. If
-    several owners' names match, the longest name decides."""
+    """Whether the pod's name begins with this owner's. Of several that match, the longest decides."""
     namespace, _, name = title.partition("/")
     named = [each for each in owners if name.startswith(f"{each.name}-")]
     return namespace == owner.namespace and bool(named) and max(named, key=lambda each: len(each.name)) is owner
 
 
 def _landings(text: str | None) -> Landings:
-    """Parses the Node's forecast annotation. Returns the forecast nodes of each pod, with the pod's `namespace/name` as
-    the key. Returns an empty dictionary if the annotation is unreadable."""
+    """The forecast nodes by `namespace/name` of the pod, from the Node's annotation; empty if it is unreadable."""
     pods = object_of(text).get("pods")
     found = (
         {title: _nodes(said) for title, said in pods.items()}
@@ -170,6 +162,6 @@ def _nodes(said: object) -> tuple[str, ...]:
     return tuple(said) if isinstance(said, list) and all(isinstance(node, str) for node in said) else ()
 
 
-# More pods than four nodes have by the kubelet's default limit of 110. The limit is necessary because anybody may have
-# written the annotation, and `most_matches` recurses up to once for each pod.
+# More pods than four nodes have by the kubelet's default of 110. Anybody may have written the annotation, and
+# `most_matches` recurses up to once for each pod.
 _MOST_PODS = 500

@@ -1,7 +1,7 @@
 """The process that computes one forecast: `python -m careen.agent.forecast.child`, request on stdin, result on stdout.
 
-A separate process keeps numpy and a whole cluster's lists out of the agent, which runs on every node all day. This
-process limits its own memory and raises its OOM score, so that the kernel kills it before the agent.
+It keeps numpy and a whole cluster's lists out of the agent, which runs on every node all day. It limits its own memory
+and raises its OOM score, so that the kernel kills it before the agent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.simulation.evicted.replacements import StaysBecause
     from scheduler_core.simulation.searches import Likely
-    from scheduler_core.snapshot.snapshot import Snapshot  # imported only here, because the agent must not load numpy
+    from scheduler_core.snapshot.snapshot import Snapshot  # only here: the agent must not load numpy
 
 # One thread is enough for rows of integers, and each more would cost address space and memory.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -50,8 +50,7 @@ _NEEDED = (
 
 
 def main() -> int:
-    """Reads the request and prints the result: `{"forecasts": […]}`, `{"unknown": sentence}`, or for an invalid request
-    `{"mistake": sentence}`."""
+    """Prints `{"forecasts": […]}`, `{"unknown": sentence}`, or for an invalid request `{"mistake": sentence}`."""
     if sys.argv[1:2] == [AHEAD]:
         _get_ready(int(sys.argv[2]))
     order = ForecastRequest.from_json(sys.stdin.read())
@@ -69,13 +68,13 @@ def main() -> int:
 
 
 def _get_ready(memory_bytes: int) -> None:
-    """Loads all modules while the process waits for its request. The process ends by itself if no request comes in time
-    or if the agent ends."""
+    """Loads all modules while the process waits for its request. It ends by itself if none comes in time or if the
+    agent ends."""
     signal.alarm(WAITS_SECONDS)
     _die_with_parent()
     _go_first()
-    # This sets only the soft limit. The request sets the hard limit later. The limit in the request may be higher,
-    # because a person may raise --forecast-memory while the process waits.
+    # Only the soft limit. The request sets the hard one, which may be higher: a person may raise --forecast-memory
+    # while the process waits.
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     load_lean_client()
     for name in _NEEDED:
@@ -83,8 +82,7 @@ def _get_ready(memory_bytes: int) -> None:
 
 
 def _is_want_of_memory(error: BaseException | None) -> bool:
-    """Whether this error means that the process ran out of memory. If memory runs out while a library loads, the error
-    is an ImportError with the loader's message."""
+    """If memory runs out while a library loads, the error is an ImportError with the loader's message."""
     if error is None:
         return False
     return (
@@ -101,14 +99,13 @@ def _be_small(memory_bytes: int) -> None:
 
 
 def _go_first() -> None:
-    """Makes the kernel kill this process instead of the agent if the container reaches its memory limit."""
+    """At the container's memory limit the kernel kills this process, not the agent."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def _die_with_parent() -> None:
-    """Makes the kernel end this process when the agent ends, because no process waits for the forecast any more. This
-    works on Linux only. On other systems the process ends at its deadline."""
+    """The kernel ends this process with the agent. Linux only; elsewhere it ends at its deadline."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -174,8 +171,8 @@ def _rule_of(selector: str) -> StaysBecause:
 def _learnt_searches(
     learnt: object, snapshot: Snapshot, configuration: Configuration | None, version: str
 ) -> tuple[Likely, ...] | None:
-    """Returns the orders in which kube-scheduler may search the nodes for its next pod. `careen shadow` learns these
-    orders and stores them in its dumps of the cluster. Returns None if the dump contains no such orders."""
+    """The possible searches for the next pod, which `careen shadow` learned and stored in its dump; None if the dump
+    has none."""
     if learnt is None:
         return None
     from scheduler_core.cycle import Scheduler
@@ -194,8 +191,7 @@ def _from_dump(path: str) -> tuple[Snapshot, str, str, object]:
 
 
 def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
-    """Returns the cluster as its API server lists it, the server's Kubernetes release, and the time at which the first
-    list request was sent."""
+    """The cluster, the server's release, and when the first list was requested."""
     import asyncio  # only needed to read a cluster, not a dump
 
     load_lean_client()
@@ -221,8 +217,7 @@ def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
 
 
 def supported(version: str) -> tuple[str, str]:
-    """Returns the Kubernetes release whose scheduler is simulated, and a note if the cluster runs another release. The
-    note is empty if both releases are the same."""
+    """The release whose scheduler is simulated, and a note if the cluster runs another ("" if not)."""
     from scheduler_core.config.kube_version import NEWEST, KubeVersion, UnsupportedKubeVersionError
 
     try:
@@ -236,9 +231,8 @@ def supported(version: str) -> tuple[str, str]:
 
 
 class _NoConfigurationError(Exception):
-    """The text in the request is not a valid KubeSchedulerConfiguration. The agent finds most such errors when it reads
-    its settings. The agent does not check a very long text at that time, so this process finds the errors of such a
-    text."""
+    """Not a valid KubeSchedulerConfiguration. Most such errors are found when the agent reads its settings; a very long
+    text is checked only here."""
 
 
 def _configuration(order: ForecastRequest) -> Configuration:

@@ -27,14 +27,12 @@ if TYPE_CHECKING:
     from careen.core.facts.selectors import Selector
 
 _LONGEST_SENTENCE = 500
-# OpenBLAS writes this text if memory runs out while numpy is loaded. Then OpenBLAS ends the process, so Python cannot
-# report the error.
+# OpenBLAS writes this if memory runs out while numpy loads, and ends the process before Python can report the error.
 _GAVE_UP = b"OpenBLAS error: Memory allocation"
 
 
 class Limits(Value, kw_only=True):
-    """The limits and settings of a simulation. They are read for each forecast, because some of them can change while
-    the agent runs."""
+    """The limits and settings of a simulation, read for each forecast because some can change while the agent runs."""
 
     seconds: float
     memory_bytes: int
@@ -46,14 +44,13 @@ class Limits(Value, kw_only=True):
 
 
 class Mistake(Value):
-    """The request for a forecast is invalid, for example because its file is not a dump of a cluster, or the dump lacks
-    a node of the request. `why` is a sentence about the mistake."""
+    """The request is invalid: its file is not a dump, or the dump lacks a requested node. `why` is a sentence."""
 
     why: str
 
 
 class ChildForecaster:
-    """Makes forecasts for the drain of the agent's own node, and counts them in a metric."""
+    """Forecasts the drain of the agent's own node, and counts the forecasts in a metric."""
 
     def __init__(
         self, *, kubeconfig: str, limits: Callable[[], Limits | Unknown], clock: Clock, metrics: Metrics
@@ -65,7 +62,7 @@ class ChildForecaster:
         self._ahead = Ahead(self._start_ahead, clock)
 
     async def forecast(self, node: str) -> Forecast | Unknown:
-        """Forecasts on which node each pod of the drained node would be placed, or says why that is unknown."""
+        """Where each pod of the drained node would land, or why that is unknown."""
         began = self._clock.monotonic()
         limits = self._limits()
         answer = (
@@ -79,8 +76,7 @@ class ChildForecaster:
         return made
 
     async def get_ready(self, *, is_wanted: bool) -> None:
-        """If `is_wanted` is true, starts the child process for the next forecast in advance. Otherwise ends a child
-        process that was started in advance."""
+        """Starts the process for the next forecast ahead, or ends it."""
         await self._ahead.keep(is_wanted=is_wanted)
 
     async def _start_ahead(self) -> Process | None:
@@ -102,11 +98,10 @@ async def forecast_together(
     dump: str = "",
     process: Process | None = None,
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """Simulates, in a child process, a drain of all these nodes together. Returns one forecast for each node, in the
-    given order.
+    """Simulates a drain of all these nodes together, in a child process; one forecast for each node, in the given
+    order.
 
-    `dump` is the path of a dump of the cluster, which is used instead of the API server. `process` is a child
-    process that was started before the request.
+    `dump` is the path of a dump that is used instead of the API server. `process` is a child that was started ahead.
     """
     return await _run(
         ForecastRequest(
@@ -129,8 +124,7 @@ async def forecast_together(
 async def _run(
     order: ForecastRequest, seconds: float, ahead: Process | None
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """Makes the forecast in the child process `ahead`. If that process fails or is None, starts another child process.
-    Both processes together may take `seconds`."""
+    """Uses the process `ahead`; if it fails or is None, another one. Both together may take `seconds`."""
     until = asyncio.get_running_loop().time() + seconds
     answer = await _answer(ahead, order, until) if ahead is not None else None
     if ahead is None or (answer is not None and answer[0] != 0):
@@ -161,7 +155,7 @@ async def _started(*arguments: str) -> Process:
 
 
 async def _answer(process: Process, order: ForecastRequest, until: float) -> tuple[int | None, bytes, bytes] | None:
-    """Returns the child process's exit code, output and error output. Returns None if the deadline has passed."""
+    """Exit code, output and error output; None if the deadline has passed."""
     try:
         async with asyncio.timeout_at(until):
             output, errors = await process.communicate(order.to_json())

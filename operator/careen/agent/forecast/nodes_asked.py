@@ -1,5 +1,5 @@
-"""Simulates which pods would find room after a drain if the cluster had more nodes. The result is the answer to a
-person's `careen forecast --with-nodes`, or becomes a note in a forecast."""
+"""Which pods would find room after a drain if the cluster had more nodes: the answer to `careen forecast --with-nodes`,
+or a note in a forecast."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from scheduler_core.what_if.node_template import NodeTemplate, like_node, of_man
 
 
 class NoTemplateError(ValueError):
-    """The caller's template for additional nodes is invalid: the cluster has no Node of that name, or the manifest is
-    not a Node."""
+    """The template for additional nodes is invalid: no Node has that name, or the manifest is not a Node."""
 
 
 def nodes_asked(
     order: ForecastRequest, snapshot: Snapshot, configuration: Configuration | None, version: str, stays: StaysBecause
 ) -> dict[str, Any]:
-    """Returns the fields to add to the forecast's JSON. If the request asks for additional nodes, the field `moreNodes`
-    contains their effect. Otherwise the field `notes` contains a sentence about nodes that would help, if any would.
-    Raises NoTemplateError."""
+    """Fields for the forecast's JSON: `moreNodes`, the effect of the requested nodes; otherwise `notes` with a sentence
+    about nodes that would help, if any. Raises NoTemplateError."""
     import msgspec
 
     scheduler = Scheduler(configuration, version)

@@ -1,5 +1,5 @@
-"""Defines the request that a forecast's child process reads from its standard input. The parent imports this module
-instead of the child's modules, which need much memory."""
+"""The request that a forecast's child process reads from its stdin. The parent imports this module, because the child's
+modules need much memory."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ limit of this process in bytes."""
 
 
 class NodesToAdd(Value):
-    """Additional nodes to simulate; `count` is their number. All of them are copies of the Node called `name`, or of
-    the Node in `manifest`."""
+    """Additional nodes to simulate: `count` copies of the Node called `name`, or of the Node in `manifest`."""
 
     count: int
     name: str = ""
@@ -49,14 +48,14 @@ class ForecastRequest(Value, kw_only=True):
 
     @property
     def wants_more_memory(self) -> str:
-        """The error message for a simulation that needs more memory than its limit."""
+        """The sentence for a simulation that needs more memory than its limit."""
         return (
             f"the simulation needs more than {self.memory_bytes // 2**20} MiB: raise --forecast-memory and "
             "the container's limit"
         )
 
     def to_json(self) -> bytes:
-        """Returns the request as JSON for the child's standard input."""
+        """For the child's stdin."""
         return json.dumps(
             {
                 "nodes": self.nodes,
@@ -75,7 +74,7 @@ class ForecastRequest(Value, kw_only=True):
 
     @classmethod
     def from_json(cls, text: str) -> ForecastRequest:
-        """Parses the request from the child's standard input."""
+        """Parses the child's stdin."""
         order = json.loads(text)
         return cls(
             nodes=tuple(order["nodes"]),

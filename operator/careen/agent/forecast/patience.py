@@ -1,5 +1,5 @@
-"""Warns that the forecast gate (the check whether the node's pods would find room elsewhere) has refused the node's
-reboot for longer than `--forecast-patience`. A person must then make room for the node's pods."""
+"""Warns that the forecast gate has refused for longer than `--forecast-patience`: a person must make room for the
+node's pods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GAP = timedelta(minutes=10)
 
 
 class ForecastPatience:
-    """If the forecast gate has refused the reboot for longer than `--forecast-patience`, reports this refusal once."""
+    """Reports a refusal of the forecast gate once, when it lasts longer than `--forecast-patience`."""
 
     def __init__(self, patience_seconds: Callable[[], float]) -> None:
         self._patience_seconds = patience_seconds
@@ -29,9 +29,8 @@ class ForecastPatience:
     def look(
         self, refusals: tuple[Refusal, ...], now: datetime, phase: Phase | None = Phase.WAITING
     ) -> tuple[bool, str]:
-        """Returns two values. The first is whether the forecast gate has refused the reboot for longer than
-        `--forecast-patience`. The second is the sentence to report now; it is empty if there is nothing to report or if
-        the sentence was reported before."""
+        """Whether the refusal lasts for longer than `--forecast-patience`, and the sentence to report now; "" if there
+        is none or it was reported before."""
         standing = next((each for each in refusals if each.code in _OF_THE_FORECAST and each.since is not None), None)
         if self._is_over(phase, now):
             self._since = self._seen_at = None
@@ -47,11 +46,10 @@ class ForecastPatience:
 
     @property
     def since(self) -> datetime | None:
-        """When the last reported refusal began. None before the first report."""
+        """When the last reported refusal began; None before the first report."""
         return self._told_since
 
     def _is_over(self, phase: Phase | None, now: datetime) -> bool:
-        """Whether the refusal has ended: the node no longer waits for its reboot, or the forecast gate has not refused
-        the reboot for a while."""
+        """The node no longer waits for its reboot, or the gate has not refused for a while."""
         is_waiting = phase in (Phase.WAITING, Phase.CLAIMING, None)
         return not is_waiting or (self._seen_at is not None and now - self._seen_at > _GAP)

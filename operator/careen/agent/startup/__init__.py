@@ -1,2 +1,2 @@
-"""Starts an agent: finds the DaemonSet that carries the lock, reads the settings, and reads from the Node's progress
-annotation whether the node has a claim. Then builds the agent's parts."""
+"""The start of an agent: finds the lock's DaemonSet, reads the settings and the recorded claim, and builds the agent's
+parts."""

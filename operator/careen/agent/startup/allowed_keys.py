@@ -1,9 +1,9 @@
-"""Checks whether the admission policies allow the taint, label and annotation keys in the settings. The agent checks
-this when it reads the settings. Without this check, only a denied write during a roll-out would show the problem.
+"""Checks whether the admission policies allow the taint, label and annotation keys in the settings, when the settings
+are read. Otherwise only a denied write during a roll-out would show the problem.
 
-The policies read the allowed keys from annotations of the DaemonSet (manifests/admission/parameters.yaml). An agent has
-no right to read policies. If the DaemonSet has no such annotations, the agent assumes that there are no policies. The
-agent loads this module only if a setting names a key that is not careen's own.
+The policies read the allowed keys from annotations of the DaemonSet (manifests/admission/parameters.yaml), because an
+agent has no right to read policies. Without such annotations, the agent assumes that there are no policies. The module
+is loaded only if a setting names a key that is not careen's own.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ _AGAIN_SECONDS = 60.0
 
 
 def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
-    """Returns the keys that the agent will write and that the admission policies do not allow by default. The keys are
-    grouped by the policies' allow list for this kind of key, and by the setting that needs the keys, for example
+    """The keys beyond the policies' defaults that the agent will write, by allow list and setting, for example
     `{("taints", "prefer_no_schedule_taint"): ["example.com/reboot"]}`."""
     found = {
         ("taints", "prefer_no_schedule_taint"): [settings.prefer_no_schedule_taint],
@@ -44,8 +43,7 @@ def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
 
 
 def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[str, str], daemonset: str) -> str:
-    """Returns a sentence that lists the configured keys (of labels, annotations and taints) that the admission policies
-    do not allow, and says how to allow these keys. Returns an empty text if the policies allow all keys."""
+    """Which of these keys the policies do not allow, and how to allow them; "" if they allow all."""
     if not any(key.startswith(PREFIX) for key in annotations):
         return ""
     problems = []
@@ -66,9 +64,8 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
 
 
 class AllowedKeys:
-    """Compares the keys that the settings need with the keys that the DaemonSet's annotations allow, and reports the
-    keys that the annotations do not allow. Compares again only if the settings need other keys than at the last
-    comparison."""
+    """Reports configured keys that the DaemonSet's annotations do not allow. Compares again only if the settings need
+    other keys."""
 
     def __init__(self, api: ClusterApi, basics: Settings) -> None:
         self._api = api
@@ -77,9 +74,8 @@ class AllowedKeys:
         self._wanted: dict[tuple[str, str], list[str]] = {}
 
     async def check(self, settings: Settings) -> None:
-        """Reports the keys in the settings that the DaemonSet's annotations do not allow. If the API server does not
-        answer, tries again until the API server answers or until newer settings need other keys. Reports nothing if the
-        DaemonSet does not exist or the agent may not read it."""
+        """Tries again until the API server answers or newer settings need other keys. Reports nothing if the DaemonSet
+        does not exist or may not be read."""
         wanted = needed(settings)
         if wanted == self._wanted:
             return
@@ -107,8 +103,7 @@ class AllowedKeys:
         return await self._api.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}", objects.LockObject)
 
     async def _tell(self, sentence: str, uid: str) -> None:
-        """Reports the sentence in the log, and in an Event of the DaemonSet. All agents of the fleet together post only
-        one Event with this sentence."""
+        """In the log, and in an Event of the DaemonSet: one for all agents of the fleet together."""
         if not sentence:
             return
         _LOG.warning("%s", one_line(sentence))

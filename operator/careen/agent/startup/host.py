@@ -1,4 +1,4 @@
-"""Builds the object for the agent's own host from the settings."""
+"""Builds the agent's own host from the settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNT_AGAIN_SECONDS = 10.0
 
 
 def host_of(settings: Settings) -> LocalHost:
-    """Returns the object for the agent's own host, with the paths, commands and probes from these settings."""
+    """The host, with the paths, commands and probes of these settings."""
     how, root, packages = HostExec(settings.host_exec), Path(settings.host_root or "/"), settings.reboot_packages
     sources = Sources(
         files=settings.reboot_sentinel,
@@ -42,7 +42,7 @@ def host_of(settings: Settings) -> LocalHost:
 
 
 async def count_soft_reboots(host: LocalHost, sleep: Callable[[float], Awaitable[None]]) -> None:
-    """Waits until the host's number of soft reboots (systemd) has been read. Until then the agent cannot tell whether
-    the host has rebooted, and a node with a claim in the lock waits."""
+    """Waits until systemd's number of soft reboots has been read. Until then it is unknown whether the host has
+    rebooted, and a holder waits."""
     while host.soft_reboots is not None and isinstance(await host.soft_reboots.read(), Unknown):
         await sleep(_COUNT_AGAIN_SECONDS)

@@ -1,9 +1,8 @@
-"""Checks, before the agent's first write, whether --ds-namespace and --ds-name refer to the agents' own DaemonSet.
+"""Checks, before the agent's first write, whether --ds-namespace and --ds-name name the agents' own DaemonSet.
 
-An agent looks for claims only in the lock of the DaemonSet that these flags name. If two agents used different locks,
-neither lock would contain the claims of both agents, so two nodes could reboot at once. By default, the flags name
-kured's DaemonSet, as in kured. So without the flags, an agent of another DaemonSet would use the wrong lock. If both
-flags are given, the agent trusts the flags, because a person may want the agents of two DaemonSets to share one lock.
+With two locks, neither contains all claims, and two nodes could reboot at once. The defaults name kured's DaemonSet, as
+in kured, so an agent of another DaemonSet would use the wrong lock. If both flags are given, the agent trusts them: a
+person may want the agents of two DaemonSets to share one lock.
 """
 
 from __future__ import annotations
@@ -31,34 +30,30 @@ class LockPlace(Value):
 
 
 class OwnPod(Value):
-    """The pod that this process runs in, according to the service account's files and the environment."""
+    """This process's pod, according to the service account's files and the environment."""
 
     namespace: str
     name: str
 
 
 class Judged(Value):
-    """The result of the check whether the agent may use the lock of the DaemonSet in the settings. If there is a
-    `refusal`, the agent must not use this lock, and starts only if its node has a claim. If there is a `remark`, the
-    agent logs it and starts. `refusal` and `remark` are empty if this is the DaemonSet to which the agents belong."""
+    """Whether the agent may use the lock that the settings name. With a `refusal` it must not, and starts only if its
+    node has a claim. A `remark` is logged. Both are empty if the DaemonSet is the agents' own."""
 
     refusal: str = ""
     remark: str = ""
 
 
 async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPod | None, annotation: str) -> Judged:
-    """Checks whether the agent may use the lock of `named`, the DaemonSet in the settings. `is_given` is true if
-    --ds-namespace and --ds-name are both given, as flags or as environment variables. `pod` is the agent's own pod, or
-    None if this process does not run in a pod.
+    """Whether the agent may use the lock of `named`. `is_given`: both flags (or environment variables) are given. `pod`
+    is None outside a pod.
 
-    If `named` is the DaemonSet that controls `pod`, the result is empty. Otherwise there are three cases:
+    Empty if `named` controls `pod`. Otherwise:
 
-    * There is a pod, and `is_given` is false. The result has a refusal.
-    * There is a pod, and `is_given` is true. The result has a refusal if `named` does not exist. If `named` exists and
-      another DaemonSet controls the pod, the result has a remark. If `named` exists and no DaemonSet controls the pod,
-      the result is empty.
-    * There is no pod. The result has a refusal if `is_given` is false and `named` does not exist. Otherwise the result
-      is empty.
+    * With a pod, flags not given: a refusal.
+    * With a pod, flags given: a refusal if `named` does not exist, a remark if another DaemonSet controls the pod,
+      empty if none does.
+    * Without a pod: a refusal if the flags are not given and `named` does not exist, otherwise empty.
 
     Raises `ClusterError` if the server gives no answer.
     """

@@ -1,4 +1,4 @@
-"""Checks the receivers of messages in the settings, as far as this is possible without sending a message."""
+"""Checks the receivers of messages, as far as possible without sending one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _JUDGE_SECONDS = 30.0
 
 
 async def judge(resolved: Resolved) -> None:
-    """Checks the receivers of messages. Each receiver is a URL in --notify-url, or a line of a file in
-    --notify-url-file. If a URL has apprise's own form, apprise itself checks the URL.
+    """Checks each URL in --notify-url and each line of the files in --notify-url-file; apprise checks the URLs of its
+    own form.
 
-    Warns about files that cannot be read. Raises `BadSettings` for URLs that can never work.
+    Warns about unreadable files. Raises `BadSettings` for URLs that can never work.
     """
     settings = resolved.settings
     where, files = resolved.origins["notify_url"].where, resolved.origins["notify_url_file"].where
@@ -39,7 +39,7 @@ async def judge(resolved: Resolved) -> None:
 
 
 async def tell(resolved: Resolved) -> None:
-    """Checks the receivers of messages after the agent has taken over changed settings. Only logs the problems."""
+    """Checks the receivers of changed settings, and only logs the problems."""
     try:
         await judge(resolved)
     except BadSettings as error:

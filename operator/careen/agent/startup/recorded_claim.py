@@ -1,6 +1,5 @@
-"""Reads the Node's progress annotation, in which the agent has recorded the node's claim in the lock. The agent needs
-this claim if it starts and cannot read its settings or the lock: a node with a claim must first come back into
-service."""
+"""The claim in the Node's record. An agent that starts and cannot read its settings or the lock needs it: a holder must
+first come back into service."""
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ from scheduler_core.values import Value
 
 
 class RecordedClaim(Value, kw_only=True):
-    """A claim in the lock, as recorded in the Node's progress annotation. `settings` is the text that `last_good.py`
-    wrote. `lock_annotation` is the key of the DaemonSet's annotation that is the lock."""
+    """A claim as the record has it. `settings` is the text of `last_good.py`; `lock_annotation` the key of the lock's
+    annotation."""
 
     id: str
     node_uid: str
@@ -23,8 +22,7 @@ class RecordedClaim(Value, kw_only=True):
 
 
 def claim_of(node: NodeView) -> RecordedClaim | None:
-    """Returns the claim in the Node's progress annotation. Returns None if that annotation contains no claim. Also
-    returns None if the annotation is unreadable, because then the agent must not act on it."""
+    """None without a claim, and if the record is unreadable, because the agent must not act on that."""
     record = node.written
     if not isinstance(record, Progress) or not record.claim:
         return None
@@ -37,6 +35,6 @@ def claim_of(node: NodeView) -> RecordedClaim | None:
 
 
 async def own_node(api: ClusterApi, name: str) -> NodeView | None:
-    """Reads the agent's own Node. Returns None if the Node does not exist. Raises `ClusterError`."""
+    """None if the Node does not exist. Raises `ClusterError`."""
     found = await read_node(api, name)
     return found if isinstance(found, NodeView) else None

@@ -1,11 +1,11 @@
-"""Reviews the agent's RBAC rights when it starts, before a missing right causes a failure. Reports each missing right
+"""Reviews the agent's RBAC rights at its start, before a missing right causes a failure, and reports each missing right
 once.
 
 kured works with fewer rights. So with kured's own roles the agent switches off the features whose rights are missing:
-it does not send the requests that the server would deny, and uses a fallback.
+it does not send what the server would deny, and uses a fallback.
 
-With other roles a missing right is a mistake. The feature stays on, the node waits, and the agent tries again, so that
-it notices a right that is granted later. A feature that a person has configured stays on in any case.
+With other roles a missing right is a mistake. The feature stays on, the node waits, and the agent tries again, so it
+notices a right that is granted later. A feature that a person has configured stays on in any case.
 """
 
 from __future__ import annotations
@@ -49,16 +49,14 @@ _BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRigh
 
 
 def asked_for_by(origins: Mapping[str, Supplied]) -> frozenset[OptionalRight]:
-    """Returns the optional features that the settings request. It does not matter whether a flag, a variable or the
-    ConfigMap contains the setting."""
+    """The optional features that flags, variables or the ConfigMap request."""
     return frozenset(
         part for name, part in _BY_SETTING.items() if name in origins and origins[name].source is not Source.DEFAULT
     )
 
 
 class Rights:
-    """The result of the review of the agent's rights, and the features that the agent switches off because their rights
-    are missing."""
+    """The review's result, and the features that are switched off."""
 
     def __init__(
         self,
@@ -70,8 +68,7 @@ class Rights:
         needed: tuple[Right, ...],
         kept: Collection[OptionalRight] = (),
     ) -> None:
-        """`kept` are the optional features that a person has requested. The agent never switches these features off,
-        even if their rights are missing."""
+        """`kept` are optional features that a person has requested. They are never switched off."""
         self._api = api
         self._clock = clock
         self._metrics = metrics
@@ -86,7 +83,7 @@ class Rights:
 
     @property
     def is_known(self) -> bool:
-        """Whether `review` has found out from the API server which rights the agent lacks."""
+        """Whether the API server has said which rights are missing."""
         return self._missing is not None
 
     @property
@@ -95,7 +92,7 @@ class Rights:
         return self._missing == ()
 
     async def review(self) -> None:
-        """Reviews the rights, and switches off optional features whose rights are missing."""
+        """Reviews the rights, and switches off optional features."""
         try:
             self._missing = await self._ask()
         except ClusterError as error:
@@ -109,8 +106,8 @@ class Rights:
         self._switch_off()
 
     def tell(self, *, besides: Collection[OptionalRight] = ()) -> None:
-        """Logs each missing right once, and sets the metric of missing rights. Leaves out the rights of the features in
-        `besides`, because the settings do not use these features or a later call reports their rights."""
+        """Logs each missing right once and sets the metric, without the features in `besides`, which the settings do
+        not use or a later call reports."""
         missing = [right for right in self._missing or () if right.part not in besides]
         self._metrics.missing_rights.labels(self._node).set(len(missing))
         self._log([right for right in missing if right not in self._told])
@@ -138,8 +135,8 @@ class Rights:
         self._api.withheld = why
 
     def _kept_by_the_roles(self, missing: Iterable[Right]) -> frozenset[OptionalRight]:
-        # If a required right is missing, perhaps a role is not bound yet that also grants the optional rights. So the
-        # features stay on. Otherwise, for example, the agent would ignore a maintenance window in the ConfigMap.
+        # If a required right is missing, perhaps a role is not bound yet that also grants the optional ones. So the
+        # features stay on; otherwise, for example, the agent would ignore a maintenance window in the ConfigMap.
         if any(right.part is None for right in missing):
             return frozenset(OptionalRight) - {OptionalRight.PATCH}
         return frozenset() if self._are_kureds else frozenset(OptionalRight) - _PROTECTS_NOTHING
@@ -178,8 +175,8 @@ def _needed_after_all(right: Right, patch: Right) -> Right:
 
 
 def rules(rights: Iterable[Right]) -> str:
-    """Returns RBAC rules that grant the rights, for a person to copy into a role. Each group of rules begins with the
-    role that should contain them, such as `to a ClusterRole:` or `to a Role in careen:`."""
+    """RBAC rules that grant the rights, to be copied into a role. Each group begins with its role: `to a ClusterRole:`
+    or `to a Role in careen:`."""
     verbs: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
     for right in rights:
         resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource

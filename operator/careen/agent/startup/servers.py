@@ -1,5 +1,4 @@
-"""Builds the clients of Prometheus and Alertmanager: the agent reads alerts and the results of health queries from
-them, and creates silences in Alertmanager."""
+"""Builds the clients of Prometheus and Alertmanager from the settings."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ _SILENCES_TIMEOUT_SECONDS = 2.5
 
 
 def alert_source(settings: Settings) -> AlertSource | None:
-    """Returns the client from which the agent reads alerts: of Prometheus, of Alertmanager, or of both. Returns None if
-    neither is configured."""
+    """Alerts from Prometheus, Alertmanager or both; None if neither is configured."""
     prometheus = metric_source(settings)
     sources: list[AlertSource] = []
     if prometheus is not None:
@@ -38,7 +36,7 @@ def alert_source(settings: Settings) -> AlertSource | None:
 
 
 def silences(settings: Settings) -> Silences:
-    """Returns an object that creates and ends the silences of this node's alerts in the configured Alertmanager."""
+    """Creates and ends the silences of this node's alerts."""
     from careen.services.silences import Silences  # few agents have one
 
     return Silences(
@@ -58,7 +56,7 @@ def _alertmanager_access(settings: Settings) -> Access:
 
 
 def metric_source(settings: Settings) -> Prometheus | None:
-    """Returns a client of the configured Prometheus. Returns None if no Prometheus is configured."""
+    """None if no Prometheus is configured."""
     if not settings.prometheus_url:
         return None
     from careen.services.asking import Access

@@ -1,12 +1,11 @@
 """Starts an agent: finds its lock, then its settings.
 
-If the agent cannot use the lock or the settings, the Node's record decides what the agent does:
+If one of them cannot be used, the record decides:
 
-* The record has no claim: the agent waits until the API server provides the lock and the settings. The agent ends if
-  its lock may differ from the other agents' lock, or if the settings are invalid.
-* The record has a claim: the agent works on this claim, but takes no new claim. The agent must work, because the node
-  may be cordoned and other nodes wait for the release of the claim. If the settings are the problem, the agent uses the
-  settings that were stored with the claim until the ConfigMap has usable settings.
+* No claim: the agent waits for the API server. It ends if its lock may differ from the other agents', or if the
+  settings are invalid.
+* A claim: the agent works on this claim and takes no new one, because the node may be cordoned and others wait for the
+  release. Instead of bad settings it uses those stored with the claim, until the ConfigMap has usable ones.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 @dataclass(kw_only=True)
 class Start:
-    """Finds the lock first and then reads the settings. Keeps the problems that it finds."""
+    """Finds the lock, then the settings, and keeps the problems."""
 
     given: Invocation
     basics: Settings
@@ -82,7 +81,7 @@ class Start:
     allowed_keys: AllowedKeys | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """Prepares the review of rights. The flags and the environment determine which rights the agent needs."""
+        """Flags and environment determine which rights the agent needs."""
         basics = self.basics
         needed = needed_rights(
             node=basics.node_id,
@@ -97,12 +96,12 @@ class Start:
 
     @property
     def config_map(self) -> str:
-        """The ConfigMap with the settings, as `namespace/name`."""
+        """The ConfigMap of the settings, as `namespace/name`."""
         return f"{self.basics.ds_namespace}/{self.basics.config_map}"
 
     async def make_sure_of_the_lock(self) -> None:
-        """Makes sure, before the first write, that the agent uses the same lock as the other agents. With another lock
-        it would not see their claims.
+        """Makes sure, before the first write, that the agent uses the other agents' lock: in another it would not see
+        their claims.
 
         Raises `BadSettings`.
         """
@@ -153,8 +152,7 @@ class Start:
         self._tell_of_standing_in(claim, self.lock_problem)
 
     async def judge_lock_again(self, live: LiveSettings, then: Callable[[], None]) -> None:
-        """Repeats the check of the lock until the check shows that the lock is the agents' own. Then calls `then`, and
-        the agent works normally."""
+        """Repeats the check until the lock proves to be the agents' own, then calls `then`."""
         while self.lock_problem:
             await self.clock.sleep(_LOCK_AGAIN_SECONDS)
             try:
@@ -174,8 +172,7 @@ class Start:
                 then()
 
     async def first_settings(self) -> LiveSettings:
-        """Waits until the ConfigMap is read, and returns the settings. The agent waits, because the maintenance windows
-        and gates in the ConfigMap must apply from the first round of the agent's loop on."""
+        """Waits until the ConfigMap is read: its maintenance windows and gates must apply from the first turn on."""
         name, began, tries = self.config_map, self.clock.monotonic(), 0
         while True:
             self.heartbeat.expect_within(120.0, f"the agent reads ConfigMap {name}")
@@ -197,23 +194,21 @@ class Start:
             return live
 
     async def review_rights(self) -> None:
-        """Reviews the agent's rights before the agent uses the first of them. Missing rights for the forecast are
-        reported later, when the settings show whether the agent uses the forecast."""
+        """Reviews the rights before the first of them is used. Those of the forecast are reported later, when the
+        settings show whether it is used."""
         self.heartbeat.expect_within(120.0, "the agent asks which rights it has")
         await self.rights.review()
         self.rights.tell(besides=(OptionalRight.FORECAST,))
 
     async def _review_rights_after(self, error: ClusterError) -> None:
-        """Reviews the rights again after the API server denied a request, because a person may have bound a role since
-        the last review."""
+        """After a denied request: a person may have bound a role since the last review."""
         if isinstance(error, Forbidden):
             await self.review_rights()
 
     async def _settings_or_last_good(self) -> LiveSettings:
-        """Reads the settings. If the settings are unusable and the node has a claim in the lock, returns the settings
-        that were stored with the claim.
+        """Unusable settings are replaced by those stored with the claim.
 
-        Raises `ClusterError`. Raises `BadSettings` if the settings are unusable and the node has no claim.
+        Raises `ClusterError`; `BadSettings` if the settings are unusable and there is no claim.
         """
         seen, name = await self._read_config_map(), self.config_map
         if seen is None and self.basics.config_map:
@@ -231,8 +226,8 @@ class Start:
         return live
 
     async def _judge_messages(self, live: LiveSettings) -> None:
-        """Checks the receivers of messages. Raises `BadSettings` for a bad URL if the node has no claim in the lock. If
-        the node has a claim, logs the bad URL and continues, because no decision depends on messages."""
+        """Raises `BadSettings` for a bad URL of a receiver. With a claim it only logs the URL, because no decision
+        depends on messages."""
         try:
             await message_urls.judge(live.resolved)
         except BadSettings as error:
@@ -242,8 +237,7 @@ class Start:
                 _LOG.error("the agent cannot send messages to a configured receiver: %s", problem)
 
     def _stand_in(self, claim: RecordedClaim, seen: SeenConfigMap | None, why: str) -> LiveSettings:
-        """Returns the settings that were stored with the claim. The agent uses them until the ConfigMap has usable
-        settings."""
+        """The settings stored with the claim, used until the ConfigMap has usable ones."""
         instead = last_good.restore(
             claim.settings,
             f"{why[:_LONGEST_PROBLEM]}: the node uses older settings for its present claim and takes no new claim",
@@ -277,15 +271,15 @@ class Start:
         )
 
     async def _claim(self) -> RecordedClaim | None:
-        """Reads the claim in the progress annotation of the agent's Node. Raises `ClusterError`."""
+        """The claim in the record. Raises `ClusterError`."""
         asked_at = self.clock.monotonic()
         node = await own_node(self.api, self.basics.node_id)
         self.node_read = (node, asked_at) if node else None
         return claim_of(node) if node else None
 
     async def _claim_after_patience(self, began: float) -> RecordedClaim | None:
-        """Returns the claim in the progress annotation of the agent's Node, if the agent has waited for its lock or
-        settings for PATIENCE_SECONDS since `began`. Returns None before that time, or if the Node cannot be read."""
+        """The recorded claim, once PATIENCE_SECONDS have passed since `began`; None before, or if the Node cannot be
+        read."""
         if self.clock.monotonic() - began < PATIENCE_SECONDS:
             return None
         try:
@@ -294,11 +288,10 @@ class Start:
             return None
 
     def policy_of(self, live: LiveSettings) -> Policy:
-        """Returns the policy for decisions.
+        """The policy for decisions.
 
-        `lock_problem` says why this agent's lock may differ from the other agents' lock. While there is such a problem,
-        the policy forbids a new claim, and also forbids the reboot after a drain that has already begun. If the rights
-        for a forecast are missing and no setting requests the forecast, the policy switches the forecast off.
+        While the lock may differ from the other agents' lock, it forbids a new claim, and the reboot after a drain that
+        has begun. Without the rights for a forecast that no setting requests, it switches the forecast off.
         """
         policy = live.policy
         if OptionalRight.FORECAST in self.rights.without - asked_for_by(live.resolved.origins):
@@ -309,20 +302,18 @@ class Start:
         return replace(policy, settings_problem="; ".join(problems), are_settings_whole=False)
 
     def show_settings(self, live: LiveSettings, problems: tuple[str, ...] = ()) -> None:
-        """Shows in a metric and in the readiness probe whether the agent uses the current settings and the same lock as
-        the other agents.
+        """Shows in a metric and in the readiness probe whether the agent uses the current settings and the other
+        agents' lock.
 
-        An agent is not ready if it uses the older settings that were stored with its claim, or if its lock may differ
-        from the lock of the other agents. A roll-out of the DaemonSet stops at such an agent. `problems` says why a
-        changed ConfigMap cannot be used. These problems appear only in the metric.
+        An agent on older settings or on another lock is not ready, so a roll-out of the DaemonSet stops at it.
+        `problems`, why a changed ConfigMap cannot be used, appear only in the metric.
         """
         missing = self.lock_problem or live.stands_in
         self.metrics.show_config(ok=not problems and not missing)
         self.heartbeat.hold_readiness(missing)
 
     def check_keys(self, live: LiveSettings) -> None:
-        """Warns if the settings name keys of taints, labels or annotations that the admission policies would refuse. So
-        a person learns of such a key before the API server denies a write. careen's own keys are always allowed."""
+        """Warns of configured keys that the admission policies would refuse, before the API server denies a write."""
         if self.allowed_keys is None:
             if all(getattr(live.settings, name) == DEFAULTS[name] for name in SETTINGS_WITH_KEYS):
                 return
@@ -346,10 +337,7 @@ class Start:
         )
 
     def tell_bad_settings(self, live: LiveSettings, seen: SeenConfigMap | None, sentence: str) -> None:
-        """Posts an Event about unusable settings. The Event's object is the ConfigMap.
-
-        Every agent of the fleet sees the same settings, so all agents together post only one Event.
-        """
+        """Posts an Event of the ConfigMap: one for all agents, since the whole fleet sees the same settings."""
         uid = seen.uid if seen else live.config_map_uid
         subject = Subject(kind="ConfigMap", name=self.basics.config_map, namespace=self.basics.ds_namespace, uid=uid)
         once = f"{uid}/{seen.resource_version if seen else 'deleted'}"
@@ -367,16 +355,14 @@ class Start:
 
 
 def _pause_seconds(error: ClusterError, tries: int) -> float:
-    """Returns the pause before a retry. The pause is short if the server does not answer, and long if a right is
-    missing, because a person must grant the right first."""
+    """Short if the server does not answer; long if a right is missing, because a person must grant it."""
     if not isinstance(error, Forbidden):
         return _RETRY_SECONDS
     return min(_RETRY_SECONDS * 2.0 ** min(tries - 1, 10), _LONGEST_RETRY_SECONDS)
 
 
 def _own_pod(environment: Mapping[str, str]) -> lock_place.OwnPod:
-    """Returns the pod that this process runs in. The namespace is read from the service account's files. The pod's name
-    is POD_NAME or the host name."""
+    """The namespace comes from the service account's files, the name is POD_NAME or the host name."""
     try:
         namespace = _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
     except OSError:

@@ -1,12 +1,10 @@
-"""Builds every part of an agent and passes each part its dependencies. No other module builds these parts.
+"""Builds every part of an agent and passes each its dependencies. No other module does.
 
-An agent starts in this order. It reads the names of its node and of the API server from flags and environment. It finds
-the DaemonSet that carries the lock, reviews its rights, and waits until it has read the ConfigMap's settings. It takes
-a file lock, which permits only one agent on the host, and runs its loop (observe, decide, apply). kopf starts after the
-first round of the loop, so that a node that has just rebooted comes back into service first.
+The order: names of the node and the API server from flags and environment; the lock's DaemonSet; the review of rights;
+the ConfigMap's settings; a file lock that permits only one agent on the host; the loop. kopf starts after the first
+turn, so that a node that has just rebooted comes back into service first.
 
-An agent that starts may be unable to use the lock or the settings. If its Node's record has no claim, the agent then
-waits or ends. If the record has a claim, the agent works on this claim but takes no new claim; see `start.py`.
+What happens if the lock or the settings cannot be used: see `start.py`.
 """
 
 from __future__ import annotations
@@ -75,7 +73,7 @@ class Agent:
     """One agent, from its start to SIGTERM."""
 
     def __init__(self, given: Invocation) -> None:
-        """Raises `BadSettings` and `CannotReachCluster`. Both errors end the process with exit code 2."""
+        """Raises `BadSettings` and `CannotReachCluster`. Both end the process with exit code 2."""
         self._given = given
         # Before the ConfigMap is read, only the settings needed to read it are validated.
         resolved = resolve(flags=given.flags, environment=given.environment, is_whole=False)
@@ -111,7 +109,7 @@ class Agent:
         self._rights = self._start.rights
 
     async def run(self) -> None:
-        """Works until SIGTERM or SIGINT. Raises `BadSettings` if the first settings in the ConfigMap cannot be used."""
+        """Works until SIGTERM or SIGINT. Raises `BadSettings` if the ConfigMap's first settings cannot be used."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
         server = self._serve()
@@ -130,8 +128,8 @@ class Agent:
             self._transport.close()
 
     async def _end(self, work: asyncio.Task[None]) -> None:
-        """Lets the current round of the loop finish if it ends soon; otherwise cancels it. The next process continues
-        from the Node's progress annotation and the lock."""
+        """Lets the current turn finish if it ends soon, or cancels it. The next process continues from the record and
+        the lock."""
         if self._loop is not None:
             self._loop.stop()
             if self._loop.is_turning:
@@ -218,8 +216,8 @@ class Agent:
         return server
 
     async def _become_only_agent(self, settings: Settings) -> single_agent.Held | None:
-        """Waits until any other agent on this host has ended. If the host offers no file lock for agents, only the
-        resourceVersions in the agents' writes protect against a second agent."""
+        """Waits until any other agent on this host has ended. If the host offers no file lock, only the
+        resourceVersions of writes protect against a second agent."""
         has_told = False
         while settings.host_lock_dir:
             self._heartbeat.expect_within(60.0, "the agent waits until another agent of this node ends")
@@ -279,14 +277,13 @@ class Agent:
     def _leave_older_settings(self, live: LiveSettings) -> None:
         _LOG.info("the settings of ConfigMap %s can be used again", self._start.config_map)
         if live.waiting:
-            # Parts that were built from the older settings cannot be changed; the next process continues the claim, if
-            # there is one.
+            # Parts built from the older settings cannot be changed; the next process continues the claim, if there is
+            # one.
             _LOG.info("the agent restarts, because a change of %s needs a restart", ", ".join(map(flag, live.waiting)))
             self._stopping.set()
 
     async def _test_host(self, host: Host, need: NeedWatch, tests: SelfTests) -> None:
-        """Reports problems of the host when the agent starts. Otherwise these problems would first appear at the
-        reboot."""
+        """Reports problems of the host at the start; otherwise they would first appear at the reboot."""
         asked, boot = await need.read(), host.read_boot_id()
         problems = [asked.detail] if asked.answer is NeedAnswer.UNKNOWN else []
         problems += [boot.why] if isinstance(boot, Unknown) else []
@@ -303,8 +300,8 @@ class Agent:
         self._rights.tell(besides=() if live.settings.forecast != "off" else (OptionalRight.FORECAST,))
 
     async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
-        """Repeats the review of the agent's rights while some rights are missing and no reboot of the node is under
-        way. If the agent now has more rights, its process ends, so that a new process starts with these rights."""
+        """Repeats the review while rights are missing and no reboot is under way. With more rights the process ends,
+        and a new one starts with them."""
         while not self._rights.is_whole:
             await self._clock.sleep(AGAIN_SECONDS if self._rights.is_known else UNKNOWN_SECONDS)
             if mind.phase not in (None, Phase.IDLE, Phase.WAITING):
@@ -378,8 +375,8 @@ class Agent:
         return await figures_of_rollout(self._api)
 
     def _look_further(self, live: LiveSettings, messages: Messenger, turned: Turned) -> None:
-        """Reports a node if the gates (the checks before a reboot) have refused its reboot for long. Silences the
-        alerts of a node that reboots. The two modules for these tasks are loaded only when they are needed."""
+        """Reports a node that has been refused for long, and silences the alerts of a node that reboots. Both modules
+        are loaded only when they are needed."""
         if turned.decision.refusals and messages.is_wanted(Occasion.BLOCKED):
             if self._teller is None:
                 from careen.agent.telling.teller import Teller
@@ -405,8 +402,7 @@ class Agent:
         return self._silencer
 
     def _in_background(self, work: Coroutine[Any, Any, object]) -> None:
-        """Starts a task that must not delay the agent's loop. Keeps a reference to the task, because asyncio's event
-        loop keeps none."""
+        """Keeps a reference to the task, because asyncio's event loop keeps none."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -443,8 +439,7 @@ class Agent:
             self._in_background(self._quietly(forecast_check.check(self._api, drain, self._metrics, self._node)))
 
     def _tell_self_test(self, tests: SelfTests, node: NodeView) -> None:
-        """Reports the self-test's findings as Events of the Node and in the metrics, even if the host does not need a
-        reboot yet."""
+        """Reports the self-test's findings as Events and metrics, even before the host needs a reboot."""
         if tests.last is None:
             return
         self._metrics.show_self_test(tests.last)
@@ -467,7 +462,7 @@ class Agent:
                 )
 
     async def _quietly(self, work: Coroutine[Any, Any, object]) -> None:
-        """Awaits optional work. If a server does not answer, only logs the failure, at the level debug."""
+        """Optional work: if a server does not answer, only a debug line."""
         try:
             await work
         except ClusterError as error:
@@ -479,7 +474,7 @@ class Agent:
 
 
 def _deadlines_of(settings: Settings) -> float:
-    """Returns how long (in seconds) one round of the agent's loop may wait for anything other than the API server."""
+    """How long a turn may wait for anything but the API server, in seconds."""
     return settings.sentinel_timeout + settings.prometheus_timeout + settings.forecast_timeout + settings.reboot_timeout
 
 

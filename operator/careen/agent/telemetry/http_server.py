@@ -1,7 +1,7 @@
 """Serves /metrics, /healthz and /readyz on one port, in a thread of its own.
 
-An open port does not prove that the agent is healthy. So the agent's loop announces when its next heartbeat is due. A
-probe of /healthz or /readyz fails if the heartbeat is late.
+An open port does not prove a healthy agent. So the loop announces its next heartbeat, and the probes fail if it is
+late.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from careen.core.plain_text import one_line
 
 
 class Heartbeat:
-    """The heartbeat of the agent's loop, and the agent's readiness. Other threads may read both."""
+    """The loop's heartbeat and the agent's readiness. Other threads may read both."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -31,22 +31,19 @@ class Heartbeat:
         self._held = ""
 
     def expect_within(self, seconds: float, doing: str) -> None:
-        """Announces that the next heartbeat is due within `seconds`. `doing` says what the agent does until then."""
+        """Announces the next heartbeat. `doing` says what the agent does until then."""
         self._due, self._doing = self._monotonic() + seconds, doing
 
     def ready(self) -> None:
-        """Notes that the agent has completed the first round of its loop."""
+        """Notes that the first turn is complete."""
         self._is_ready = True
 
     def hold_readiness(self, why: str) -> None:
-        """Reports the agent as not ready because of `why`: the agent works, but with restrictions.
-
-        An empty `why` makes the agent ready again.
-        """
+        """Not ready because of `why`: the agent works with restrictions. "" makes it ready again."""
         self._held = why
 
     def health(self) -> tuple[bool, str]:
-        """Returns whether the heartbeat is on time, and what the agent is doing."""
+        """Whether the heartbeat is on time, and what the agent is doing."""
         late = self._monotonic() - self._due
         return (
             late <= 0,
@@ -54,8 +51,7 @@ class Heartbeat:
         )
 
     def readiness(self) -> tuple[bool, str]:
-        """Returns whether the agent is ready, and if not, why. The agent is ready if it has completed a round of its
-        loop, still makes progress and works without restrictions."""
+        """Ready after a complete turn, with a punctual heartbeat and without restrictions; if not, why."""
         alive, doing = self.health()
         return alive and self._is_ready and not self._held, self._held or doing
 
@@ -64,10 +60,9 @@ class HttpServer:
     """Serves the port until the process ends."""
 
     def __init__(self, host: str, port: int, *, heartbeat: Heartbeat, exposition: Callable[[], bytes]) -> None:
-        """`host` is a name or an IPv4 or IPv6 address (`[::1]` too). If it is empty, the server listens on all
-        addresses of the host.
+        """`host` is a name or an IPv4 or IPv6 address (`[::1]` too); empty for all addresses of the host.
 
-        Raises OSError with a sentence if the server cannot listen on the address.
+        Raises OSError with a sentence if the server cannot listen there.
         """
         handler = type("Handler", (_Handler,), {"heartbeat": heartbeat, "exposition": staticmethod(exposition)})
         self._server = _listening(host, port, handler)
@@ -75,7 +70,7 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The number of the port. If the settings leave the choice to the system, this is the chosen port."""
+        """The port, even if the system chose it."""
         return int(self._server.server_address[1])
 
     def close(self) -> None:
@@ -108,8 +103,7 @@ class _Server(ThreadingHTTPServer):
         socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serves a new connection. If there are too many connections, closes the oldest one, so that connections that
-        stay open cannot block a probe."""
+        """Closes the oldest of too many connections, so that connections that stay open cannot block a probe."""
         with self._guard:
             self._open[request] = None
             oldest = next(iter(self._open)) if len(self._open) > _MOST_CONNECTIONS else None
@@ -130,8 +124,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _Server:
-    """Returns a server that listens on the first address of `host` that this machine supports. An address that is
-    already in use is an error."""
+    """Listens on the first address of `host` that this machine supports. An address in use is an error."""
     refused: OSError | None = None
     for family, address in _addresses(host, port):
         try:
@@ -184,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "careen"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Logs nothing, because probes come every ten seconds."""
+        """Nothing: probes come every ten seconds."""
 
     def _say(self, good: bool, text: str) -> None:
         self._answer(200 if good else 503, f"{one_line(text)}\n".encode())

@@ -1,4 +1,4 @@
-"""Formats log lines as text or as JSON, each with the node, its phase and the reason for the phase."""
+"""Log lines as text or as JSON, each with the node, its phase and the reason."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 class LogContext(logging.Filter):
-    """Adds the node's phase, and the reason for the phase, to every log line. The agent's loop keeps phase and reason
-    up to date."""
+    """Adds the node's phase and reason, which the loop keeps up to date, to every line."""
 
     def __init__(self, node: str) -> None:
         super().__init__()
@@ -32,17 +31,16 @@ class LogContext(logging.Filter):
         self.reason = ""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Adds the node's phase and reason to the line. Never drops a line."""
+        """Never drops a line."""
         record.node, record.phase, record.reason = self.node, self.phase, self.reason
         return True
 
 
 class TextFormat(logging.Formatter):
-    """Formats a line as `2026-11-21T08:12:28.123Z INFO  n1 Waiting(refused) message key=value`."""
+    """`2026-11-21T08:12:28.123Z INFO  n1 Waiting(refused) message key=value`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns one line, followed by the traceback if there is one. The traceback is indented, so that its lines
-        cannot be mistaken for log entries."""
+        """One line, and a traceback that is indented, so that its lines cannot be mistaken for log entries."""
         where = f"{_of(record, 'phase')}({_of(record, 'reason')})" if _of(record, "reason") else ""
         place = " ".join(part for part in (_of(record, "node"), where) if part)
         fields = "".join(f" {key}={_quoted(value)}" for key, value in _fields(record).items())
@@ -54,10 +52,10 @@ class TextFormat(logging.Formatter):
 
 
 class JsonFormat(logging.Formatter):
-    """Formats each line as one JSON object."""
+    """Each line as one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns the line as JSON."""
+        """The line as JSON."""
         line: dict[str, object] = {
             "time": _time(record),
             "level": record.levelname.lower(),
@@ -74,8 +72,7 @@ class JsonFormat(logging.Formatter):
 
 
 def set_up(*, form: str, level: str, node: str, stream: TextIO | None = None) -> LogContext:
-    """Makes every logger of the process write to `stream` (stderr by default) as text or as JSON. Returns the
-    `LogContext`, which the caller keeps up to date."""
+    """Makes every logger of the process write to `stream`. The caller keeps the `LogContext` up to date."""
     place = LogContext(node)
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormat() if form == "json" else TextFormat())
@@ -96,7 +93,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _ends(text: str) -> str:
-    """Returns the text, shortened for a log line: if it is too long, its middle is left out."""
+    """Leaves out the middle of a text that is too long."""
     half = _LONGEST_ENTRY // 2
     return text if len(text) <= _LONGEST_ENTRY else f"{text[:half]}\n…\n{text[-half:]}"
 

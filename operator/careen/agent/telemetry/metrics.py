@@ -1,7 +1,7 @@
-"""The metrics of one agent: counters and gauges, with the node's phases and reason codes as labels.
+"""The metrics of one agent, with the node's phases and reason codes as labels.
 
-Each agent exports only its own node. `kured_reboot_required` keeps kured's name, because alerts and dashboards use it.
-`http_server.py` serves the metrics.
+Each agent exports only its own node. `kured_reboot_required` keeps kured's name, because alerts and dashboards use
+it.
 """
 
 from __future__ import annotations
@@ -193,8 +193,7 @@ class Metrics:
         self._begin_at_zero()
 
     def _begin_at_zero(self) -> None:
-        """Creates the series of the rare counters with the value 0. Prometheus shows no increase if a series begins
-        with the value 1, so the first event would be missed."""
+        """Creates the series of rare counters at 0: Prometheus shows no increase for a series that begins at 1."""
         for answer in EvictAnswer:
             self.evictions.labels(self._node, answer.value)
         for outcome in (RebootOutcome.ACCEPTED, RebootOutcome.FAILED, RebootOutcome.UNCLEAR):
@@ -210,29 +209,26 @@ class Metrics:
                 self.forecast_pods.labels(self._node, result, sampled)
 
     def show_receivers(self, services: Iterable[str]) -> None:
-        """Creates the series that count messages for each of these services, with the value 0."""
+        """Creates the series of messages for these services, at 0."""
         for service in services:
             for result in ("sent", "failed"):
                 self.messages.labels(self._node, service, result)
 
     def show_need(self, need: Need) -> None:
-        """Shows whether the host needs a reboot. If that is unknown, the gauge `kured_reboot_required` keeps its value,
-        because the gauge has only the values yes and no."""
+        """While the need is unknown, `kured_reboot_required`, which is only yes or no, keeps its value."""
         if need.answer is not NeedAnswer.UNKNOWN:
             self._required.labels(self._node).set(need.answer is NeedAnswer.YES)
         self._need_unknown.labels(self._node).set(need.answer is NeedAnswer.UNKNOWN)
 
     def show_need_since(self, since: float | None) -> None:
-        """Shows since when the host has needed a reboot, according to the Node's progress annotation. Removes the
-        series if `since` is None, which means that the annotation contains no such time."""
+        """Since when the host has needed a reboot, according to the record; None removes the series."""
         self._need_since.clear()
         if since is not None:
             self._need_since.labels(self._node).set(since)
 
     def show_phase(self, phase: Phase, *, at: float, recorded: float | None = None) -> None:
-        """Shows the node's phase and when the phase began. That time is `recorded`, from the Node's progress
-        annotation, so it survives a restart of the agent. If `recorded` is None, that time is the value `at` of the
-        first call with this phase. Both times are in seconds since 1970."""
+        """The phase, and when it began: `recorded`, which survives a restart of the agent, or else `at` of the first
+        call with this phase. Both in seconds since 1970."""
         if phase is not self._shown_phase:
             for each in Phase:
                 self._phase.labels(self._node, each.value).set(each is phase)
@@ -242,8 +238,7 @@ class Metrics:
             self._phase_since.labels(self._node).set(recorded)
 
     def show_refusals(self, refusals: Iterable[Refusal]) -> None:
-        """Shows the gates (the checks before a reboot) that refuse the reboot now. Removes the series of all other
-        gates."""
+        """The gates that refuse now, and no others."""
         self._refused.clear()
         self._refused_since.clear()
         self._refused_longest.clear()
@@ -256,29 +251,27 @@ class Metrics:
             self._refused.labels(*labels).set(1)
 
     def show_overdue(self, holders: Iterable[tuple[str, str]]) -> None:
-        """Shows the nodes that have held a claim in the lock for too long. Each item of `holders` is a node's name and
-        the time (RFC 3339) since which its claim is overdue. Removes the series of all other nodes."""
+        """The overdue holders and since when (RFC 3339), and no others."""
         self._overdue.clear()
         for holder, since in holders:
             if (at := from_rfc3339(since)) is not None:
                 self._overdue.labels(self._node, holder).set(at.timestamp())
 
     def show_config(self, *, ok: bool) -> None:
-        """Shows whether the agent uses the ConfigMap's current settings."""
+        """Whether the agent uses the ConfigMap's current settings."""
         self._config_ok.labels(self._node).set(ok)
 
     def show_self_test(self, test: SelfTest, *, besides: int | None = None) -> None:
-        """Shows the number of problems that would prevent a reboot: the self-test's problems plus `besides`, the number
-        of problems that the agent found at its start. If `besides` is None, uses the number of the last call."""
+        """How many problems would prevent a reboot: the self-test's plus `besides`, those found at the start (None: as
+        in the last call)."""
         self._problems_besides = self._problems_besides if besides is None else besides
         self._self_test_problems.labels(self._node).set(self._problems_besides + bool(test.obstacle))
         self._shutdown_unheard.labels(self._node).set(bool(test.warning))
 
     def show_only_agent(self, value: int) -> None:
-        """Shows whether this process is the only agent of the host: 1 means yes, 0 means no, and -1 means unknown,
-        because the host offers no file lock for agents."""
+        """1: this process is the host's only agent; 0: it is not; -1: unknown, the host offers no file lock."""
         self._single.labels(self._node).set(value)
 
     def exposition(self) -> bytes:
-        """Returns the text that Prometheus scrapes."""
+        """What Prometheus scrapes."""
         return generate_latest(self._registry)

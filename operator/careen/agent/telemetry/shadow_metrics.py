@@ -1,6 +1,4 @@
-"""The metrics of `careen shadow`, which compares the node that kube-scheduler chose for a pod with the node that
-scheduler_core would choose. Each scrape reads the present results of the comparison, so the metrics agree with the
-command's report."""
+"""The metrics of `careen shadow`. Each scrape reads the present results, so metrics and report agree."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from scheduler_core.values import Value
 
 
 class Traffic(Value, kw_only=True):
-    """What `careen shadow` has received from the API server so far, and what it keeps in memory now."""
+    """What `careen shadow` has received from the API server, and what it keeps in memory."""
 
     events: int
     bytes: int
@@ -41,11 +39,11 @@ class ShadowMetrics(Collector):
         self._registry.register(self)
 
     def exposition(self) -> bytes:
-        """Returns the text that Prometheus scrapes."""
+        """What Prometheus scrapes."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """Yields the metrics; the registry calls it at each scrape."""
+        """Called by the registry at each scrape."""
         yield self._pods()
         agreement = GaugeMetricFamily(
             "careen_shadow_agreement",

@@ -1,2 +1,2 @@
-"""Sends reports to people. Each report depends on several decisions of the agent, for example on a refusal that lasts
-too long. Also silences the node's alerts in Alertmanager while the node reboots."""
+"""Reports that depend on several decisions, for example on a refusal that lasts too long; and the silence of the node's
+alerts while it reboots."""

@@ -1,10 +1,8 @@
-"""Decides when to report a node whose reboot the gates (the checks before a reboot) have refused for too long.
+"""When to report a node that has been refused for too long: a fixed time after the refusal began, then every week.
 
-The first report is due at a fixed time after the gates began to refuse, and a further report is due every week. Before
-an agent sends a report, it posts an Event. The name of the Event depends on the refusal and on the number of the
-report. If the API server already has an Event of this name, the agent does not send the report. So neither a restarted
-process nor another agent sends the report again. An Event lives for one hour, so a report that is more than 45 minutes
-late is not sent.
+Before the report the agent posts an Event, named by the refusal and the report's number. If the API server already has
+it, the report is not sent: no restarted process and no other agent repeats it. An Event lives for one hour, so a report
+that is more than 45 minutes late is not sent.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _FRESH = timedelta(minutes=45)
 
 
 class HeldBack(Value, kw_only=True):
-    """A report that is due now: the gates have refused the node's reboot for too long."""
+    """A report that is due now."""
 
     message: Notify
     refusal: Refusal
@@ -51,8 +49,7 @@ class HeldBack(Value, kw_only=True):
 def due(
     node: str, refusals: Iterable[Refusal], phase: Phase | None, now: datetime, *, after_seconds: float
 ) -> HeldBack | None:
-    """Decides whether a report about the node's refused reboot must be sent now. Returns this report, or None if no
-    report is due. If `after_seconds` is 0, no report is ever due."""
+    """The report that is due now, or None. With `after_seconds` 0 none ever is."""
     oldest = _oldest(refusals)
     if oldest is None or not after_seconds or phase not in (Phase.WAITING, Phase.CLAIMING):
         return None
@@ -76,11 +73,11 @@ def due(
 
 
 def is_reported_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
-    """Whether the agent of another waiting node has sent this report within the last week. This is the case
-    if the same gate refuses that node's reboot for the same cluster-wide reason, and began to refuse it much earlier.
+    """Whether another waiting node's agent has sent this report within the last week: the same gate refuses that node
+    for the same cluster-wide reason, and began much earlier.
 
-    This check is needed because the report's Event prevents a second report for one hour only. The function ignores a
-    node that is not ready, because its agent may be dead and its recorded refusals may be old.
+    Needed because the report's Event prevents a second report for one hour only. A node that is not ready does not
+    count: its agent may be dead and its recorded refusals old.
     """
     ours = found.refusal
     return any(
@@ -93,8 +90,7 @@ def is_reported_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool
 
 
 def _oldest(refusals: Iterable[Refusal]) -> Refusal | None:
-    """Returns the refusal that has lasted longest, or None if there is none. Ignores refusals that are part of a normal
-    roll-out, such as a closed maintenance window."""
+    """The refusal that has lasted longest, without those of a normal roll-out, such as a closed maintenance window."""
     standing = [each for each in refusals if each.since is not None and each.code not in _EXPECTED]
     return min(standing, key=lambda each: (_begun(each), each.gate), default=None)
 

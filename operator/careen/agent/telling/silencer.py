@@ -1,7 +1,7 @@
-"""Requests, extends and ends the Alertmanager silence for the node's own alerts while the node reboots.
+"""The Alertmanager silence of the node's own alerts while it reboots.
 
-If the request for a silence fails, the agent reports the failure, and the reboot continues. A silence ends by itself
-even if this process dies. The next process finds the silence by its comment.
+If a request fails, the agent reports it and the reboot continues. A silence ends by itself even if this process dies;
+the next process finds it by its comment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DOWN = (Phase.REBOOTING, Phase.VERIFYING)
 
 
 class Silencer:
-    """Silences the node's alerts; one instance per agent process."""
+    """Silences the node's alerts; one instance per process."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Silencer:
         in_background: Callable[[Coroutine[Any, Any, object]], None],
         silences: Callable[[Settings], Silences],
     ) -> None:
-        """`silences` is a function that returns the object for this node's silences in the configured Alertmanager."""
+        """`silences` gives this node's silences in the configured Alertmanager."""
         self._node = node
         self._api = api
         self._settings = settings
@@ -51,7 +51,7 @@ class Silencer:
         self._subject: Subject | None = None
 
     async def begin(self) -> None:
-        """Requests or extends the silence. Returns after a few seconds at most, even if the request fails."""
+        """Requests or extends the silence. Takes a few seconds at most, even if that fails."""
         settings, clock = self._settings(), self._api.clock
         if not settings.alertmanager_silence:
             return
@@ -65,8 +65,7 @@ class Silencer:
             _LOG.info("the node's alerts are silenced for %g s", settings.alertmanager_silence)
 
     def look(self, phase: Phase | None, seen: Observation) -> None:
-        """Called after each round of the agent's loop. Extends the silence while the node is down, and ends it once the
-        node is up."""
+        """After each turn: extends the silence while the node is down, ends it once the node is up."""
         if self._is_busy or not isinstance(seen.node, NodeView):
             return
         self._subject = Subject(kind="Node", name=seen.node.name, uid=seen.node.uid)
@@ -78,8 +77,8 @@ class Silencer:
             self._start(self._end())
 
     def _is_due(self) -> bool:
-        """Whether to extend the silence now: two thirds of its duration are over, or this process has not requested the
-        silence itself. False if the settings request no silence."""
+        """Two thirds of the silence are over, or this process has not requested it. False if the settings request
+        none."""
         seconds = self._settings().alertmanager_silence
         age = None if self._asked_at is None else self._api.clock.monotonic() - self._asked_at
         return bool(seconds) and (age is None or age > seconds * 2 / 3)
@@ -112,8 +111,7 @@ class Silencer:
         self._in_background(alone())
 
     def _tell(self, sentence: str) -> None:
-        """Posts an Event of the Node about a failed request for a silence. Posts the next such Event only after a
-        request for a silence has succeeded."""
+        """Posts an Event about a failed request for a silence; the next only after a request has succeeded."""
         if self._is_told or self._subject is None:
             return
         self._is_told = True

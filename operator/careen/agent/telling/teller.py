@@ -1,5 +1,5 @@
-"""Reports a node whose reboot the gates (the checks before a reboot) refuse for too long, and reads the figures of a
-roll-out for the message about its end. If many agents have the same report, only one agent sends it."""
+"""Reports a node that has been refused for too long, and reads the figures for the message about a roll-out's end. Of
+many agents with the same report, one sends it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ _LOG = logging.getLogger("careen.messages")
 
 
 async def figures_of_rollout(api: ClusterApi) -> Figures | None:
-    """Lists the Nodes and returns the figures of the last roll-out, such as its duration. Returns None if the list
-    request fails."""
+    """The figures of the last roll-out, from a list of the Nodes; None if that fails."""
     from careen.core.people.rollout import figures  # once in a roll-out
 
     try:
@@ -37,8 +36,7 @@ async def figures_of_rollout(api: ClusterApi) -> Figures | None:
 
 
 class Teller:
-    """Reports a node whose reboot the gates refuse for too long. Each round of the agent's loop passes the current
-    refusals to the Teller."""
+    """Gets each turn's refusals, and reports those that last too long."""
 
     def __init__(
         self,
@@ -55,7 +53,7 @@ class Teller:
         self._told = ""
 
     def look(self, turned: Turned) -> None:
-        """Called after each round of the agent's loop. Sends a report if one is due. Otherwise sends no request."""
+        """After each turn. Sends no request unless a report is due."""
         settings, seen = self._settings(), turned.observation
         node = seen.node
         if not isinstance(node, NodeView) or not self._messages.is_wanted(Occasion.BLOCKED):
@@ -68,8 +66,8 @@ class Teller:
             self._in_background(self._report_if_first(found, self._subject(found, node, seen), node.name))
 
     def _subject(self, found: HeldBack, node: NodeView, seen: Observation) -> Subject:
-        """Returns the object that the Event is about. If the gate refuses every node, this object is the DaemonSet that
-        carries the lock. Otherwise, or if the agent could not read the lock, this object is the Node."""
+        """The Event's object: the lock's DaemonSet if the gate refuses every node and the lock was read, otherwise the
+        Node."""
         if not found.is_cluster_wide or not isinstance(seen.lock, LockReading):
             return Subject(kind="Node", name=node.name, uid=node.uid)
         settings = self._settings()
@@ -89,8 +87,7 @@ class Teller:
             self._messages.tell(found.message)
 
     async def _is_reported_by_another(self, found: HeldBack) -> bool:
-        """Whether another agent has sent this report, according to a list of the waiting Nodes. If the list request
-        fails, returns False, because a second report is better than none."""
+        """If the waiting Nodes cannot be listed, False: a second report is better than none."""
         try:
             waiting = await list_nodes(self._api, reboot_label=("ready", "required"))
         except ClusterError as error:
