@@ -1,7 +1,7 @@
-"""`careen`: the list of commands, in the order of `careen --help`.
+"""`careen`: the commands, in the order of `careen --help`. Words: docs/glossary.md.
 
-Each command has its own file, which is loaded only when the command is called. The agent runs on every node and must
-not load the libraries that only commands for people need (such as rich, numpy and the demo's server).
+A command's file is loaded only when it is called: the agent runs on every node and must not load the libraries of
+commands for people (rich, numpy, the demo's server).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from careen.cli.support.screen import SuggestingGroup, errors_fit_to_show, say
 
 
 class CommandEntry(NamedTuple):
-    """A command: its name, the module and the attribute that contain it, and its line in the help."""
+    """A command's name, where it is, and its line in the help."""
 
     name: str
     module: str
@@ -119,7 +119,7 @@ _BY_NAME = {entry.name: entry for entry in COMMANDS}
 
 
 class LazyGroup(SuggestingGroup):
-    """The group of all commands. Imports a command's module only when the command is called."""
+    """Imports a command's module only when the command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return [entry.name for entry in COMMANDS]
@@ -183,7 +183,7 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command of the console script `careen` or `kubectl-careen`. Never returns."""
+    """The console scripts `careen` and `kubectl-careen`. Never returns."""
     called_as = Path(sys.argv[0]).name
     cli.main(
         list(arguments) if arguments is not None else None,

@@ -1,4 +1,4 @@
-"""`careen agent`: reads the settings, creates the agent and runs it until SIGTERM."""
+"""`careen agent`: reads the settings and runs the agent until SIGTERM."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def agent(**values: Any) -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Ends the process immediately. A normal exit would wait for each thread that waits for a server."""
+    """Ends at once: a normal exit would wait for each thread that waits for a server."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,7 +1,6 @@
-"""`careen cleanup`: removes careen's marks: taints, labels, annotations and cordons from Nodes, and claims from the
-lock.
+"""`careen cleanup`: removes careen's marks from Nodes and the lock.
 
-The command cleans the Nodes before the lock, so that the lock keeps the claim of a node that could not be cleaned.
+Nodes first: the lock keeps the claim of a node that could not be cleaned.
 """
 
 from __future__ import annotations
@@ -89,8 +88,7 @@ async def cleanup(
 
 
 class CleanupInput(Value, kw_only=True):
-    """The Nodes and the lock that the command has read. `extent` says which marks (such as taints, labels, annotations
-    and claims) the cleanup removes."""
+    """The Nodes and the lock that the command has read, and which marks it removes."""
 
     nodes: tuple[SignedNode, ...]
     reading: LockReading | None
@@ -100,11 +98,11 @@ class CleanupInput(Value, kw_only=True):
 
     @property
     def lock(self) -> LockContent | Garbage:
-        """The parsed lock, or an empty lock if there is no DaemonSet."""
+        """Empty without a DaemonSet."""
         return self.reading.content if self.reading else LockContent()
 
     def entry_of(self, name: str) -> Entry | None:
-        """Returns the Node's claim in the lock. Returns None if the Node has no claim there."""
+        """The Node's claim, if it has one."""
         return next(iter(self.lock.entries_of(name)), None) if isinstance(self.lock, LockContent) else None
 
 
@@ -112,8 +110,7 @@ class CleanupInput(Value, kw_only=True):
 
 
 async def _read_cluster(cluster: Cluster, extent: Extent) -> CleanupInput:
-    """Reads the lock, and then the Nodes. If a node takes a claim after the lock was read, the cleanup's write of the
-    lock gets a conflict."""
+    """The lock is read first: if a node takes a claim later, the cleanup's write of the lock conflicts."""
     notes: list[str] = []
     reading: LockReading | None = None
     pods = Pods(number=0, are_kureds=False)
@@ -172,11 +169,8 @@ _GARBAGE = "the lock cannot be understood ({why}); `careen lock show` prints the
 
 
 def _still_running(scene: CleanupInput) -> str:
-    """Returns a sentence that says why the cleanup must not start: careen's agents may still run. Returns an empty text
-    if no agent can run.
-
-    An agent could write a cordon or a claim between two writes of the cleanup, and no later write would remove it.
-    """
+    """Why the cleanup must not start while agents may run; "" if none can. An agent could write a cordon or a claim
+    between two writes of the cleanup, and nothing would remove it later."""
     agents = scene.extent.agents
     if not agents:
         return ""
@@ -213,8 +207,7 @@ async def _apply(cluster: Cluster, scene: CleanupInput, found: Cleanup, *, even_
 
 
 async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode, *, even_rebooting: bool) -> Cleaned:
-    """Removes careen's marks (taints, labels, annotations, cordon) from one Node. The write carries the Node's
-    resourceVersion. After a conflict, reads the Node and its marks again."""
+    """Writes with the Node's resourceVersion; after a conflict reads the Node again."""
     name, seen = signed.node.name, _leftovers(scene, signed)
     for _ in range(TRIES):
         cleaned = _of_node(seen)
@@ -243,11 +236,8 @@ async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode,
 
 
 async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[str]) -> Cleaned:
-    """Removes careen's marks, such as claims, from the lock. After a conflict, reads the lock again.
-
-    Keeps a claim that a node took after the command's first read of the lock, because careen is now working on that
-    node.
-    """
+    """After a conflict reads the lock again. A claim taken since the first read stays: careen is now working on that
+    node."""
     known = _claims(scene.lock)
     for _ in range(TRIES):
         cleaned, reading, content = _of_lock(scene, keep=keep), scene.reading, scene.lock
@@ -281,7 +271,7 @@ async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[st
 
 
 def _claims(content: LockContent | Garbage) -> frozenset[tuple[str, str]]:
-    """Returns the node and the claim id of each entry in the lock."""
+    """Each claim's node and id."""
     return (
         frozenset((entry.node, entry.id) for entry in content.entries)
         if isinstance(content, LockContent)

@@ -1,5 +1,4 @@
-"""`careen config`: shows the value of each setting, and whether a flag, a variable, the ConfigMap or the default sets
-it."""
+"""`careen config`: each setting's value and whether a flag, a variable, the ConfigMap or the default sets it."""
 
 from __future__ import annotations
 
@@ -89,8 +88,7 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
 
 
 async def _found(api: ClusterApi, given: Resolved) -> Settings:
-    """Fills the namespace and the name of the agents' DaemonSet into the settings, and returns the result. If the
-    caller gave no DaemonSet, searches for the DaemonSet with the lock, as the other commands do."""
+    """The settings with the agents' DaemonSet; one that is not given is searched for, as in the other commands."""
     settings = given.settings
     named = {
         name: None if given.origins[name].source is Source.DEFAULT else getattr(settings, name)
@@ -103,11 +101,8 @@ async def _found(api: ClusterApi, given: Resolved) -> Settings:
 
 
 def _api(basics: Settings, *, here: bool) -> ClusterApi | None:
-    """Returns a client of the cluster. Returns None with --here but without --kubeconfig, because the command then
-    reads no cluster.
-
-    Ends the command if the kubeconfig cannot be read.
-    """
+    """None with --here but without --kubeconfig: the command then reads no cluster. Ends the command if the kubeconfig
+    cannot be read."""
     kubeconfig = basics.kubeconfig or os.environ.get("KUBECONFIG", "")
     own = Path.home() / ".kube" / "config"
     if here and not basics.kubeconfig:

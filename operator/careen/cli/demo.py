@@ -1,4 +1,4 @@
-"""`careen demo`: runs a whole roll-out on this computer, without a cluster."""
+"""`careen demo`: a whole roll-out on this computer, without a cluster."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 # The demo's agents need about eight seconds per node; the rest is for slow computers.
 _PATIENCE_SECONDS = 60.0
 _PATIENCE_SECONDS_A_NODE = 30.0
-# A rogue may block a node forever. The demo must detect this soon, while a person still watches.
+# A rogue may block a node forever; the demo must detect this while a person still watches.
 _PATIENCE_SECONDS_WITH_A_ROGUE = 60.0
-# With faults an agent may be dead or disconnected when the need appears; the ten seconds hold for an agent that runs
-# and gets answers.
+# With faults an agent may be dead or disconnected when the need appears; the ten seconds hold for one that runs and
+# gets answers.
 _TAINT_SECONDS, _TAINT_SECONDS_WITH_FAULTS = 10.0, 25.0
 _BREACHES_SHOWN = 3
 
 
 def _need_embedded_cluster() -> None:
-    """Raises `UsageError` if the embedded cluster is missing, because the image and the wheel do not contain it."""
+    """Image and wheel do not contain the embedded cluster."""
     if find_spec("drydock") is None:
         raise click.UsageError(
             "this installation of careen does not contain the demo's embedded cluster, which is part of careen's "
@@ -58,8 +58,7 @@ def _rule(_context: click.Context, _parameter: click.Parameter, value: str | Non
 
 
 class _NoVerdict(click.ClickException):
-    """The demo ended without a verdict. Its exit code 4 means unknown, as for `careen forecast`; exit code 1 would mean
-    that a rule was broken."""
+    """Exit code 4 means unknown, as for `careen forecast`; 1 would mean that a rule was broken."""
 
     exit_code = 4
 
@@ -194,8 +193,7 @@ def _default_patience(nodes: int, broken_rule: str) -> float:
 
 
 async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_kept: bool) -> int:
-    """Runs the roll-out, or serves the cluster. After Ctrl-C or SIGTERM, the demo cleans up and ends with exit
-    code 130."""
+    """After Ctrl-C or SIGTERM cleans up and ends with exit code 130."""
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()
@@ -257,9 +255,8 @@ def _shown(*, plain: bool) -> Iterator[Callable[[RolloutProgress], None]]:
 
 
 def _keep_evidence(rollout: Rollout, folder: Path) -> str:
-    """Writes two files in `folder`: one with all requests that the embedded API server received, and one with all
-    changes of the server's objects. If a file cannot be written, returns an error message, so that the command can
-    still print the verdict. Otherwise returns an empty text."""
+    """Writes the API server's requests and the changes of its objects. An error is returned as a sentence, so that the
+    verdict can still be printed."""
     from drydock.server.audit import journal_line
 
     try:

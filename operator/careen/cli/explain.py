@@ -1,4 +1,4 @@
-"""`careen explain POD`: shows how each scheduler plugin would judge each node if kube-scheduler placed the pod now."""
+"""`careen explain POD`: how each scheduler plugin would judge each node if the pod were placed now."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _say(note: str) -> None:
 
 
 def _find(snapshot: Snapshot, key: str) -> Pod:
-    """Returns the pod with this name. A name without a namespace means the namespace `default`, as in kubectl."""
+    """Without a namespace: in `default`, as in kubectl."""
     wanted = key if "/" in key else f"default/{key}"
     try:
         return snapshot.pod(wanted)
@@ -101,8 +101,7 @@ def _find(snapshot: Snapshot, key: str) -> Pod:
 
 
 def _suggestion(snapshot: Snapshot, wanted: str) -> str:
-    """Returns a suggestion for a pod that was not found: pods with the same name in other namespaces, or pods with a
-    similar name."""
+    """Pods of the same name in other namespaces, or of a similar name."""
     keys = [pod.key for pod in (*snapshot.placed_pods, *snapshot.pending)]
     same = sorted(each for each in keys if each.rpartition("/")[2] == wanted.rpartition("/")[2])
     if same:

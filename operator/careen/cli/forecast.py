@@ -1,5 +1,5 @@
-"""`careen forecast NODE…`: forecasts where each pod of the nodes would land if they were drained now. The agent uses
-the same code."""
+"""`careen forecast NODE…`: where each pod of the nodes would land if they were drained now. The agent uses the same
+code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Answer = tuple[Forecast, ...] | Unknown | Mistake
 
 
 class _Result(Value, kw_only=True):
-    """The result of the forecasts, when they were made, and the agents' policy."""
+    """The forecasts, when they were made, and the agents' policy."""
 
     answer: Answer
     now: datetime
@@ -63,8 +63,8 @@ _ENDINGS = (".yaml", ".yml", ".json")
 
 
 class NodesWanted(click.ParamType[NodesToAdd]):
-    """The type of an option with a value `TEMPLATE=N`, such as `node-07=2` or `node.yaml=2`: N more nodes like that
-    Node or that manifest. An invalid value ends the command with exit code 2."""
+    """`TEMPLATE=N`, such as `node-07=2` or `node.yaml=2`: N more nodes like that Node or manifest. Otherwise exit code
+    2."""
 
     name = "nodes"
 

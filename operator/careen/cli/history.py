@@ -1,4 +1,4 @@
-"""`careen history`: shows past reboots: when, why, how long they took, and how many pods moved."""
+"""`careen history`: past reboots: when, why, how long, and how many pods moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`careen hold NODE` and `careen unhold NODE`: forbid a node to reboot, and allow the node to reboot again."""
+"""`careen hold NODE` and `careen unhold NODE`."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def _what_now(node: NodeView, end: datetime | None) -> str:
 
 
 def end_of(text: str, now: datetime) -> datetime:
-    """Parses the value of `--until`. Ends the command with exit code 2 if it is invalid or not in the future."""
-    from careen.settings.kinds import duration as go_duration  # imported here, because only --until needs it
+    """Parses `--until`. Exit code 2 if it is invalid or not in the future."""
+    from careen.settings.kinds import duration as go_duration  # only --until needs it
 
     end = from_rfc3339(text)
     if end is None:

@@ -1,4 +1,4 @@
-"""`careen lock show|pause|resume|release`: shows the lock, or changes it by hand.
+"""`careen lock show|pause|resume|release`.
 
 A command that changes the lock prints the change, and writes with the resourceVersion that it has read.
 """
@@ -122,7 +122,7 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
 
 
 def _entries_of(cluster: Cluster, node: str, content: LockContent) -> tuple[Entry, ...]:
-    """Returns the node's entries in the lock, at least one. Raises BadInput if the node holds no claim."""
+    """The node's entries, at least one. Raises BadInput if it holds no claim."""
     if entries := content.entries_of(node):
         return entries
     problem = f"{node} holds no claim in the lock of {cluster.lock_daemonset}"
@@ -132,8 +132,7 @@ def _entries_of(cluster: Cluster, node: str, content: LockContent) -> tuple[Entr
 
 
 def _paused_already(old_reason: str, given: str) -> str:
-    """Returns a message for a lock that is already paused. The lock keeps its reason, because a second person must not
-    overwrite the first person's reason."""
+    """The lock keeps its reason: a second person must not overwrite the first person's."""
     if not old_reason:
         return "The lock is already paused, without a reason; nothing was changed."
     already_paused = (
@@ -145,8 +144,8 @@ def _paused_already(old_reason: str, given: str) -> str:
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:
-    """Calls `change` with the lock's content, writes the content that `change` returns, and returns True. If nothing
-    needs to be written, `change` prints why and returns None, and this function returns False."""
+    """Writes what `change` makes of the content. If nothing is to be written, `change` says why and returns None; then
+    False."""
     for _ in range(TRIES):
         reading = await read_lock(cluster)
         wanted = change(_understood(cluster, reading))

@@ -1,5 +1,5 @@
-"""`careen drain NODE` and `careen maintenance NODE`: request that the node's agent takes a claim in the lock, drains
-the node and keeps it cordoned. `--end` returns the node to service."""
+"""`careen drain NODE` and `careen maintenance NODE`: the node's agent takes a claim, drains the node and keeps it
+cordoned; `--end` puts it back into service."""
 
 from __future__ import annotations
 

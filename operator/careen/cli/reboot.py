@@ -1,5 +1,4 @@
-"""`careen reboot NODE`: requests a reboot from the node's agent, and waits until the node has rebooted. The gates (the
-checks before a reboot), the lock and the Node's progress annotation are the same as for every other reboot."""
+"""`careen reboot NODE`: requests a reboot and waits for it. Gates, lock and record are those of every other reboot."""
 
 from __future__ import annotations
 
@@ -77,8 +76,7 @@ def _tell(after: NodeView, before: NodeView) -> None:
 
 
 def _refuse_too_late(node: NodeView) -> None:
-    """Raises BadInput if a person withdraws the request for a reboot that has already begun, because the host may be
-    going down."""
+    """Raises BadInput if the requested reboot has begun: the host may be going down."""
     if phase_of(node) == Phase.REBOOTING and keys.REQUEST in node.annotations:
         raise BadInput(
             f"it is too late to withdraw the request: the reboot of {node.name} was announced, and the host may "

@@ -1,4 +1,4 @@
-"""`careen retry NODE`: lets a node that failed try again, after a person has fixed the cause."""
+"""`careen retry NODE`: lets a failed node try again, after a person has fixed the cause."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`careen shadow`: compares, for each pod, the node that the cluster's scheduler chose with the node that
-scheduler_core would choose."""
+"""`careen shadow`: compares each binding with the node that scheduler_core would choose."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ _LOOP_SECONDS: Final = 120.0  # a list of 150,000 pods is one step of the loop
 
 
 class Options(Value, kw_only=True):
-    """The options of the command. If `seconds` and `bindings` are None, the command runs until it is interrupted."""
+    """Runs until it is interrupted if `seconds` and `bindings` are None."""
 
     seconds: int | None
     bindings: int | None
@@ -145,8 +144,7 @@ def shadow(
 
 
 async def _run(cluster: Cluster, options: Options) -> int:
-    """Follows the cluster and compares its bindings until the command ends, and then closes the connections. Returns
-    the exit code."""
+    """Follows the cluster until the command ends; its exit code."""
     release = await server_version(cluster.api)
     version, note = supported(release)
     configuration, agents_note = await _configuration(cluster, options.configuration)
@@ -160,9 +158,8 @@ async def _run(cluster: Cluster, options: Options) -> int:
 
 
 async def _configuration(cluster: Cluster, given: Configuration | None) -> tuple[Configuration, str]:
-    """Returns the scheduler configuration that the caller gave. If the caller gave none, returns the agents'
-    configuration, or the default one if the agents' is unknown. The second value is a note that says why the agents'
-    configuration could not be read."""
+    """The given configuration, otherwise the agents', otherwise the default; and a note why the agents' could not be
+    read."""
     if given is not None:
         return given, ""
     agents = await agents_of(cluster)
@@ -202,7 +199,7 @@ class _Run:
         self._began = self._told_at = self._monotonic()
 
     async def follow(self) -> int:
-        """Follows the cluster until the command ends. Prints the table and returns the exit code."""
+        """Follows the cluster until the command ends, and prints the table; the exit code."""
         self._serve()
         self._listen_to_signals()
         await self._following.begin(lambda: self._is_interrupted)
@@ -246,8 +243,7 @@ class _Run:
     # ---- for people ----
 
     def _on_step(self) -> None:
-        """Called by `Following` between two comparisons. Prints the progress and the new disagreements between
-        kube-scheduler and scheduler_core."""
+        """Between two comparisons: prints progress and new disagreements."""
         self._heartbeat.expect_within(_LOOP_SECONDS, "following the cluster")
         unwatched = ", ".join(sorted(self._feed.troubles))
         self._heartbeat.hold_readiness(f"careen cannot watch {unwatched}" if unwatched else "")

@@ -1,4 +1,4 @@
-"""`careen snapshot`: saves to a file, for example for a bug report, the part of the cluster that a forecast reads."""
+"""`careen snapshot`: saves what a forecast reads of the cluster, for example for a bug report."""
 
 from __future__ import annotations
 
@@ -43,12 +43,10 @@ async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
 async def write_snapshot(
     cluster: Cluster, release: str, target: Path | None, learnt: Callable[[], Mapping[str, Any] | None] = lambda: None
 ) -> tuple[int, int]:
-    """Writes the dump to the file `target`, or to standard output if `target` is None. Returns the number of list pages
-    and the number of bytes.
+    """Writes the dump to `target`, or to standard output. The numbers of list pages and of bytes.
 
-    `learnt` is a function that is called after the last list. It returns what `careen shadow` has learned about the
-    scheduler's search, which becomes the last part of the dump. If the cluster cannot be read completely, no partial
-    file is left behind.
+    `learnt` is called after the last list: what `careen shadow` has learned becomes the last part. A cluster that
+    cannot be read completely leaves no partial file.
     """
     header = Header(kube_version=release, taken_at=rfc3339(cluster.clock.now()))
     return await again_if_expired(lambda: _read_and_hand_on(cluster, header, target, learnt))

@@ -1,5 +1,4 @@
-"""`careen status`: shows every node's phase, since when the node has been in that phase, the reason, and the node's
-place in the line of nodes that wait for the lock. Also shows which nodes hold a claim, and which node is next."""
+"""`careen status`: every node's phase, since when and why, its place in line, the holders and the next node."""
 
 from __future__ import annotations
 
@@ -45,8 +44,7 @@ async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
 
 
 async def _policy(cluster: Cluster) -> Policy | None:
-    """Returns the agents' policy. The settings modules are imported only here, because few calls of the command need
-    them."""
+    """The settings modules are imported only here, because few calls need them."""
     from careen.cli.support.agents_settings import agents_of
 
     return (await agents_of(cluster)).policy

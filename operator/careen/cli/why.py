@@ -1,5 +1,4 @@
-"""`careen why NODE`: shows the answer of every gate (check before a reboot) for a node, since when the gate has given
-this answer, and what would change the answer."""
+"""`careen why NODE`: every gate's answer, since when, and what would change it."""
 
 from __future__ import annotations
 
@@ -50,8 +49,8 @@ def _others_holding(lock: LockState, node: str) -> list[str]:
 
 
 async def _agents(cluster: Cluster, node: str) -> Sequence[PodView] | Unknown:
-    """Lists the pods of careen's agent on the node. If the person may not list pods, returns unknown, so that the
-    report still shows its other parts."""
+    """The pods of careen's agent on the node; unknown if they may not be listed, so that the rest of the report still
+    shows."""
     try:
         pods = await list_pods_on(cluster.api, node)
     except ClusterError as error:

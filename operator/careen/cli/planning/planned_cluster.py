@@ -1,5 +1,4 @@
-"""Reads the cluster whose roll-out `careen plan` simulates, from the API server or from a dump, and writes notes on its
-present state."""
+"""Reads the cluster to plan, from the API server or a dump, and makes notes on its present state."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ class World(Value, kw_only=True):
 
 
 async def from_cluster(cluster: Cluster) -> World:
-    """Reads the cluster, the lock and the agents' settings from the API server."""
+    """From the API server."""
     release = await server_version(cluster.api)
     version, note = supported(release)
     taken_at = cluster.clock.now()
@@ -75,7 +74,7 @@ async def from_cluster(cluster: Cluster) -> World:
 
 
 def from_dump(path: Path) -> World:
-    """Reads the cluster from a dump. A dump contains neither annotations nor the agents' settings."""
+    """A dump has neither annotations nor the agents' settings."""
     dump = dump_of(path)
     version, note = supported(dump.header.kube_version)
     notes = [
@@ -104,8 +103,8 @@ def _unread(snapshot: Snapshot) -> list[str]:
 
 
 def _view(node: Node) -> NodeView:
-    """Returns a Node of a dump in the form that the gates (the checks before a reboot) read. The taints of the
-    node-lifecycle controller show whether the Node was ready."""
+    """A Node of a dump as the gates read it. Whether it was ready shows in the taints of the node-lifecycle
+    controller."""
     return NodeView(
         name=node.name,
         uid=node.uid,
@@ -118,8 +117,7 @@ def _view(node: Node) -> NodeView:
 
 
 def kept_down(world: World) -> list[str]:
-    """Returns a note with the names of the nodes in maintenance. The plan treats these nodes as back in service, and
-    does not simulate their claims in the lock."""
+    """A note on nodes in maintenance. The plan takes them as back in service, and does not simulate their claims."""
     kept = [view for view in world.views if phase_of(view) == Phase.MAINTENANCE]
     if not kept:
         return []
@@ -135,7 +133,7 @@ def kept_down(world: World) -> list[str]:
 
 
 def left_alone(world: World) -> list[str]:
-    """Returns a note on the nodes that the agents skip because an autoscaler is removing them."""
+    """A note on nodes that the agents skip because an autoscaler is removing them."""
     names = [view.name for view in world.views if removed_by(view)]
     if not names:
         return []
@@ -148,11 +146,9 @@ def left_alone(world: World) -> list[str]:
 
 
 def nobody_at_work(world: World, chosen: Sequence[str]) -> tuple[World, list[str]]:
-    """Returns the cluster without the cordons of nodes that are rebooting or in maintenance, and a note about the
-    rebooting nodes.
+    """The cluster without the cordons of rebooting nodes and of nodes in maintenance, and a note on the former.
 
-    The plan assumes that the reboots of the rebooting nodes have not begun, and that the nodes in maintenance are back
-    in service.
+    The plan assumes that those reboots have not begun, and that maintenance is over.
     """
     kept = {view.name for view in world.views if phase_of(view) == Phase.MAINTENANCE}
     begun = {view.name for view in world.views if works(view) and view.name in chosen} - kept

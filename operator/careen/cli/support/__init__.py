@@ -1,1 +1,1 @@
-"""Code that the commands share: options, connection, progress."""
+"""What the commands share: options, connection, progress."""

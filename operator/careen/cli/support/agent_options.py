@@ -1,7 +1,7 @@
 """Turns every setting of the agent into an option of a command.
 
-The options only collect text, and the parsers of the settings check it. So an invalid value causes the same message in
-a flag, in a variable and in the ConfigMap.
+Options only collect text, and the settings' parsers check it: an invalid value gives the same message in a flag, a
+variable and the ConfigMap.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def agent_options(function: F) -> F:
-    """Adds an option for each setting to a command, in the order of the settings."""
+    """Adds an option for each setting, in the order of the settings."""
     for name in reversed(SETTINGS):
         function = _option(name)(function)
     return function
 
 
 def given_flags(values: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Returns the text of the options that the caller wrote on the command line. Leaves out the defaults that click
-    adds."""
+    """What the caller wrote on the command line, without click's defaults."""
     return {
         name: value if isinstance(value, tuple) else (value,)
         for name, value in values.items()

@@ -1,5 +1,5 @@
-"""Finds out, without an agent's help, which settings and which policy the cluster's agents use. Reads the flags and
-environment variables in their DaemonSet first, then their ConfigMap."""
+"""Which settings and policy the cluster's agents use, found without an agent: flags and variables in their DaemonSet,
+then their ConfigMap."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANY_NODE = "each-nodes-own"
 
 
 class Launch(Value, kw_only=True):
-    """How the DaemonSet starts the agents: their flags and their environment. `where` is the name of this DaemonSet."""
+    """Flags and environment of the agents; `where` names their DaemonSet."""
 
     flags: Mapping[str, Sequence[str]]
     environment: Mapping[str, str]
@@ -50,7 +50,7 @@ class _Variable(msgspec.Struct, frozen=True, rename="camel"):
     value_from: _Origin | None = None
 
     def in_pods_of(self, namespace: str) -> str:
-        """Returns the value that the environment variable has in the pods of a DaemonSet in this namespace."""
+        """The variable's value in the pods of a DaemonSet in this namespace."""
         if (
             self.value_from
             and self.value_from.field_ref
@@ -83,10 +83,10 @@ class _DaemonSet(msgspec.Struct, frozen=True):
 
 
 async def settings_of_agents(api: ClusterApi, *, namespace: str, name: str) -> tuple[Resolved, Mapping[str, str]]:
-    """Returns the settings of the agents of this DaemonSet, and the data of their ConfigMap.
+    """The settings of this DaemonSet's agents, and the data of their ConfigMap.
 
-    Raises `ClusterError` if the DaemonSet or the ConfigMap cannot be read. Raises `BadSettings` or one of click's
-    errors if no agent could start with these settings.
+    Raises `ClusterError` if the DaemonSet or the ConfigMap cannot be read; `BadSettings` or one of click's errors if no
+    agent could start with these settings.
     """
     where = {"ds_namespace": (namespace,), "ds_name": (name,), "node_id": (ANY_NODE,)}
     launch = await launch_of_agents(api, resolve(flags=where, environment={}, is_whole=False).settings)
@@ -96,11 +96,8 @@ async def settings_of_agents(api: ClusterApi, *, namespace: str, name: str) -> t
 
 
 async def launch_of_agents(api: ClusterApi, basics: Settings) -> Launch:
-    """Returns the command line and environment with which the DaemonSet starts its agents. `basics` are settings with
-    the namespace and the name of this DaemonSet.
-
-    Raises `ClusterError` if the DaemonSet cannot be read. Ends the command if the DaemonSet starts no agent.
-    """
+    """How the DaemonSet that `basics` names starts its agents. Raises `ClusterError`. Ends the command if it starts no
+    agent."""
     title = f"DaemonSet {basics.ds_namespace}/{basics.ds_name}"
     found = await api.get(f"/apis/apps/v1/namespaces/{basics.ds_namespace}/daemonsets/{basics.ds_name}", _DaemonSet)
     for container in found.spec.template.spec.containers:
@@ -128,8 +125,7 @@ _SECRETS = {
 
 
 async def config_map_data(api: ClusterApi, basics: Settings) -> Mapping[str, str]:
-    """Returns the data of the ConfigMap whose namespace and name are in the settings `basics`. Returns an empty mapping
-    if the ConfigMap does not exist. Raises `ClusterError`."""
+    """The data of the ConfigMap that `basics` names; empty if there is none. Raises `ClusterError`."""
     if not basics.config_map:
         return {}
     try:
@@ -142,8 +138,7 @@ async def config_map_data(api: ClusterApi, basics: Settings) -> Mapping[str, str
 
 
 def settings_of(launch: Launch, basics: Settings, data: Mapping[str, str]) -> Resolved:
-    """Returns the settings of agents with this command line, environment and ConfigMap. Raises `BadSettings` if such an
-    agent would not start."""
+    """Raises `BadSettings` if an agent with these settings would not start."""
     names = {"CAREEN_NODE_ID", "KURED_NODE_ID"}
     is_named = "node_id" in launch.flags or names & set(launch.environment)
     flags = launch.flags if is_named else {**launch.flags, "node_id": (ANY_NODE,)}
@@ -156,13 +151,12 @@ def settings_of(launch: Launch, basics: Settings, data: Mapping[str, str]) -> Re
 
 
 def title_of(basics: Settings) -> str:
-    """Returns the namespace and the name of the ConfigMap, such as `careen/careen`."""
+    """The ConfigMap, such as `careen/careen`."""
     return f"{basics.ds_namespace}/{basics.config_map}"
 
 
 class Agents(Value, kw_only=True):
-    """The settings of the agents, as far as the command knows them. If the settings could not be read, `settings` is
-    None and the note says why."""
+    """The agents' settings. If they could not be read, `settings` is None and the note says why."""
 
     settings: Settings | None = None
     scheduler_config: str = ""
@@ -170,12 +164,12 @@ class Agents(Value, kw_only=True):
 
     @property
     def policy(self) -> Policy | None:
-        """The agents' policy. None if the agents' settings are not known."""
+        """None if the settings are not known."""
         return policy_of(self.settings) if self.settings else None
 
 
 async def agents_of(cluster: Cluster) -> Agents:
-    """Returns the agents' settings. If they cannot be read, returns a note for the report and raises no error."""
+    """Settings that cannot be read become a note for the report, not an error."""
     try:
         resolved, data = await settings_of_agents(cluster.api, namespace=cluster.namespace, name=cluster.name)
     except (ClusterError, BadSettings, click.ClickException) as error:

@@ -1,8 +1,7 @@
-"""`kubectl_complete-careen`: kubectl runs this program when a person presses Tab after `kubectl careen`.
+"""`kubectl_complete-careen`: kubectl runs it for Tab after `kubectl careen`.
 
-Its arguments are the words of the command line; the last word is unfinished. Each line of its output is one completion,
-with a tab character and the completion's help text after it. The last line is one of cobra's directives
-(completions.go, ShellCompDirective).
+The arguments are the words of the command line, the last one unfinished. Each line of output is a completion, a tab and
+its help. The last is one of cobra's directives (completions.go, ShellCompDirective).
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ _FILES = 0  # ShellCompDirectiveDefault: the shell completes names of files
 
 
 def main() -> None:
-    """Runs the console script `kubectl_complete-careen`."""
+    """The console script `kubectl_complete-careen`."""
     sys.stdout.write(completions(sys.argv[1:]))
 
 
 def completions(words: Sequence[str]) -> str:
-    """Returns the lines to print for kubectl. The last of `words` is the unfinished word and may be empty."""
+    """The lines for kubectl. The last word is unfinished and may be empty."""
     from click.shell_completion import ShellComplete
 
     from careen.cli import cli

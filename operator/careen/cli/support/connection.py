@@ -1,8 +1,6 @@
-"""Connects a command to the cluster, and explains why the cluster cannot be reached. The options of the connection are
-in `options.py`.
+"""Connects a command to the cluster, and explains why that fails. The options are in `options.py`.
 
-A command ends with exit code 2 if the caller made a mistake, and with exit code 1 if the cluster refused the request or
-did not answer.
+Exit code 2: the caller made a mistake. 1: the cluster refused or did not answer.
 """
 
 from __future__ import annotations
@@ -37,8 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The kubelet often changes its Node, and every claim changes the lock. A person's command should succeed despite the
-# conflicts.
+# The kubelet often changes its Node, and every claim changes the lock. A person's command should succeed nevertheless.
 TRIES = 5
 
 # One connection for each kind of object, and one for lists.
@@ -48,7 +45,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class Cluster(Value, kw_only=True):
-    """A client of a cluster, and the place of the lock in that cluster."""
+    """A client of a cluster, and the place of its lock."""
 
     api: ClusterApi
     clock: SystemClock
@@ -64,7 +61,7 @@ class Cluster(Value, kw_only=True):
 
     @property
     def context_in_use(self) -> str:
-        """The name of the context in use; empty if there is no kubeconfig, or if it has no current context."""
+        """Empty without a kubeconfig or a current context."""
         if self.context or not self.kubeconfig:
             return self.context
         from careen.cluster.wire.client import current_context  # loads the client, which most commands need no part of
@@ -73,12 +70,12 @@ class Cluster(Value, kw_only=True):
 
     @property
     def lock(self) -> LockStore:
-        """The lock annotation on careen's DaemonSet."""
+        """The lock's annotation on the DaemonSet."""
         return LockStore(self.api, namespace=self.namespace, name=self.name, annotation=self.annotation)
 
     @property
     def lock_daemonset(self) -> str:
-        """The DaemonSet's name for messages, such as `DaemonSet careen/careen`."""
+        """For messages, such as `DaemonSet careen/careen`."""
         return f"DaemonSet {self.namespace}/{self.name}"
 
 
@@ -91,10 +88,8 @@ def ask(
     name: str | None,
     annotation: str,
 ) -> T:
-    """Calls `question` with a client of the cluster and returns its result.
-
-    Without `namespace` and `name`, searches the cluster for the DaemonSet that carries the lock.
-    """
+    """Calls `question` with a client. Searches for the lock's DaemonSet unless both `namespace` and `name` are
+    given."""
     file = _kubeconfig(kubeconfig)
     transport = transport_to(file, context)
     clock = SystemClock()
@@ -123,8 +118,8 @@ def ask(
 
 
 def transport_to(kubeconfig: Path | None, context: str | None) -> ClientTransport:
-    """Returns a transport to the cluster of this kubeconfig, or to the cluster of this pod. Ends the command with exit
-    code 2 if the kubeconfig or the service account cannot be read."""
+    """To the kubeconfig's cluster, or to this pod's. Exit code 2 if the kubeconfig or the service account cannot be
+    read."""
     if not _asks_for_oauth(kubeconfig):
         load_lean_client()
     from careen.cluster.wire.client import CannotReachCluster, NoSuchContext, connect
@@ -138,7 +133,7 @@ def transport_to(kubeconfig: Path | None, context: str | None) -> ClientTranspor
 
 
 def watching_transport(kubeconfig: str, context: str) -> ClientTransport:
-    """Returns a second transport to the same cluster, for many connections that stay open."""
+    """A second transport to the same cluster, for many connections that stay open."""
     from careen.cluster.wire.client import connect
 
     return connect(
@@ -147,8 +142,7 @@ def watching_transport(kubeconfig: str, context: str) -> ClientTransport:
 
 
 def _asks_for_oauth(kubeconfig: Path | None) -> bool:
-    """Whether the kubeconfig may need OAuth, whose code the lean client does not load. Only a user with an
-    `auth-provider` needs OAuth."""
+    """Only a user with an `auth-provider` needs OAuth, which the lean client does not load."""
     for name in str(kubeconfig or "").split(os.pathsep):
         with suppress(OSError, ValueError):
             if b"auth-provider" in Path(name).read_bytes():
@@ -157,7 +151,7 @@ def _asks_for_oauth(kubeconfig: Path | None) -> bool:
 
 
 def _no_such_context(error: NoSuchContext) -> str:
-    """Returns a message that lists the contexts of the kubeconfig and suggests those with a similar name."""
+    """Lists the kubeconfig's contexts and suggests similar ones."""
     contexts = f"the kubeconfig has the contexts {listed(error.names, most=9)}"
     if not error.name:
         return f"{error}: choose a context with --context; {contexts}"
@@ -165,8 +159,7 @@ def _no_such_context(error: NoSuchContext) -> str:
 
 
 def _kubeconfig(given: str | None) -> Path | None:
-    """Returns the kubeconfig to use, or None if the service account of this pod is to be used. The variable KUBECONFIG
-    may name several files, as for kubectl."""
+    """None for this pod's service account. KUBECONFIG may name several files, as for kubectl."""
     if given:
         return Path(given)
     default_file = Path.home() / ".kube" / "config"
@@ -181,8 +174,7 @@ def _kubeconfig(given: str | None) -> Path | None:
 
 
 async def _answered(question: Awaitable[T]) -> T:
-    """Awaits `question` and returns its result. If an error is raised, ends the command with one sentence for people:
-    what failed, where, and what to do."""
+    """An error ends the command with one sentence: what failed, where, and what to do."""
     try:
         return await question
     except NotSent as error:
@@ -210,7 +202,7 @@ async def _answered(question: Awaitable[T]) -> T:
 
 
 async def read_lock(cluster: Cluster) -> LockReading:
-    """Returns the current lock. Ends the command with a message if the DaemonSet does not exist."""
+    """Ends the command with a message if the DaemonSet does not exist."""
     try:
         return await cluster.lock.read()
     except NotFound as error:
@@ -221,8 +213,7 @@ async def read_lock(cluster: Cluster) -> LockReading:
 
 
 class SeenLock(Value, kw_only=True):
-    """The lock for a report: its content, the raw annotation, and the number of agents. If the lock could not be read,
-    `state` is unknown."""
+    """The lock for a report: content, raw annotation and number of agents."""
 
     state: LockState
     raw: str | None = None
@@ -230,7 +221,7 @@ class SeenLock(Value, kw_only=True):
 
 
 async def look_at_lock(cluster: Cluster) -> SeenLock:
-    """Reads the lock for a report. If the lock cannot be read, its content is unknown in the result."""
+    """The lock for a report; unknown if it cannot be read."""
     try:
         reading = await cluster.lock.read()
     except NotFound:
@@ -245,7 +236,7 @@ async def look_at_lock(cluster: Cluster) -> SeenLock:
 
 
 async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
-    """Returns the Node of that name. If there is none, ends the command with exit code 2 and suggests similar names."""
+    """Exit code 2 and similar names if there is no such Node."""
     node = await read_node(cluster.api, name)
     if not isinstance(node, Gone):
         return node
@@ -255,10 +246,9 @@ async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
 async def annotate_node(
     cluster: Cluster, name: str, purpose: str, change: Callable[[NodeView], dict[str, str | None]]
 ) -> NodeView:
-    """Sets annotations of a Node, and removes those whose value is None. Returns the Node after the write.
+    """Sets annotations, or removes them (None). The Node after the write.
 
-    `change` is a function that gets the current Node and returns the annotations to set. After a conflict the function
-    is called again with the changed Node.
+    `change` gives the annotations for the current Node; after a conflict it is called again.
     """
     for _ in range(TRIES):
         seen = await read_node_or_fail(cluster, name)

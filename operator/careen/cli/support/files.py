@@ -1,8 +1,7 @@
-"""Checks the files in a command's options before the command begins its work. If a file cannot be read or written, the
-command ends with exit code 2 and a message with the option and the file.
+"""Checks the files in a command's options before the work begins. A bad one ends the command with exit code 2 and names
+option and file.
 
-Each check tries to read or write the file, because only this detects missing rights, read-only file systems and missing
-folders.
+Each check really reads or writes: only this detects missing rights, read-only file systems and missing folders.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
 
 
 class Written(click.ParamType[Path]):
-    """The type of an option that names an output file. Before the command begins its work, this type checks whether the
-    file can be written. The check leaves no new file behind and changes no existing file. The command writes the file
-    at the end of its work."""
+    """An output file, checked before the command works and written at its end. The check leaves no new file and changes
+    none."""
 
     name = "file"
 
@@ -47,21 +45,20 @@ def _try_to_write(path: Path) -> None:
         return
     if stat.S_ISDIR(kind):
         raise OSError("the path is a folder")
-    # A pipe or a device is not opened here, because that may block until a reader opens it too. If it cannot be
-    # written, the command fails at the end.
+    # A pipe or a device is not opened here: that may block until a reader opens it too. If it cannot be written, the
+    # command fails at the end.
     if stat.S_ISREG(kind):
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
 
 
 def try_folder(folder: Path) -> None:
-    """Tries to create a file in this folder. Raises OSError if that fails. Leaves no file behind."""
+    """Creates a file in this folder and removes it. Raises OSError."""
     with TemporaryFile(dir=folder):
         pass
 
 
 def text_of(path: Path, option: str) -> str:
-    """Returns the text of a file that an option names. Ends the command with exit code 2 if it cannot be read or is not
-    text."""
+    """Exit code 2 if the file cannot be read or is not text."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -69,7 +66,7 @@ def text_of(path: Path, option: str) -> str:
 
 
 def try_to_read(path: Path, option: str) -> None:
-    """Checks a file that another process will read. Ends the command with exit code 2 if it cannot be read."""
+    """Checks a file that another process will read; otherwise exit code 2."""
     if not path.is_file():
         return  # a pipe returns each byte once, so only its reader may read it
     try:
@@ -80,8 +77,7 @@ def try_to_read(path: Path, option: str) -> None:
 
 
 def dump_of(path: Path) -> Dump:
-    """Returns the dump in the file of the option --from. Ends the command with exit code 2 if it cannot be read or is
-    not a dump."""
+    """The dump of --from. Exit code 2 if it cannot be read or is not a dump."""
     from scheduler_core.snapshot.dump import UnreadableDumpError, read_dump
 
     try:
@@ -94,7 +90,7 @@ def dump_of(path: Path) -> Dump:
 
 
 def why(error: OSError | ValueError) -> str:
-    """Returns the error's message without the error number and the file name."""
+    """The message without error number and file name."""
     if isinstance(error, UnicodeDecodeError):
         return "the file is not UTF-8 text"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

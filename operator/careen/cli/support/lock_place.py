@@ -1,5 +1,4 @@
-"""Finds the DaemonSet that carries the lock, for a caller that does not name the DaemonSet. Tries the DaemonSet of
-manifests/ first, then kured's."""
+"""Finds the lock's DaemonSet for a caller that does not name it: that of manifests/, then kured's."""
 
 from __future__ import annotations
 
@@ -16,11 +15,10 @@ settings is slow, so this file repeats the defaults. A test checks that both are
 
 
 async def find(api: ClusterApi, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:
-    """Returns the namespace and the name of the DaemonSet that carries the lock. Keeps a namespace or name that the
-    caller gives.
+    """The DaemonSet that carries the lock; a given namespace or name stays.
 
-    Tries careen's default DaemonSet, then kured's. Skips a DaemonSet that does not exist or that the caller may not
-    read; if both are skipped, returns careen's. Raises `ClusterError` if the server does not answer.
+    Skips one that does not exist or may not be read; careen's if both are skipped. Raises `ClusterError` if the server
+    does not answer.
     """
     places = dict.fromkeys((namespace or space, name or own) for space, own in (OURS, KUREDS))
     first = next(iter(places))

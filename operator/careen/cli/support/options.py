@@ -1,7 +1,5 @@
-"""The options that commands share, and the code that prints results. `connection.py` connects to the cluster.
-
-A command with --from sends no request, so it does not load the cluster's client.
-"""
+"""The options that commands share, and the printing of results. `connection.py` connects to the cluster; a command with
+--from sends no request, so it does not load the client."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ T = TypeVar("T")
 
 
 class Connection(Value, kw_only=True):
-    """How to reach the cluster. The connection is opened for the first request."""
+    """How to reach the cluster; opened for the first request."""
 
     kubeconfig: str | None
     context: str | None
@@ -35,8 +33,7 @@ class Connection(Value, kw_only=True):
     annotation: str
 
     def ask(self, question: Callable[[Cluster], Awaitable[T]]) -> T:
-        """Calls `question` with a client of the cluster and returns its result. An error ends the command with a
-        message."""
+        """Calls `question` with a client. An error ends the command with a message."""
         from careen.cli.support.connection import ask
 
         return ask(
@@ -50,7 +47,7 @@ class Connection(Value, kw_only=True):
 
 
 def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
-    """Adds the connection options to a command. The command gets an open `Cluster` as its first argument."""
+    """Adds the connection options; the command's first argument is an open `Cluster`."""
 
     @connection_options
     @functools.wraps(function)
@@ -61,10 +58,8 @@ def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
 
 
 def connection_options(function: Callable[..., T]) -> Callable[..., T]:
-    """Adds the connection options to a command, and passes them as a `Connection` in the command's first argument.
-
-    Unlike `cluster_command`, this is for commands that can also run without a cluster.
-    """
+    """Adds the connection options; the command's first argument is a `Connection`, for commands that can do without a
+    cluster."""
 
     @click.option(
         "--kubeconfig",
@@ -120,8 +115,7 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def _checked(setting: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """Returns a click callback that checks the option's value with the agents' own parser, before any request is
-    sent."""
+    """Checks the option with the agents' own parser before any request."""
 
     def check(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if value is None or value == parameter.default:
@@ -152,15 +146,14 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def dump_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `--from FILE`. The command gets the file's path as the argument `dump`."""
+    """Adds `--from FILE`, the command's argument `dump`."""
     return click.option(
         "--from", "dump", type=_FILE, metavar="FILE", help="Read this dump of `careen snapshot` instead of a cluster."
     )(command)
 
 
 def scheduler_config_option(*, otherwise: str = "kube-scheduler's default profile") -> Callable[..., Any]:
-    """Adds `--scheduler-config FILE`. `otherwise` is the end of the option's help text: the configuration that the
-    command uses without this option."""
+    """Adds `--scheduler-config FILE`. `otherwise`, what is used without it, ends the help text."""
     about = (
         f"The KubeSchedulerConfiguration of the cluster's scheduler; without this option, the command uses {otherwise}."
     )
@@ -168,8 +161,7 @@ def scheduler_config_option(*, otherwise: str = "kube-scheduler's default profil
 
 
 def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:
-    """Prints the result as table, JSON or YAML. `text` is a function that takes the terminal's width in columns (None
-    if the output is not a terminal) and returns the table."""
+    """Prints table, JSON or YAML. `text` gets the terminal's columns, None without a terminal."""
     say_lines(_for_programs(output, value()) if output in ("json", "yaml") else text(_terminal_width()))
 
 
@@ -182,6 +174,5 @@ def _for_programs(output: str, value: Any) -> str:
 
 
 def _terminal_width() -> int | None:
-    """Returns the width of the terminal in columns. Returns None if standard output is not a terminal, so that lines
-    are not folded."""
+    """None without a terminal: lines are not folded."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,5 +1,5 @@
-"""Shows the progress of a long command on standard error: a bar if standard error is a terminal, otherwise a line from
-time to time. Standard output contains only the result."""
+"""The progress of a long command on standard error: a bar on a terminal, otherwise a line from time to time. Standard
+output has only the result."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ SECONDS_PER_LINE = 10.0
 
 @contextmanager
 def progress(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[Callable[[int], None]]:
-    """Yields a function that shows the number of finished nodes. The caller may call this function any number of
-    times."""
+    """Yields a function that shows the number of finished nodes, to be called any number of times."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -32,8 +31,7 @@ def progress(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[
 
 
 class Lines:
-    """Prints the progress as lines, at most one line within `SECONDS_PER_LINE`. The first line is printed after
-    `SECONDS_PER_LINE`."""
+    """At most one line within `SECONDS_PER_LINE`, and the first not before."""
 
     def __init__(self, what: str, total: int, monotonic: Callable[[], float], say: Callable[[str], None]) -> None:
         self._what = what

@@ -1,5 +1,5 @@
-"""Writes a person's request (reboot, drain or maintenance) on a Node, where the node's agent reads it, and waits for
-the outcome. `core/people/asked.py` defines the requests."""
+"""Writes a person's request on a Node, where the agent reads it, and waits for the outcome. `core/people/asked.py`
+defines the requests."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ IDLE_LOOK = "an idle agent sees the request within five minutes"
 
 
 async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
-    """Writes the request on the Node. Ends the command with exit code 2 if the node has failed, or if the Node already
-    has a request of another kind."""
+    """Exit code 2 if the node has failed, or if its Node has a request of another kind."""
 
     def change(seen: NodeView) -> dict[str, str | None]:
         if phase_of(seen) == Phase.FAILED:
@@ -42,8 +41,7 @@ async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
 
 
 async def withdraw(cluster: Cluster, name: str, wish: Wish) -> bool:
-    """Removes the person's request from the Node. Returns False if there is no request. Ends the command with exit code
-    2 if the Node has a request of another kind."""
+    """False if there is no request. Exit code 2 if it is of another kind."""
     before = await read_node_or_fail(cluster, name)
     if keys.REQUEST not in before.annotations:
         return False
@@ -63,10 +61,10 @@ def _end_command(request: PersonRequest, name: str) -> str:
 
 
 async def wait_for(cluster: Cluster, name: str, is_reached: Callable[[NodeView], bool]) -> NodeView:
-    """Waits until the node is in the wanted state, and prints each change of its phase or reason.
+    """Waits until `is_reached`, and prints each change of phase or reason.
 
-    Ends the command with exit code 1 if the node fails or its Node is deleted. If the API server does not answer, keeps
-    waiting, because the server may run on the node that reboots.
+    Exit code 1 if the node fails or its Node is deleted. Without an answer it keeps waiting: the API server may run on
+    the node that reboots.
     """
     told = ""
     while True:
@@ -99,5 +97,5 @@ def _state(node: NodeView) -> str:
 
 
 def is_at_rest(node: NodeView) -> bool:
-    """Whether the node is idle or waiting, so that careen is not working on it."""
+    """careen is not working on the node."""
     return phase_of(node) not in {*WORKING, Phase.CLAIMING, Phase.SETTLING, Phase.FAILED}

@@ -1,5 +1,4 @@
-"""Reads the configuration of the cluster's scheduler, from the file of --scheduler-config or from the agents'
-settings."""
+"""The scheduler's configuration, from --scheduler-config or the agents' settings."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ from scheduler_core.config.fields import ConfigurationError
 
 
 def given_configuration(path: Path | None) -> Configuration | None:
-    """Parses the scheduler configuration in the file. Returns None if no file was given. Raises `BadInput` if the file
-    cannot be read or its configuration cannot be used."""
+    """None without a file. Raises `BadInput` if it cannot be read or used."""
     if path is None:
         return None
     where = "--scheduler-config"
@@ -23,8 +21,7 @@ def given_configuration(path: Path | None) -> Configuration | None:
 
 
 def agents_configuration(agents: Agents) -> Configuration | None:
-    """Parses the scheduler configuration in the agents' settings. Returns None if it is not known. Raises `BadInput` if
-    it cannot be used."""
+    """None if it is not known. Raises `BadInput` if it cannot be used."""
     where = "the scheduler configuration of the agents (give another configuration with --scheduler-config)"
     # It comes from the ConfigMap, so it must not name files of this computer.
     return _configuration(agents.scheduler_config, where, may_name_files=False)

@@ -1,8 +1,5 @@
-"""Prints text for people. This is the only module that writes to a terminal, because it removes control characters from
-names, annotations and servers' responses.
-
-A test fails if another module prints.
-"""
+"""Prints text for people. The only module that writes to a terminal, because it removes control characters from names,
+annotations and responses; a test fails if another prints."""
 
 from __future__ import annotations
 
@@ -18,34 +15,30 @@ _LONGEST_MESSAGE = 4 * LONGEST_LINE
 
 
 def say(sentence: str, *, err: bool = False) -> None:
-    """Prints one line. With `err`, prints it on standard error."""
+    """Prints one line."""
     click.echo(one_line(sentence, _LONGEST_MESSAGE), err=err)
 
 
 def say_lines(text: str) -> None:
-    """Prints a report whose lines are already separated by careen's own line breaks. The values in the report must not
-    contain further line breaks."""
+    """Prints a report with careen's own line breaks; values in it must have none."""
     click.echo(lines(text))
 
 
 class BadInput(click.ClickException):
-    """The input does not fit the cluster, for example an unknown name or a node in the wrong phase.
-
-    The exit code is 2, as for an unknown option, but without the usage lines.
-    """
+    """The input does not fit the cluster: an unknown name, a node in the wrong phase. Exit code 2, as for an unknown
+    option, but without usage lines."""
 
     exit_code = 2
 
 
 def did_you_mean(name: str, names: Iterable[str], *, otherwise: str = "") -> str:
-    """Returns `; did you mean n1, n2?`, or `otherwise` if no name is similar."""
+    """`; did you mean n1, n2?`, or `otherwise` if no name is similar."""
     close = difflib.get_close_matches(name, names, n=3)
     return f"; did you mean {', '.join(close)}?" if close else otherwise
 
 
 def no_such_node(name: str, names: Sequence[str], *, where: str = "this cluster") -> BadInput:
-    """Returns the error for a name that no Node has, with a suggestion of similar names. `where` is the place that was
-    searched, such as `this cluster`."""
+    """The error for an unknown Node, with similar names; `where` was searched."""
     if suggestion := did_you_mean(name, names):
         return BadInput(f"there is no Node {name!r}{suggestion}")
     nodes = "Node" if len(names) == 1 else "Nodes"
@@ -53,7 +46,7 @@ def no_such_node(name: str, names: Sequence[str], *, where: str = "this cluster"
 
 
 class SuggestingGroup(click.Group):
-    """A group of commands. If a person calls a command that does not exist, the error suggests similar ones."""
+    """Suggests similar commands for one that does not exist."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -67,7 +60,7 @@ class SuggestingGroup(click.Group):
 
 
 class SeveralProblems(click.UsageError):
-    """A usage error with one line for each problem."""
+    """One line for each problem."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(one_line(problem, _LONGEST_MESSAGE) for problem in problems))
@@ -75,7 +68,7 @@ class SeveralProblems(click.UsageError):
 
 @contextmanager
 def errors_fit_to_show() -> Iterator[None]:
-    """A context that removes control characters from the text of click's errors before click prints them."""
+    """Removes control characters from click's errors before click prints them."""
     try:
         yield
     except SeveralProblems:
