@@ -1,5 +1,5 @@
-"""Everything that careen reads from the API server and writes to it.
+"""Everything that careen reads from the API server and writes to it. Words: docs/glossary.md.
 
-`client.py` is the only file of careen that imports the Kubernetes client. All other files use the interface
-`Transport`, so the same code also runs against an API server in the same process (in tests and in the demo).
+Only `client.py` imports the Kubernetes client. All others use `Transport`, so they also run against an API server in
+the same process (in tests and in the demo).
 """

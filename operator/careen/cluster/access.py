@@ -1,10 +1,9 @@
-"""Lists the RBAC rights that an agent needs, each with the call that needs it, and finds out which of these rights are
-missing.
+"""The RBAC rights that an agent needs, each with the call that needs it, and which of them are missing.
 
-The list is the source of `manifests/rbac.yaml`. The agent checks its rights when it starts, because otherwise a missing
-right would be noticed only during a drain. The agent first reads its rules as a whole (SelfSubjectRulesReview, two
-requests). Then it asks for each right that the rules do not grant (SelfSubjectAccessReview), because the rules may be
-incomplete if RBAC is not the only authorizer.
+The list is the source of `manifests/rbac.yaml`. An agent reviews its rights at its start: otherwise a missing one would
+be noticed only during a drain. It first reads its rules as a whole (SelfSubjectRulesReview, two requests), then asks
+for each right that they do not grant (SelfSubjectAccessReview), because the rules may be incomplete if RBAC is not the
+only authorizer.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class OptionalRight(StrEnum):
-    """The optional features of an agent. kured does not need the rights for these features, so kured's roles do not
-    grant these rights."""
+    """Optional features: kured needs none of them, so kured's roles do not grant their rights."""
 
     SETTINGS = "settings"  # the ConfigMap
     FOLLOWING = "following"  # to notice changes of the ConfigMap
@@ -38,11 +36,9 @@ class OptionalRight(StrEnum):
 
 
 class Right(Value, kw_only=True):
-    """The right to use one verb on one resource. An empty `namespace` means all namespaces, and an empty `name` means
-    every object.
+    """The right to one verb on one resource. An empty `namespace` means all, an empty `name` every object.
 
-    `part` is the feature that the agent switches off if the right is missing. If `part` is None, the agent does not
-    start without the right.
+    Without the right the agent switches off the feature `part`, or does not start if `part` is None.
     """
 
     verb: str
@@ -66,8 +62,8 @@ class Right(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The right as text, such as `create pods/eviction`, `patch daemonsets.apps careen/careen` or `create events
-        in namespace careen`."""
+        """Such as `create pods/eviction`, `patch daemonsets.apps careen/careen` or `create events in namespace
+        careen`."""
         resource = f"{self.resource}.{self.group}" if self.group else self.resource
         resource = f"{resource}/{self.subresource}" if self.subresource else resource
         if self.namespace and not self.name:
@@ -80,7 +76,7 @@ _VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete
 
 
 def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str, forecast: bool) -> tuple[Right, ...]:
-    """Returns every right that an agent needs, in the order of a node's phases."""
+    """Every right that an agent needs, in the order of a node's phases."""
     rights = (
         Right(
             verb="get",
@@ -221,8 +217,7 @@ class _Rule(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     resource_names: list[str] = []
 
     def gives(self, right: Right) -> bool:
-        """Whether this RBAC rule grants the right, by the logic of RBAC's authorizer
-        (pkg/apis/rbac/v1/evaluation_helpers.go)."""
+        """By the logic of RBAC's authorizer (pkg/apis/rbac/v1/evaluation_helpers.go)."""
         resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
         return (
             _has(self.verbs, right.verb)
@@ -252,8 +247,7 @@ class _Review(msgspec.Struct, gc=False, frozen=True):
 
 
 async def missing_rights(api: ClusterApi, rights: tuple[Right, ...]) -> tuple[Right, ...]:
-    """Returns the rights among `rights` that this account does not have. Raises `ClusterError` if the server does not
-    answer."""
+    """Those that this account does not have. Raises `ClusterError` if the server does not answer."""
     rules = {
         namespace: await _rules(api, namespace)
         for namespace in sorted({"default", *(right.namespace for right in rights if right.namespace)})
@@ -264,8 +258,8 @@ async def missing_rights(api: ClusterApi, rights: tuple[Right, ...]) -> tuple[Ri
 
 
 def _is_given(right: Right, rules: dict[str, list[_Rule]]) -> bool:
-    """Whether the rules grant the right. `rules` contains this account's rules by namespace. A grant in only one
-    namespace may come from a Role, so a right for all namespaces must be granted in each namespace of `rules`."""
+    """Whether this account's rules, by namespace, grant the right. A grant in one namespace may come from a Role, so a
+    right for all namespaces must be granted in each of `rules`."""
     where = [right.namespace] if right.namespace else list(rules)
     return all(any(rule.gives(right) for rule in rules[namespace]) for namespace in where)
 
@@ -275,7 +269,7 @@ def _has(listed: list[str], wanted: str) -> bool:
 
 
 async def _rules(api: ClusterApi, namespace: str) -> list[_Rule]:
-    """Reads this account's RBAC rules in the namespace. Returns an empty list if the server refuses the review."""
+    """This account's rules in the namespace; none if the server refuses the review."""
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}
     try:
         return (await api.review(RULES, body, _RulesReview)).status.resource_rules or []

@@ -1,9 +1,5 @@
-"""Finds the Nodes on which careen's agents run, for an agent that has the right to get Nodes but not to list them, as
-with kured's roles.
-
-The agent reads the names of these Nodes from the agents' pods in the DaemonSet's namespace. A node without an agent is
-not found.
-"""
+"""Finds the Nodes of careen's agents for an agent that may get Nodes but not list them, as with kured's roles. It reads
+their names from the agents' pods, so a node without an agent is not found."""
 
 from __future__ import annotations
 
@@ -22,11 +18,10 @@ _AT_ONCE = 8  # half of the client's threads
 
 
 class AgentsNodes:
-    """Lists the Nodes. If the agent may not list them, reads each Node to which the pod of an agent is bound."""
+    """Lists the Nodes, or reads each one to which an agent's pod is bound."""
 
     def __init__(self, api: ClusterApi, *, own: str, namespace: str, daemonset: str) -> None:
-        """`own` is the name of this agent's node. The agent reads its own Node in any case, because the list of pods
-        may lack its own pod."""
+        """The Node `own` is always read: the list of pods may lack the agent's own pod."""
         self._api = api
         self._own = own
         self._namespace = namespace
@@ -34,11 +29,11 @@ class AgentsNodes:
 
     @property
     def may_be_listed(self) -> bool:
-        """Whether the agent may list all Nodes. Only a list of all Nodes proves that a Node does not exist."""
+        """Only a list of all Nodes proves that a Node does not exist."""
         return not self._api.withheld(Request(method="GET", path=NODES))
 
     async def read(self, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
-        """Returns every Node, or the Nodes whose reboot label has one of the given values. Raises `ClusterError`."""
+        """All Nodes, or those whose reboot label has one of these values. Raises `ClusterError`."""
         try:
             return await list_nodes(self._api, reboot_label=reboot_label)
         except Withheld:

@@ -1,5 +1,5 @@
-"""Posts Kubernetes Events about the agent's Node, ConfigMap and DaemonSet. `careen.core` writes the texts. A post that
-fails does not delay the agent's work."""
+"""Posts Events about the agent's Node, ConfigMap and DaemonSet. `careen.core` writes the texts. A post that fails does
+not delay the agent's work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_NOTE = 1_000  # bytes; the server refuses more than 1,024
 
 
 class Subject(Value, kw_only=True):
-    """The object that an Event is about."""
+    """What an Event is about."""
 
     kind: str
     name: str
@@ -41,11 +41,10 @@ async def post_event(
     once: str = "",
     pauses: Sequence[float] = (),
 ) -> str:
-    """Posts one Event. Returns an empty text, or a sentence that says why the Event could not be posted.
+    """Why the Event could not be posted; "" if it was.
 
-    If `once` is given, the Event's name is computed from `subject`, `reason` and `once`, so the server keeps only the
-    first Event with the same three values. If `pauses` (in seconds) are given and the server does not answer, the Event
-    is posted again after each pause; its name prevents duplicates.
+    `once` gives it a name made of `subject`, `reason` and `once`, of which the server keeps only the first. Without an
+    answer it is posted again after each of `pauses` (seconds); its name prevents duplicates.
     """
     at = api.clock.now()
     once = once or (f"{host}/{at.isoformat()}/{sentence}" if pauses else "")
@@ -74,9 +73,8 @@ async def post_event(
 
 
 async def is_first(api: ClusterApi, subject: Subject, *, reason: str, sentence: str, host: str, once: str) -> bool:
-    """Posts this warning and returns whether it is the first Event with its name, so that only one of many agents sends
-    people a message about the warning. If the server does not answer, returns True, because two messages are better
-    than none."""
+    """Whether this warning is the first Event with its name, so that one of many agents sends people a message. True if
+    the server does not answer: two messages are better than none."""
     at = rfc3339(api.clock.now())
     body = event(subject, reason=reason, sentence=sentence, is_warning=True, host=host, at=at, once=once)
     try:
@@ -100,7 +98,7 @@ def _may_pass(error: ClusterError) -> bool:
 def event(
     subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, at: str, once: str = ""
 ) -> dict[str, Any]:
-    """Returns the core/v1 Event to post."""
+    """The core/v1 Event to post."""
     involved = {"kind": subject.kind, "name": subject.name, "uid": subject.uid, "apiVersion": subject.api_version}
     if subject.namespace:
         involved["namespace"] = subject.namespace
@@ -122,9 +120,8 @@ def event(
 
 
 def _name(subject: Subject, reason: str, once: str) -> dict[str, str]:
-    """Returns the part of the Event's metadata that gives the Event its name. Two Events with the same subject, reason
-    and `once` get the same name, even if two agents post them, so the server keeps only the first Event. If `once` is
-    empty, the server generates the name."""
+    """The same subject, reason and `once` give the same name, even for two agents, so the server keeps only the first
+    Event. Without `once` the server generates the name."""
     if not once:
         return {"generateName": f"{subject.name}."}
     return {"name": f"{subject.name}.{hashlib.sha256(f'{subject.uid}/{reason}/{once}'.encode()).hexdigest()[:16]}"}

@@ -1,8 +1,7 @@
-"""Requests an eviction (policy/v1) and returns one of a fixed set of outcomes. Also reads how many evictions the
-PodDisruptionBudgets allow.
+"""Evicts pods (policy/v1), with a fixed set of outcomes, and reads how many evictions the PodDisruptionBudgets allow.
 
-The request carries the pod's UID, so that it cannot evict a new pod with the same name. With `dry_run` the server
-consults budgets and webhooks but evicts nothing.
+A request carries the pod's UID, so it cannot evict a new pod of the same name. With `dry_run` the server consults
+budgets and webhooks but evicts nothing.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ _BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 
 
 class Evicted(Value, kw_only=True):
-    """The outcome of one pod's eviction request. `detail` is the server's message. `retry_after_seconds` is how long
-    the server asks the client to wait before it retries."""
+    """`detail` is the server's message, `retry_after_seconds` the wait that it asks for."""
 
     answer: EvictAnswer
     detail: str = ""
@@ -59,8 +57,7 @@ class Evicted(Value, kw_only=True):
 
 
 async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evicted:
-    """Sends one eviction request and returns its outcome. A refusal and a lost response are outcomes too, so this
-    function raises no `ClusterError`."""
+    """A refusal and a lost response are outcomes too, so it raises no `ClusterError`."""
     path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
     query = {"dryRun": "All"} if dry_run else {}
     try:
@@ -80,15 +77,14 @@ async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evi
 
 
 async def allowed_disruptions(api: ClusterApi) -> dict[str, int]:
-    """Returns how many evictions each PodDisruptionBudget currently allows, by the budget's namespace/name. Raises
-    `ClusterError`."""
+    """How many evictions each budget, by namespace/name, allows now. Raises `ClusterError`."""
     found = await api.items(_BUDGETS, objects.DisruptionBudget)
     return {f"{each.metadata.namespace}/{each.metadata.name}": each.status.disruptions_allowed for each in found}
 
 
 def _judged(error: Refused) -> EvictAnswer:
-    """Returns what refused the eviction: a disruption budget, admission, or something that never examined the eviction,
-    such as the authorizer or a proxy."""
+    """What refused: a disruption budget, admission, or something that never examined the eviction, such as the
+    authorizer or a proxy."""
     if isinstance(error, TooManyRequests) and _BUDGET.search(error.message):
         return EvictAnswer.BUDGET
     if OWN_POLICY in error.message:
@@ -104,7 +100,7 @@ def _judged(error: Refused) -> EvictAnswer:
 
 
 def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
-    """Returns the Eviction object to post."""
+    """The Eviction object to post."""
     options: dict[str, Any] = {"preconditions": {"uid": pod.uid}}
     if pod.grace_seconds is not None:
         options["gracePeriodSeconds"] = pod.grace_seconds
@@ -122,8 +118,8 @@ _REPLACED = "the pod is gone, and another pod now has the same name"
 
 
 async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: NotFound | NotServed) -> Evicted:
-    """Finds out what a 404 response to an eviction means. A server or proxy without the eviction API answers 404 too,
-    so this function reads the pod. Only a 404 for the pod itself proves that the pod is gone."""
+    """A 404 may come from a server or proxy without the eviction API. Only a 404 for the pod itself proves that it is
+    gone."""
     try:
         head = await api.get(path, objects.ObjectHead)
     except NotFound:
@@ -138,8 +134,8 @@ async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: N
 
 
 def _explain_conflict(error: Conflict) -> Evicted:
-    """Finds out what a 409 response to an eviction means. If its message mentions the UID, another pod now has this
-    name. Any other conflict is a race in the server."""
+    """If the message of a 409 mentions the UID, another pod has this name now. Any other conflict is a race in the
+    server."""
     if "uid" in error.message.lower():
         return Evicted(answer=EvictAnswer.GONE, detail=_REPLACED)
     return _said(EvictAnswer.UNCLEAR, error)

@@ -1,13 +1,11 @@
-"""Finds other reboot coordinators in the cluster: a DaemonSet with pods that run kured, or a DaemonSet whose lock is
-held or paused, for example because kured's pods were removed while a node held the lock.
+"""Other reboot coordinators: a DaemonSet with pods that run kured, or one whose lock is held or paused, for example
+because kured's pods were removed while a node held the lock.
 
-Any tenant who may create a DaemonSet can give it kured's image name or annotation. So careen ignores such a DaemonSet
-until it has pods. Only administrators can create `kube-system/kured`. So for this DaemonSet careen does not wait for
-pods:
+Any tenant who may create a DaemonSet can give it kured's image name or annotation. So it is ignored until it has pods.
+Only administrators can create `kube-system/kured`, which need not have pods:
 
-* If its image is kured, careen reports it as soon as it is to run on at least one node.
-* If its lock contains a claim, careen reports it even if it is to run on no node, because a node may be down under that
-  claim.
+* Kured's image is reported as soon as it is to run on a node.
+* A claim in its lock is reported even if it is to run on no node: a node may be down under that claim.
 """
 
 from __future__ import annotations
@@ -29,12 +27,7 @@ _SHOWN_HOLDERS = 3
 
 
 async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[str, ...]:
-    """Returns one sentence for each other reboot coordinator in the cluster. `namespace` and `name` are those of the
-    agents' own DaemonSet, which is left out.
-
-    Finds DaemonSets with pods whose image is named kured, and DaemonSets whose lock annotation contains a claim or a
-    pause.
-    """
+    """One sentence for each other coordinator, without the agents' own DaemonSet."""
     found: list[str] = []
     for each in await _daemonsets(api):
         place = (each.metadata.namespace, each.metadata.name)
@@ -56,7 +49,7 @@ async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[s
 
 
 async def _daemonsets(api: ClusterApi) -> list[objects.DaemonSet]:
-    """Lists all DaemonSets. Without the right to list them, reads only `kube-system/kured`."""
+    """Without the right to list DaemonSets only `kube-system/kured`."""
     try:
         return await api.items(DAEMONSETS, objects.DaemonSet)
     except Withheld:
@@ -68,29 +61,27 @@ async def _daemonsets(api: ClusterApi) -> list[objects.DaemonSet]:
 
 
 class Pods(Value, kw_only=True):
-    """On how many nodes a DaemonSet has pods, and whether these pods run kured's image."""
+    """On how many nodes a DaemonSet has pods, and whether they run kured's image."""
 
     number: int
     are_kureds: bool
 
 
 async def pods_of(api: ClusterApi, *, namespace: str, name: str) -> Pods:
-    """Reads on how many nodes this DaemonSet has pods, and whether the pods are kured's. Raises `NotFound` if the
-    DaemonSet does not exist."""
+    """Raises `NotFound` if the DaemonSet does not exist."""
     path = f"/apis/apps/v1/namespaces/{quote(namespace, safe='')}/daemonsets/{quote(name, safe='')}"
     daemonset = await api.get(path, objects.DaemonSet)
     return Pods(number=_pods(daemonset), are_kureds=_has_kureds_image(daemonset))
 
 
 def _pods(daemonset: objects.DaemonSet) -> int:
-    """Returns on how many nodes the DaemonSet has pods, including nodes that its selector no longer matches. Includes
-    pods that are not ready, because they may start at any moment."""
+    """With nodes that its selector no longer matches, and pods that are not ready, which may start at any moment."""
     return max(0, daemonset.status.current_number_scheduled) + max(0, daemonset.status.number_misscheduled)
 
 
 def _held(annotation: str | None) -> str:
-    """Returns a clause about the lock's state: its holders, a pause, or an unreadable content. Returns an empty text if
-    the lock has no holder and is not paused, for example if it is an empty list of claims, which kured may leave."""
+    """The lock's holders, its pause, or that it is unreadable; "" if it is free, for example an empty list of claims,
+    which kured may leave."""
     content = parse(annotation)
     if isinstance(content, Garbage):
         return "careen cannot read the lock's content"
@@ -108,5 +99,5 @@ def _has_kureds_image(daemonset: objects.DaemonSet) -> bool:
 
 
 def _image_name(image: str) -> str:
-    """Returns the image's name without registry, path and tag: `kured` for `ghcr.io/kubereboot/kured:1.23.0`."""
+    """`kured` for `ghcr.io/kubereboot/kured:1.23.0`."""
     return image.rsplit("/", 1)[-1].split("@", 1)[0].split(":", 1)[0]

@@ -1,8 +1,5 @@
-"""Reads the lock, which is an annotation on the agents' DaemonSet, with a consistent read. Writes the lock by
-compare-and-swap on the DaemonSet's resourceVersion.
-
-`core/lock/content.py` parses and composes the annotation.
-"""
+"""Reads the lock consistently, and writes it by compare-and-swap on the DaemonSet's resourceVersion.
+`core/lock/content.py` parses and composes it."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from careen.core.facts.observation import LockReading
 
 
 class LockStore:
-    """Reads and writes the lock: one annotation of one DaemonSet."""
+    """The lock: one annotation of one DaemonSet."""
 
     def __init__(self, api: ClusterApi, *, namespace: str, name: str, annotation: str) -> None:
         self._api = api
@@ -27,13 +24,11 @@ class LockStore:
         self._annotation = annotation
 
     async def read(self) -> LockReading:
-        """Reads the lock. Raises `ClusterError`. If the DaemonSet does not exist, raises `NotFound`, because a missing
-        DaemonSet does not mean that the lock is free."""
+        """Raises `ClusterError`; `NotFound` without the DaemonSet, which does not mean that the lock is free."""
         return self._reading(await self._api.get(self._path, objects.LockObject))
 
     async def write(self, wanted: WriteLock) -> Written[LockReading]:
-        """Replaces the annotation with `wanted.content`, if the DaemonSet still has the expected resourceVersion. If
-        `wanted.content` is None, removes the annotation."""
+        """Replaces the annotation, or removes it (None), if the DaemonSet still has the expected resourceVersion."""
 
         async def write(version: str) -> LockReading:
             try:
@@ -53,9 +48,8 @@ class LockStore:
         return await write_guarded(version=wanted.expected_resource_version, write=write, read=read, stands=stands)
 
     async def _replace(self, version: str, wanted: WriteLock) -> objects.LockObject:
-        """Writes the whole DaemonSet, as kured does, because kured's Role has `update` but not `patch`. All other
-        fields are sent as they were read. The write carries the resourceVersion on which the decision was based, so
-        that it overwrites no change of another client."""
+        """Writes the whole DaemonSet as it was read, as kured does: kured's Role has `update` but not `patch`. The
+        resourceVersion on which the decision was based protects other clients' changes."""
         whole: dict[str, Any] = await self._api.get(self._path, dict)
         annotations = {**(whole["metadata"].get("annotations") or {}), self._annotation: wanted.content}
         whole["metadata"]["annotations"] = {key: value for key, value in annotations.items() if value is not None}

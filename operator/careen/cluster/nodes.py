@@ -1,5 +1,5 @@
-"""Reads one Node, lists many Nodes, and patches the agent's own Node. The patch carries the Node's resourceVersion, so
-it does not overwrite a change of another client."""
+"""Reads and lists Nodes, and patches the agent's own. The patch carries the resourceVersion, so it overwrites no change
+of another client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_NAMES = ("", ".", "..")  # paths of other resources: an answer from there is
 
 
 async def read_node(api: ClusterApi, name: str) -> NodeView | Gone:
-    """Reads the Node. Returns `Gone` if a consistent read shows that the Node does not exist."""
+    """`Gone` by a consistent read."""
     if name in _NO_NAMES:
         return Gone()
     try:
@@ -33,8 +33,7 @@ async def read_node(api: ClusterApi, name: str) -> NodeView | Gone:
 
 
 async def list_nodes(api: ClusterApi, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
-    """Lists every Node, or the Nodes whose reboot label has one of the given values. The list is consistent: it never
-    comes from an old cache."""
+    """All Nodes, or those whose reboot label has one of these values. Consistent: never from an old cache."""
     query = {"labelSelector": _labelled(reboot_label)} if reboot_label else {}
     view = functools.partial(objects.node_view, all_annotations=False)
     found = tuple(await api.views(NODES, objects.Node, view, query=query))
@@ -46,14 +45,13 @@ async def list_nodes(api: ClusterApi, *, reboot_label: Sequence[str] = ()) -> tu
 
 
 async def list_signed_nodes(api: ClusterApi) -> tuple[SignedNode, ...]:
-    """Lists every Node with all of its annotations, and with the field managers of its labels and annotations. The list
-    is consistent: it shows all Nodes at the same moment, and never comes from an old cache."""
+    """All Nodes with all annotations and with the field managers of labels and annotations. Consistent: all at the same
+    moment, never from an old cache."""
     return tuple(objects.signed_node(node) for node in await api.items(NODES, objects.ManagedNode))
 
 
 async def read_signed_node(api: ClusterApi, name: str) -> SignedNode | Gone:
-    """Reads the Node with the field managers of its labels and annotations. Returns `Gone` if a consistent read shows
-    that the Node does not exist."""
+    """The Node with its field managers; `Gone` by a consistent read."""
     try:
         return objects.signed_node(await api.get(_path(name), objects.ManagedNode))
     except NotFound:
@@ -61,8 +59,7 @@ async def read_signed_node(api: ClusterApi, name: str) -> SignedNode | Gone:
 
 
 async def count_nodes(api: ClusterApi, *, reboot_label: Sequence[str], most: int) -> int | None:
-    """Returns how many Nodes have one of these values of the reboot label. Returns None if more than `most` Nodes have
-    them. Requests only one page of the list."""
+    """How many Nodes have one of these labels; None if more than `most`. One page only."""
     query, what = {"labelSelector": _labelled(reboot_label)}, f"GET {NODES}"
     async with aclosing(api.pages(NODES, query=query, page_size=most)) as pages:
         page = await anext(pages)
@@ -74,8 +71,7 @@ def _labelled(values: Sequence[str]) -> str:
 
 
 async def patch_node(api: ClusterApi, name: str, patch: PatchNode) -> Written[NodeView]:
-    """Sends the patch with the resourceVersion on which it is based. The server applies either the whole patch or
-    nothing."""
+    """The server applies the whole patch, based on its resourceVersion, or nothing."""
 
     async def write(version: str) -> NodeView:
         return objects.node_view(
@@ -92,8 +88,8 @@ async def patch_node(api: ClusterApi, name: str, patch: PatchNode) -> Written[No
 
 
 def stands(patch: PatchNode, node: NodeView) -> bool:
-    """Whether the Node contains every part of the patch. If so, the server has applied the patch, because no other
-    patch writes the same annotations."""
+    """Whether the Node contains every part of the patch. Then the server has applied it: no other patch writes the same
+    annotations."""
     return (
         _contains(node.labels, patch.labels)
         and _contains(node.annotations, patch.annotations)
@@ -106,22 +102,21 @@ def stands(patch: PatchNode, node: NodeView) -> bool:
 
 
 def _of_others_than_controllers(taints: Iterable[Taint]) -> set[Taint]:
-    """Returns the taints, but without taints whose key begins with `node.kubernetes.io/`. Controllers set and remove
-    those taints for cordons and conditions, often right after a patch."""
+    """Without `node.kubernetes.io/…`: controllers set and remove those for cordons and conditions, often right after a
+    patch."""
     return {taint for taint in taints if not taint.key.startswith("node.kubernetes.io/")}
 
 
 def _manager(patch: PatchNode) -> dict[str, str]:
-    """Returns the query parameter `fieldManager` for a patch that cordons or taints the Node. careen recognises its own
-    change later by this separate field manager. For other patches returns no parameter, and the server uses the user
-    agent's name."""
+    """A patch that cordons or taints has a field manager of its own, by which careen later recognises its change. For
+    others the server uses the user agent's name."""
     if patch.adds_taint:
         return {"fieldManager": TAINT_MANAGER}
     return {"fieldManager": FIELD_MANAGER} if patch.unschedulable is not None else {}
 
 
 def merge_patch(patch: PatchNode, version: str) -> dict[str, Any]:
-    """Returns the patch as JSON. A null removes a key, and `taints` replaces the whole list."""
+    """The patch as JSON. A null removes a key, and `taints` replaces the whole list."""
     metadata: dict[str, Any] = {"resourceVersion": version}
     if patch.labels:
         metadata["labels"] = dict(patch.labels)

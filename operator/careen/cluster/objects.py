@@ -1,11 +1,10 @@
-"""The few fields of API objects that careen reads, as msgspec structs, and their conversion to the values of
-`careen.core`.
+"""The few fields of API objects that careen reads, and their conversion to the values of `careen.core`.
 
-A field without a default is in every response of an API server, because Go writes the field even if it is empty
-(`json:"name"`, or a struct that is not a pointer). Decoding refuses a response without such a field, and
-`wire/answers.py` reports the response as unclear. A field that Go omits when empty (`omitempty`) has a default.
+A field without a default is in every response, because Go writes it even if it is empty (`json:"name"`, or a struct
+that is not a pointer). A response without it is refused, and `wire/answers.py` reports it as unclear. A field that Go
+omits when empty (`omitempty`) has a default.
 
-Decoding skips unknown fields, so a Node of 6 KB costs only the memory of the fields below. With `gc=False` the cyclic
+Unknown fields are skipped, so a Node of 6 KB costs only the memory of the fields below. With `gc=False` the cyclic
 collector does not walk thousands of objects that cannot form cycles.
 """
 
@@ -85,8 +84,7 @@ class Node(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedFields(msgspec.Struct, gc=False, frozen=True, rename={"fields": "fieldsV1"}):
-    """One entry of an object's `managedFields`: a field manager and the fields that it owns. The fields have paths such
-    as `f:spec` → `f:unschedulable`."""
+    """A field manager and the fields that it owns, as paths such as `f:spec` → `f:unschedulable`."""
 
     manager: str = ""
     subresource: str = ""
@@ -98,8 +96,8 @@ class ManagedMeta(Meta, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedNode(Node, gc=False, frozen=True, rename="camel"):
-    """A Node with its `managedFields`. careen reads them for single Nodes, and for lists of Nodes only in `careen
-    cleanup` and `careen history`, because they double the size of a Node."""
+    """`managedFields` double the size of a Node, so careen reads them for single Nodes, and in lists only for `careen
+    cleanup` and `careen history`."""
 
     metadata: ManagedMeta
 
@@ -118,7 +116,7 @@ class _ObjectFields(msgspec.Struct, gc=False, frozen=True):
 
 
 class Present(msgspec.Struct, gc=False, frozen=True):
-    """An object of which careen needs to know only that it exists."""
+    """Something that need only exist."""
 
 
 class Volume(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -157,7 +155,7 @@ class Pod(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class BoundSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    """The field of a pod template's spec that names a node."""
+    """Only the node."""
 
     node_name: str = ""
 
@@ -167,8 +165,7 @@ class BoundTemplate(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedPod(Pod, gc=False, frozen=True, rename="camel"):
-    """A Pod with its `managedFields`. careen reads them only for the pods of one node, because they double the size of
-    a Pod."""
+    """`managedFields` double the size of a Pod, so careen reads them only for the pods of one node."""
 
     metadata: ManagedMeta
 
@@ -197,7 +194,7 @@ class DisruptionStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class DisruptionBudget(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    """A PodDisruptionBudget. Without a status (no controller has processed it yet) it allows no eviction."""
+    """Without a status (no controller has processed it yet) it allows no eviction."""
 
     metadata: Meta
     status: DisruptionStatus = DisruptionStatus()
@@ -237,16 +234,15 @@ class ConfigMap(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class LockObject(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    """The DaemonSet that carries the lock: its metadata, and the number of nodes that should run an agent."""
+    """The DaemonSet that carries the lock, and how many nodes should run an agent."""
 
     metadata: Meta
     status: DaemonSetStatus
 
 
 def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
-    """Returns the Node as the value on which `careen.core` decides. Without `all_annotations`, as in most lists of
-    Nodes, the value has only careen's and kured's annotations and no history of reboots. No decision needs the other
-    annotations, and for thousands of Nodes they would take megabytes."""
+    """The Node for `careen.core`. Without `all_annotations`, as in most lists, it has only careen's and kured's
+    annotations and no history: no decision needs the others, and for thousands of Nodes they would take megabytes."""
     annotations = node.metadata.annotations or _NOTHING
     if not all_annotations:
         annotations = {
@@ -273,8 +269,7 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
 
 
 def _set_by(node: Node, field: str) -> tuple[str, ...]:
-    """Returns the names of the field managers that own this field of the Node's spec. Returns no names if the server
-    does not record field managers."""
+    """The field managers that own this field of the spec; none if the server does not record them."""
     if not isinstance(node, ManagedNode):
         return ()
     return tuple(
@@ -285,8 +280,7 @@ def _set_by(node: Node, field: str) -> tuple[str, ...]:
 
 
 def signed_node(node: ManagedNode) -> SignedNode:
-    """Returns the Node with the names of the field managers that own each label and each annotation, as far as the
-    server records them."""
+    """The Node with the field managers of its labels and annotations, as far as the server records them."""
     labels: dict[str, set[str]] = {}
     annotations: dict[str, set[str]] = {}
     for each in node.metadata.managed_fields or ():
@@ -316,7 +310,7 @@ def _sets(managed: ManagedFields, field: str) -> bool:
 
 
 def pod_view(pod: Pod) -> PodView:
-    """Returns the Pod as the value on which `careen.core` decides."""
+    """The Pod for `careen.core`."""
     meta = pod.metadata
     owner = controller_of(meta)
     return PodView(
@@ -342,8 +336,8 @@ def pod_view(pod: Pod) -> PodView:
 
 
 def _end(at: datetime | None) -> datetime | None:
-    """Returns the pod's deletionTimestamp, at which a terminating pod should be gone; None for any other pod. A time
-    that is centuries away becomes the latest time that careen can represent."""
+    """When a terminating pod should be gone. A time that is centuries away becomes the latest that careen can
+    represent."""
     return None if at is None else bounded(at) or LATEST
 
 
@@ -355,9 +349,8 @@ _LONGEST_GRACE_SECONDS = 100 * 365 * 86_400.0  # the pod's creator chooses it, u
 
 
 def _came_bound(pod: Pod) -> bool | None:
-    """Whether the pod was created with `spec.nodeName` already set. None if unknown. A scheduler sets `spec.nodeName`
-    later through `pods/binding`, for which the server records no field manager
-    (pkg/registry/core/pod/storage/storage.go)."""
+    """Whether the pod was created with `spec.nodeName`; None if unknown. A scheduler sets it later through
+    `pods/binding`, for which the server records no field manager (pkg/registry/core/pod/storage/storage.go)."""
     if not isinstance(pod, ManagedPod) or not pod.metadata.managed_fields:
         return None
     return any(not each.subresource and _sets(each, "f:nodeName") for each in pod.metadata.managed_fields)
@@ -368,8 +361,7 @@ def _spreads_over_zones(constraint: SpreadConstraint) -> bool:
 
 
 def _tolerates_cordon(toleration: Toleration) -> bool:
-    """Whether the pod tolerates a cordon: the taint `unschedulable:NoSchedule` without a value, as in kube-scheduler
-    (plugins/nodeunschedulable)."""
+    """The taint is `unschedulable:NoSchedule` without a value, as in kube-scheduler (plugins/nodeunschedulable)."""
     is_named = toleration.key == keys.UNSCHEDULABLE or (not toleration.key and toleration.operator == "Exists")
     return (
         is_named
@@ -382,14 +374,12 @@ _NO_OWNER = OwnerReference(kind="", name="", uid="")
 
 
 def controller_of(meta: Meta) -> OwnerReference:
-    """Returns the owner reference that is marked as the controller. Returns an empty reference if the object has no
-    controller."""
+    """Empty if the object has no controller."""
     return next((each for each in meta.owner_references or () if each.controller), _NO_OWNER)
 
 
 def owner_health(kind: str, workload: Workload) -> OwnerHealth:
-    """Returns how many replicas the controller should have and how many of them are ready. If `replicas`, or a Job's
-    `parallelism`, is not set, the number is 1, the API's default."""
+    """Wanted and ready replicas. If `replicas`, or a Job's `parallelism`, is not set, it is 1, the API's default."""
     wanted = workload.spec.parallelism if kind == "Job" else workload.spec.replicas
     ready = workload.status.ready if kind == "Job" else workload.status.ready_replicas
     return OwnerHealth(

@@ -1,5 +1,5 @@
-"""Reads pods and the controllers that own pods. For --blocking-pods, reads the pods that forbid the reboot of a whole
-group of nodes or of every node, and leaves out pods that forbid only the reboot of the node on which they run."""
+"""Reads pods and their controllers, and, for --blocking-pods, the pods that forbid the reboot of more nodes than their
+own."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ _SINGLE_READS = 2
 
 
 class Owner(NamedTuple):
-    """A controller of pods, with the values in a pod's owner reference. Owners are sorted by kind, namespace and
-    name."""
+    """A controller of pods, as a pod's owner reference names it. Sorted by kind, namespace and name."""
 
     kind: str
     namespace: str
@@ -41,8 +40,7 @@ class Owner(NamedTuple):
 
 
 async def list_pods_on(api: ClusterApi, node: str) -> tuple[PodView, ...]:
-    """Lists every pod bound to the node, in all namespaces. The request is cheap, because the server's cache has an
-    index on `spec.nodeName`."""
+    """Every pod on the node, in all namespaces. Cheap: the server's cache has an index on `spec.nodeName`."""
     found = await api.items(PODS, objects.ManagedPod, query={"fieldSelector": f"spec.nodeName={node}"})
     refuse_others(
         (f"a pod on {pod.spec.node_name or 'no node'}" for pod in found if pod.spec.node_name != node),
@@ -52,9 +50,8 @@ async def list_pods_on(api: ClusterApi, node: str) -> tuple[PodView, ...]:
 
 
 async def list_blocking_pods(api: ClusterApi, rules: Iterable[BlockingPods]) -> tuple[PlacedPod, ...]:
-    """Lists the pods that forbid the reboot of other nodes too, not only of the node on which they run. Sends one
-    request for each entry of --blocking-pods that selects such pods. If the entry has namespaces, sends one request for
-    each namespace. The server selects the pods by their labels. Raises `ClusterError`."""
+    """The pods that forbid the reboot of other nodes too: one request for each such entry of --blocking-pods, or for
+    each of its namespaces. The server selects by labels. Raises `ClusterError`."""
     found: list[PlacedPod] = []
     for rule in rules:
         if rule.scope is not BlockingScope.NODE:
@@ -77,7 +74,7 @@ def _blockers(rule: BlockingPods, listed: Iterable[objects.Pod]) -> Iterator[Pla
 
 
 async def read_controller(api: ClusterApi, namespace: str, name: str) -> Owner | None:
-    """Reads the controller of a pod. Returns None if the pod does not exist or has no controller."""
+    """None if the pod does not exist or has no controller."""
     try:
         pod = await api.get(
             f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}", objects.ObjectHead
@@ -89,16 +86,15 @@ async def read_controller(api: ClusterApi, namespace: str, name: str) -> Owner |
 
 
 def owners_of(pods: Iterable[PodView]) -> frozenset[Owner]:
-    """Returns the controllers of these pods. Leaves out controllers of kinds for which careen cannot compare ready and
-    wanted replicas."""
+    """Without kinds whose ready and wanted replicas cannot be compared."""
     return frozenset(
         Owner(pod.owner_kind, pod.namespace, pod.owner_name) for pod in pods if pod.owner_kind in WORKLOAD_KINDS
     )
 
 
 async def read_owners(api: ClusterApi, owners: Iterable[Owner]) -> tuple[OwnerHealth, ...]:
-    """Reads the current health of each controller in `owners`. Leaves out controllers that are gone or being deleted,
-    controllers of a kind without replicas, and controllers that careen may not read."""
+    """The health of each controller, without those that are gone or being deleted, that have no replicas, or that
+    careen may not read."""
     wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
     for owner in owners:
         if owner.kind in WORKLOAD_KINDS:
@@ -116,10 +112,10 @@ async def read_owners(api: ClusterApi, owners: Iterable[Owner]) -> tuple[OwnerHe
 async def places_of(
     api: ClusterApi, namespace: str, owner_uids: Collection[str], *, since: datetime
 ) -> dict[str, list[str]]:
-    """Returns, for each controller's UID, the nodes of its pods that were created at or after `since`. A pod without a
-    node is listed as an empty text. A controller without such pods has an empty list.
+    """The nodes of each controller's pods that were created at or after `since`, by the controller's UID; "" for a pod
+    without a node.
 
-    Reads page by page, because a namespace may have many pods.
+    Page by page, because a namespace may have many pods.
     """
     places: dict[str, list[str]] = {uid: [] for uid in owner_uids}
     async for page in api.pages(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"):

@@ -1,8 +1,7 @@
-"""Reads everything that kube-scheduler considers, as raw pages of lists. scheduler_core builds a `Snapshot` from the
-pages.
+"""Reads everything that kube-scheduler considers, as raw pages, from which scheduler_core builds a `Snapshot`.
 
-Each page is passed to the caller and not kept. Kinds of objects that no pod refers to are not listed, so a cluster
-without volumes or devices costs nine requests.
+Pages are passed on and not kept. Kinds that no pod refers to are not listed: a cluster without volumes or devices costs
+nine requests.
 """
 
 from __future__ import annotations
@@ -59,11 +58,8 @@ _ON_REFERENCE = (
 
 
 async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
-    """Returns the result of the function `read`, which reads all pages of the snapshot's lists.
-
-    If a list expires between two of its pages (410), calls `read` once more, because pages of the first and of the
-    second read cannot be combined.
-    """
+    """Calls `read`, which reads all lists, once more if one expires between two pages (410): pages of two reads cannot
+    be combined."""
     try:
         return await read()
     except Expired:
@@ -71,8 +67,8 @@ async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
 
 
 async def pages(api: ClusterApi) -> AsyncIterator[bytes]:
-    """Yields raw list bodies, nodes first. Raises `ClusterError` if any list fails: an incomplete snapshot would give a
-    wrong forecast."""
+    """Raw list bodies, nodes first. Raises `ClusterError` if any list fails: an incomplete snapshot would give a wrong
+    forecast."""
     referred: set[str] = set()
     for path in ALWAYS:
         async for page in api.pages(path):
@@ -85,14 +81,12 @@ async def pages(api: ClusterApi) -> AsyncIterator[bytes]:
 
 
 def _referred_to(page: bytes) -> set[str]:
-    """Returns the API paths of the lists (such as PersistentVolumeClaims) whose objects the pods of this page may refer
-    to."""
+    """The lists whose objects the pods of this page may refer to."""
     return {path for marks, paths in _ON_REFERENCE if any(mark in page for mark in marks) for path in paths}
 
 
 async def _served_pages(api: ClusterApi, path: str) -> AsyncIterator[bytes]:
-    """Yields the pages of the list at this API path. If the path contains `{version}`, uses the first API version that
-    the server serves. If the server serves no version, yields nothing."""
+    """The list's pages, in the first version that the server serves; none if it serves none."""
     if "{version}" not in path:
         async for page in api.pages(path):
             yield page
@@ -111,5 +105,5 @@ class _Version(msgspec.Struct, gc=False, frozen=True, rename={"git_version": "gi
 
 
 async def server_version(api: ClusterApi) -> str:
-    """Reads the cluster's release, such as `v1.36.3`."""
+    """The cluster's release, such as `v1.36.3`."""
     return (await api.get_plain("/version", _Version)).git_version

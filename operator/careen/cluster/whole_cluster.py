@@ -1,7 +1,6 @@
-"""Reads a snapshot of the whole cluster page by page. While one page is parsed, the next page is requested. A parsed
-page is not kept.
+"""Reads a snapshot page by page: the next page is requested while one is parsed, and none is kept.
 
-This file loads numpy, so it is separate from snapshot_reader.py, which the agent's own process may import.
+Loads numpy, so it is separate from snapshot_reader.py, which the agent's own process may import.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 
 async def read_cluster(api: ClusterApi) -> Snapshot:
-    """Returns the cluster's snapshot, as the lists of the API server show it. Raises `ClusterError` if any list fails,
-    because a partial cluster would give a wrong forecast."""
+    """Raises `ClusterError` if any list fails: a partial cluster would give a wrong forecast."""
     return await again_if_expired(lambda: _read(api))
 
 
@@ -29,7 +27,7 @@ async def _read(api: ClusterApi) -> Snapshot:
 
 
 async def _one_ahead(source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yields the given pages. While the caller decodes a page, the next page is already requested."""
+    """Requests the next page while the caller decodes one."""
     following = asyncio.ensure_future(_next(source))
     try:
         while (page := await following) is not None:

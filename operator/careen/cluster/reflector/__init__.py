@@ -1,1 +1,1 @@
-"""Keeps a copy of the cluster in memory, and updates it with lists and watches. Only `careen shadow` uses it."""
+"""A copy of the cluster in memory, kept up to date with lists and watches. Only `careen shadow` uses it."""

@@ -1,5 +1,4 @@
-"""Fills one cache with objects of all kinds that are watched. Each kind has a reflector, which applies the watch events
-to the cache in their order."""
+"""Fills one cache with all kinds of objects: each has a reflector, which applies its events in order."""
 
 from __future__ import annotations
 
@@ -16,25 +15,23 @@ from scheduler_core.cache.events import Sync
 
 
 class Audience(Protocol):
-    """An object whose methods the feed calls when the cache changes: before and after each watch event, and before a
-    list replaces all objects of a kind."""
+    """What the feed calls when the cache changes."""
 
     def before(self, kind: str, line: bytes) -> None:
-        """Called before an event of a watch changes the cache."""
+        """Before an event of a watch changes the cache."""
         ...
 
     def after(self, kind: str, *, has_changed: bool) -> None:
-        """Called after the event has changed the cache."""
+        """After the event."""
         ...
 
     def before_list(self, kind: str) -> None:
-        """Called before a list replaces all objects of a kind. In this case it is unknown which events have happened
-        since the last watch."""
+        """Before a list replaces all objects of a kind. What happened since the last watch is unknown."""
         ...
 
 
 class ClusterFeed:
-    """Keeps `cache` up to date with lists and watches of the API server."""
+    """Keeps `cache` up to date."""
 
     def __init__(
         self,
@@ -62,30 +59,30 @@ class ClusterFeed:
         self._reflectors = [Reflector(source, api, streams, self, chance=chance) for source in sources]
 
     async def run(self) -> None:
-        """Watches every kind of object until the task is cancelled."""
+        """Watches every kind until the task is cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
                 tasks.create_task(reflector.run())
 
     @property
     def missing(self) -> frozenset[str]:
-        """The kinds of objects that have not been listed yet."""
+        """The kinds that have not been listed yet."""
         return frozenset(self._missing)
 
     async def complete(self) -> None:
-        """Waits until every kind of object has been listed."""
+        """Waits until every kind has been listed."""
         await self._is_complete.wait()
 
     async def news(self) -> None:
-        """Waits until one of the reflectors receives a list or a watch event, or reports an error."""
+        """Waits for the next list, event or error."""
         self._has_news.clear()
         await self._has_news.wait()
 
     # ---- calls of the reflectors ----
 
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
-        """Implements `Sink.listed`: replaces all objects of a kind. While a thread adds one page to the cache, the next
-        page is requested, so that few pages are in memory at the same time."""
+        """Replaces all objects of a kind. The next page is requested while a thread adds one, so few pages are in
+        memory at once."""
         async with self.one_at_a_time:
             self._audience.before_list(kind)
             loop = asyncio.get_running_loop()
@@ -97,7 +94,7 @@ class ClusterFeed:
         self.heard(kind)
 
     async def changed(self, kind: str, line: bytes) -> None:
-        """Implements `Sink.changed`: applies one event of a watch."""
+        """Applies one event of a watch."""
         async with self.one_at_a_time:
             self._audience.before(kind, line)
             self._audience.after(kind, has_changed=self.cache.apply(line))
@@ -105,18 +102,18 @@ class ClusterFeed:
         self.bytes += len(line)
 
     def heard(self, kind: str) -> None:
-        """Implements `Sink.heard`: notes that the reflector receives this kind of object without an error."""
+        """The kind is received without an error."""
         self.troubles.pop(kind, None)
         self._has_news.set()
 
     def troubled(self, kind: str, error: ClusterError) -> None:
-        """Implements `Sink.troubled`: remembers the error that prevents the watch of this kind of object."""
+        """Remembers why the kind cannot be watched."""
         self.troubles[kind] = error
         self._has_news.set()
 
 
 def _from(pages: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """Yields the pages of an asynchronous list to the thread that parses them. The event loop reads the next page
+    """Yields an asynchronous list's pages to the thread that parses them; the event loop reads the next one
     meanwhile."""
     while (page := asyncio.run_coroutine_threadsafe(_next(pages), loop).result()) is not None:
         yield page

@@ -1,11 +1,9 @@
-"""Lists one kind of object once, and then watches it, beginning at the list's resourceVersion. Passes all objects and
-events to the sink.
+"""Lists one kind once, then watches it from the list's resourceVersion, and passes everything to the sink.
 
-After any failure the sink still gets the state that a fresh list would show. After a broken watch, the next watch
-starts at the last resourceVersion, because the server repeats the missed events. The reflector lists again if the
-server no longer has these events (410), or if several watches in a row sent no usable line. After each failure in a
-row, the pause before the next request doubles, up to half a minute. Pauses have random jitter, so that clients do not
-return at the same moment.
+After any failure the sink still gets the state of a fresh list. After a broken watch the next one starts at the last
+resourceVersion, and the server repeats the missed events. It lists again if the server no longer has them (410), or if
+several watches in a row sent no usable line. Pauses double with each failure in a row, up to half a minute, with
+jitter, so that clients do not return together.
 """
 
 from __future__ import annotations
@@ -41,32 +39,30 @@ MOST_USELESS_WATCHES: Final = 3
 
 
 class WatchedKind(Value, kw_only=True):
-    """A kind of object and the API paths of its lists, for example for several versions. The reflector uses the first
-    path that the server serves."""
+    """A kind of object and the paths of its lists, for example for several versions. The first that the server serves
+    is used."""
 
     kind: str
     paths: tuple[str, ...]
 
 
 class Sink(Protocol):
-    """Receives the lists and events of a reflector. Its methods raise ValueError for a line or a page that they cannot
-    use."""
+    """Receives lists and events. Raises ValueError for a line or a page that it cannot use."""
 
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
-        """Takes all objects of a kind, page by page. If `pages` raises an error, the list is incomplete."""
+        """Takes all objects of a kind. If `pages` raises an error, the list is incomplete."""
         ...
 
     async def changed(self, kind: str, line: bytes) -> None:
-        """Takes one event of a watch: an object of this kind was added, changed or deleted. `line` is the event as the
-        API server sent it, in JSON."""
+        """Takes one event: an object was added, changed or deleted. `line` is the API server's JSON."""
         ...
 
     def heard(self, kind: str) -> None:
-        """Called after each complete list and after each usable line of a watch."""
+        """After each complete list and each usable line."""
         ...
 
     def troubled(self, kind: str, error: ClusterError) -> None:
-        """Called when the reflector cannot watch the kind at the moment. The reflector tries again."""
+        """The kind cannot be watched at the moment. The reflector tries again."""
         ...
 
 
@@ -84,7 +80,7 @@ class Reflector:
         self._failures = 0
 
     async def run(self) -> None:
-        """Lists and watches the kind of object until the task is cancelled."""
+        """Until the task is cancelled."""
         while True:
             try:
                 path, position = await self._list()
@@ -99,8 +95,7 @@ class Reflector:
     # ---- the list ----
 
     async def _list(self) -> tuple[str, str]:
-        """Lists the objects of this kind. A kind may have several API paths, for example one path for each version;
-        uses the first path that the server serves. Returns this path and the resourceVersion of the list."""
+        """The first path that the server serves, and the list's resourceVersion."""
         for path in self._source.paths:
             pages = _Pages(self._api.pages(path))
             try:
@@ -118,7 +113,7 @@ class Reflector:
     # ---- watches ----
 
     async def _follow(self, path: str, position: str) -> None:
-        """Watches this kind of object. Returns when the kind has to be listed again."""
+        """Returns when the kind has to be listed again."""
         useless = 0
         while useless < MOST_USELESS_WATCHES:
             watch = _Watch(path, position, self)
@@ -148,8 +143,7 @@ class Reflector:
         await self._api.clock.sleep(asked + longest * (0.5 + 0.5 * self._chance()))
 
     def request(self, path: str, position: str) -> Request:
-        """Returns the HTTP request that starts a watch. Its timeout is random, so that watches that began together end
-        at different times."""
+        """The request of a watch. Its timeout is random, so that watches that began together end apart."""
         return Request(
             method="GET",
             path=path,
@@ -163,8 +157,8 @@ class Reflector:
         )
 
     async def take(self, request: Request, position: str) -> AsyncGenerator[str, None]:
-        """Reads the lines of one watch and passes each change to the sink. After each line, yields the resourceVersion
-        at which the next watch would continue."""
+        """Passes each change of one watch to the sink; after each line yields the resourceVersion at which the next
+        watch would continue."""
         what = f"GET {request.path}?watch"
         asked = asked_for(request.path)
         async for line in lines_of(self._streams.chunks(request), what):
@@ -184,7 +178,7 @@ class Reflector:
 
 
 class _Watch:
-    """One watch: the resourceVersion that it has reached, and whether the server has sent any usable line."""
+    """One watch: the resourceVersion that it has reached, and whether the server has sent a usable line."""
 
     def __init__(self, path: str, position: str, reflector: Reflector) -> None:
         self.position = position
@@ -202,7 +196,7 @@ class _Watch:
 
 
 class _NotServedError(Exception):
-    """The server serves none of the API paths of this kind of object."""
+    """The server serves none of the kind's paths."""
 
 
 def _gone(what: str, why: str) -> Expired:
@@ -223,8 +217,7 @@ class _ListHead(msgspec.Struct, gc=False):
 
 
 class _Pages:
-    """The pages of one list. `begin` requests the first page, so that an error is raised before the sink gets any
-    page."""
+    """The pages of one list. `begin` requests the first, so that an error is raised before the sink gets any."""
 
     def __init__(self, pages: AsyncGenerator[bytes, None]) -> None:
         self._pages = pages
@@ -237,7 +230,7 @@ class _Pages:
         self.version = msgspec.json.decode(self._first, type=_ListHead).metadata.resource_version
 
     async def all(self) -> AsyncGenerator[bytes, None]:
-        """Yields all pages in order. All pages show the cluster at the resourceVersion of the first page."""
+        """In order; all show the cluster at the first one's resourceVersion."""
         first, self._first = self._first, b""
         yield first
         del first

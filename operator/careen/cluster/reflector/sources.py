@@ -1,4 +1,4 @@
-"""Lists the kinds of objects that kube-scheduler watches and scheduler_core reads."""
+"""The kinds that kube-scheduler watches and scheduler_core reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from careen.cluster.wire.answers import asked_for
 
 
 def sources() -> tuple[WatchedKind, ...]:
-    """Returns the kinds of objects in the order in which they are listed: nodes, pods, then all other kinds."""
+    """In the order of their lists: nodes, pods, the others."""
     plain = [WatchedKind(kind=asked_for(path).kind, paths=(path,)) for path in (*ALWAYS, *VOLUMES)]
     devices = [tuple(path.format(version=version) for version in DEVICE_VERSIONS) for path in DEVICES]
     return (*plain, *(WatchedKind(kind=asked_for(paths[0]).kind, paths=paths) for paths in devices))

@@ -1,4 +1,4 @@
-"""Reads the bytes of a watch as they arrive. Each watch has its own connection and its own thread."""
+"""Reads a watch as its bytes arrive, with a connection and a thread of its own."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ _LONGEST_REFUSAL = 64 * 1024
 
 
 class Streams(Protocol):
-    """Opens requests for watches, whose responses have no fixed end."""
+    """Opens watches, whose responses have no fixed end."""
 
     def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Yields the chunks of the response's body as they arrive, until the server ends the response. Raises a
-        `ClusterError` if the server refuses the request, if the connection breaks, or if no byte arrives for longer
-        than the request's `timeout_seconds`."""
+        """Yields the body as it arrives, until the server ends it. Raises a `ClusterError` if the server refuses, the
+        connection breaks, or no byte arrives within `timeout_seconds`."""
         ...
 
 
 class ClientStreams:
-    """Implements `Streams` with the connections of a `ClientTransport`."""
+    """`Streams` with the connections of a `ClientTransport`."""
 
     def __init__(self, transport: ClientTransport, now: Callable[[], datetime]) -> None:
         self._transport = transport
         self._now = now
 
     async def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Yields the chunks of the response's body as they arrive; see `Streams.chunks`."""
+        """See `Streams.chunks`."""
         thread = _Reading(self._transport, request, self._now)
         thread.start()
         try:
@@ -48,7 +47,7 @@ class ClientStreams:
 
 
 class _Reading(threading.Thread):
-    """A thread that reads the response to one watch. It pauses while too many bytes wait for the caller."""
+    """Reads one watch, and pauses while too many bytes wait for the caller."""
 
     def __init__(self, transport: ClientTransport, request: Request, now: Callable[[], datetime]) -> None:
         super().__init__(name=f"watch {request.path}", daemon=True)
@@ -63,7 +62,7 @@ class _Reading(threading.Thread):
         self._answer: OpenAnswer | None = None
 
     async def next(self) -> bytes | None:
-        """Returns the next chunk of the response, or None at its end. Raises the error that ended the response."""
+        """None at the end. Raises the error that ended the response."""
         while True:
             with self._room:
                 if self._read:
@@ -77,7 +76,7 @@ class _Reading(threading.Thread):
         return found
 
     def give_up(self) -> None:
-        """Ends the thread, even while the thread waits for the server or for the caller."""
+        """Ends the thread, even while it waits for the server or the caller."""
         self._is_given_up = True
         if self._answer is not None:
             self._answer.give_up()
@@ -90,7 +89,7 @@ class _Reading(threading.Thread):
         return sum(len(each) for each in self._read if isinstance(each, bytes))
 
     def run(self) -> None:
-        """Reads the response; runs in the thread."""
+        """In the thread."""
         end: ClusterError | None = None
         try:
             self._read_all()
@@ -109,8 +108,7 @@ class _Reading(threading.Thread):
                 self._hand_over(chunk)
 
     def _hand_over(self, what: bytes | ClusterError | None) -> None:
-        """Adds the chunk, the error or the end of the response to the queue as soon as the queue has room. After
-        `give_up` the thread does not wait for room."""
+        """Waits for room in the queue, except after `give_up`."""
         with self._room:
             while not self._is_given_up and self._held > _MOST_BYTES:
                 self._room.wait(_LOOK_SECONDS)

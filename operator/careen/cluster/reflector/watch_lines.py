@@ -1,4 +1,4 @@
-"""Splits the response to a watch into lines, and finds out what each line means."""
+"""Splits the response to a watch into lines, and finds out what each means."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _LONGEST_LINE: Final = 32 * 2**20
 
 
 class Said(StrEnum):
-    """What one line of a watch reports: a change of an object, a bookmark, a resourceVersion that is too old, or
-    another error."""
+    """What a line of a watch reports."""
 
     CHANGE = "change"
     BOOKMARK = "bookmark"
@@ -26,8 +25,7 @@ class Said(StrEnum):
 
 
 class WatchLine(Value, kw_only=True):
-    """One line of a watch. `version` is the resourceVersion at which the next watch would continue. It is None if the
-    line has no resourceVersion."""
+    """`version` is where the next watch would continue; None if the line has no resourceVersion."""
 
     said: Said
     version: str | None = None
@@ -58,9 +56,8 @@ _GONE: Final = 410
 
 
 async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[bytes, None]:
-    """Yields the complete lines of a watch's response. If the response ends with an incomplete line, drops this line,
-    because the next watch sends the same event again. Raises UnreadableAnswer for a line that is too long to come from
-    an API server."""
+    """The complete lines. An incomplete last one is dropped: the next watch sends its event again. Raises
+    UnreadableAnswer for a line that is too long to come from an API server."""
     rest: list[bytes] = []
     size = 0
     async for chunk in chunks:
@@ -77,8 +74,7 @@ async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[by
 
 
 def read_line(line: bytes, kind: str, api_version: str, what: str) -> WatchLine:
-    """Parses one line of a watch of this kind of object. Raises UnreadableAnswer if the line contains no usable event,
-    or an event about another kind."""
+    """Raises UnreadableAnswer if the line has no usable event, or one of another kind."""
     try:
         event = _EVENT.decode(line)
     except (ValueError, RecursionError) as error:
@@ -104,8 +100,7 @@ def _error(status: _Object) -> WatchLine:
 
 
 def is_further(version: str, than: str) -> bool:
-    """Whether the resourceVersion `version` is at least as new as `than`. If one of them is not a number, they cannot
-    be compared, and the result is True."""
+    """At least as new as `than`. True if one is not a number, because they cannot be compared then."""
     if not (version.isascii() and version.isdecimal() and than.isascii() and than.isdecimal()):
         return True
     return (len(version), version) >= (len(than), than)

@@ -1,12 +1,10 @@
 """Checks that a 2xx response contains the requested object or list.
 
-A proxy in front of the API server may answer 200 with `{}`, a `Status`, `{"items": null}` or a login page in JSON.
-Decoded without a check, such a response would look like a Node without taints, a node without pods, or a lock without
-claims.
+A proxy may answer 200 with `{}`, a `Status`, `{"items": null}` or a login page in JSON. Without a check that would look
+like a Node without taints, a node without pods, or a lock without claims.
 
-The path of a request determines what the response must contain. Every other response raises `UnreadableAnswer`. A read
-that raises this error is repeated. After a write that raises this error, a read shows whether the server applied the
-write.
+The path determines what the response must contain; any other raises `UnreadableAnswer`. Then a read is repeated; after
+a write, a read shows whether the server applied it.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ not be distinguished from a page of a proxy."""
 
 
 class RequestedObject(Value):
-    """The object or list at an API path. `namespace` and `name` are empty if the path does not contain them."""
+    """What is at an API path; `namespace` and `name` are empty if the path has none."""
 
     api_version: str
     kind: str
@@ -61,8 +59,7 @@ class RequestedObject(Value):
 
 
 def asked_for(path: str) -> RequestedObject:
-    """Returns the kind, namespace and name of the object or list at this API path. Raises KeyError for a resource that
-    `KINDS` does not contain."""
+    """Raises KeyError for a resource that `KINDS` does not contain."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
     version, rest = (parts[1], parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
     namespace = ""
@@ -90,7 +87,7 @@ class _Kind(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class _Item(msgspec.Struct, gc=False, frozen=True):
-    """An item of a list. A real server sends list items without a kind."""
+    """A real server sends list items without a kind."""
 
     metadata: _Meta
 
@@ -116,9 +113,8 @@ class _Success(msgspec.Struct, gc=False, frozen=True):
 
 
 def the_object(body: bytes, path: str, kind: type[T], what: str) -> T:
-    """Decodes the response `body`, which must contain the object at `path`. If `path` is the path of a list, the
-    request created an object in this list, and `body` must contain that object. Raises `UnreadableAnswer` for another
-    object."""
+    """The object at `path`, or, if that is a list, the object that the request created in it. Raises `UnreadableAnswer`
+    for another."""
     asked, head = asked_for(path), decoded(body, _Object, what)
     _same_kind(head, asked.kind, asked, what)
     _same_object(head.metadata, asked, what)
@@ -126,16 +122,14 @@ def the_object(body: bytes, path: str, kind: type[T], what: str) -> T:
 
 
 def the_review(body: bytes, path: str, kind: type[T], what: str) -> T:
-    """Decodes the response to a review, such as a SelfSubjectAccessReview. A review is not stored in the cluster, so it
-    has no name and no version to check."""
+    """A review, such as a SelfSubjectAccessReview, is not stored, so it has no name and no version to check."""
     asked = asked_for(path)
     _same_kind(decoded(body, _Kind, what), asked.kind, asked, what)
     return decoded(body, kind, what)
 
 
 def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
-    """Checks a page of a list. Returns the continue token for the next page, or an empty text after the last page.
-    `after` is the token with which this page was requested."""
+    """The token for the next page; "" after the last. `after` is the token of this page's request."""
     asked, head = asked_for(path), decoded(body, _List, what)
     _same_kind(head, f"{asked.kind}List", asked, what)
     if not head.metadata.resource_version:
@@ -148,9 +142,8 @@ def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
 
 
 def is_evicted(body: bytes, what: str) -> None:
-    """Checks that `body`, the response to an eviction request, says that the pod is evicted. Such a response is a
-    Status with the status Success. Its code is 201, 0 or missing (registry/core/pod/storage/eviction.go). Raises
-    `UnreadableAnswer` for any other response."""
+    """The response to an eviction is a Status with Success and the code 201, 0 or none
+    (registry/core/pod/storage/eviction.go). Raises `UnreadableAnswer` for any other."""
     said = decoded(body, _Success, what)
     if said.kind != "Status" or said.status != "Success" or said.code not in (None, 0, 201):
         raise UnreadableAnswer(
@@ -160,8 +153,7 @@ def is_evicted(body: bytes, what: str) -> None:
 
 
 def decoded(body: bytes, kind: type[T], what: str) -> T:
-    """Decodes `body` as the struct `kind`. Raises `UnreadableAnswer` for a proxy's page, and for a response with a
-    missing field or a field of the wrong type."""
+    """Raises `UnreadableAnswer` for a proxy's page, and for a field that is missing or of the wrong type."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (ValueError, OverflowError, RecursionError) as error:
@@ -169,7 +161,7 @@ def decoded(body: bytes, kind: type[T], what: str) -> T:
 
 
 def list_of(kind: type[T]) -> type[Any]:
-    """Returns the struct that decodes a list of `kind`. The struct is made once for each kind."""
+    """The struct of a list of `kind`, made once for each kind."""
     if kind not in _LISTS:
         _LISTS[kind] = msgspec.defstruct(f"{kind.__name__}List", [("items", list[kind])], gc=False, frozen=True)  # type: ignore[valid-type]
     return _LISTS[kind]
@@ -179,8 +171,7 @@ _LISTS: dict[type[Any], type[Any]] = {}
 
 
 def refuse_others(others: Iterable[str], what: str) -> None:
-    """Raises UnreadableAnswer if the response contains items that the request's selector excludes, because a proxy may
-    have removed the selector from the request."""
+    """Raises UnreadableAnswer for items that the request's selector excludes: a proxy may have removed the selector."""
     if unselected := next(iter(others), None):
         raise UnreadableAnswer(f"{what}: the answer has {unselected}, which the request does not select")
 

@@ -1,8 +1,8 @@
-"""Sends requests to the API server, with JSON bodies, and retries them if a retry is safe.
+"""Sends requests with JSON bodies, and retries them if that is safe.
 
-A read is retried after every error that may be temporary, including a response with another object than the requested
-one (`answers.py`). A write is retried only if it certainly had no effect. After a write whose outcome is unknown, the
-caller (`nodes.py`, `lock_store.py`) decides what to do, because it knows the content of the write.
+A read is retried after every error that may be temporary, such as a response with another object (`answers.py`). A
+write is retried only if it certainly had no effect. If that is unknown, the caller (`nodes.py`, `lock_store.py`)
+decides, because it knows what it wrote.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Observer = Callable[[Request, "Response | None"], None]
 
 
 class ClusterApi:
-    """A client of one cluster's API server: `get`, `pages`, `write`. Every failure is an error of `errors.py`."""
+    """A client of one API server. Every failure is an error of `errors.py`."""
 
     def __init__(
         self, transport: Transport, clock: Clock, *, chance: Callable[[], float], observer: Observer | None = None
     ) -> None:
-        """`chance` is a function that returns a random number 0 ≤ x < 1, used for jitter. `observer` is called with
-        each request and its response, or with None if the response was lost."""
+        """`chance` gives a random number 0 ≤ x < 1 for jitter. `observer` gets each request and its response, None if
+        that was lost."""
         self.transport = transport
         self.clock = clock
         self.clock_skew_seconds: float | None = None
@@ -65,19 +65,17 @@ class ClusterApi:
     async def get(
         self, path: str, kind: type[T], *, query: Mapping[str, str] | None = None, timeout_seconds: float = 15.0
     ) -> T:
-        """Reads the object at `path`, consistently: a GET without resourceVersion is served at the latest state."""
+        """Consistent: a GET without resourceVersion is served at the latest state."""
         request = Request(method="GET", path=path, query=query or {}, timeout_seconds=timeout_seconds)
         return await self._read(request, lambda body: the_object(body, path, kind, f"GET {path}"))
 
     async def get_plain(self, path: str, kind: type[T]) -> T:
-        """Reads the response at a `path` that is not a resource, such as `/version`. `kind` defines the required
-        fields."""
+        """For a `path` that is not a resource, such as `/version`."""
         return await self._read(Request(method="GET", path=path), lambda body: decoded(body, kind, f"GET {path}"))
 
     async def ask(self, request: Request) -> Response:
-        """Reads an API path that is not an object, and returns the response whatever its status. Sends the request only
-        once and never retries it, because the caller can also use a response with an error status. Raises `NotSent` or
-        `Unclear`."""
+        """Reads a path that is not an object, whatever the status. Never retried: the caller can also use an error
+        status. Raises `NotSent` or `Unclear`."""
         try:
             response = await self.transport.send(request)
         except ClusterError:
@@ -94,11 +92,11 @@ class ClusterApi:
         timeout_seconds: float = 30.0,
         page_size: int = PAGE_SIZE,
     ) -> AsyncGenerator[bytes, None]:
-        """Yields the raw bodies of a list, page after page. The list is consistent: the request has no resourceVersion,
-        so the first page is a quorum read, and the following pages show the same resourceVersion.
+        """The raw pages of a list. Consistent: without a resourceVersion the first page is a quorum read, and the
+        others show its resourceVersion.
 
-        Raises `Expired` if the caller read the pages so slowly that the server no longer has that resourceVersion. The
-        caller then lists again.
+        Raises `Expired` if the pages were read so slowly that the server no longer has it. The caller then lists
+        again.
         """
         wanted, token = {**(query or {}), "limit": str(page_size)}, ""
 
@@ -114,15 +112,13 @@ class ClusterApi:
             wanted = {**wanted, "continue": token}
 
     async def items(self, path: str, kind: type[T], *, query: Mapping[str, str] | None = None) -> list[T]:
-        """Returns all items of a list, each decoded as `kind`. If the list expires between two pages, requests the
-        whole list again, but only once."""
+        """All items of a list. If it expires between two pages, it is requested once more."""
         return await self.views(path, kind, lambda item: item, query=query)
 
     async def views(
         self, path: str, kind: type[T], view: Callable[[T], V], *, query: Mapping[str, str] | None = None
     ) -> list[V]:
-        """Lists as `items` does, and applies the function `view` to each object. Works page by page, so that a long
-        list does not block the event loop."""
+        """`items` with `view` applied to each, page by page, so that a long list does not block the event loop."""
         for last in (False, True):
             try:
                 found: list[V] = []
@@ -146,11 +142,11 @@ class ClusterApi:
         timeout_seconds: float = 15.0,
         wait_when_busy: bool = True,
     ) -> Response:
-        """Sends one write. Sends it again only after `NotSent` and, if `wait_when_busy` is true, after 429. If the
-        response was lost, the write is never sent again.
+        """Sends the write again only after `NotSent` and, with `wait_when_busy`, after 429; never after a lost
+        response.
 
-        Raises `Refused` if nothing changed. Raises `Unclear` or `ServerFailed` if the server may have applied the
-        write; the caller must then read the object again.
+        Raises `Refused` if nothing changed; `Unclear` or `ServerFailed` if the server may have applied it, so that the
+        caller must read the object again.
         """
         request = Request(
             method=method,
@@ -168,22 +164,20 @@ class ClusterApi:
     async def merge_patch(
         self, path: str, patch: object, kind: type[T], *, query: Mapping[str, str] | None = None
     ) -> T:
-        """Sends a JSON merge patch (null removes a key, lists are replaced whole). Returns the object after the
-        patch."""
+        """A JSON merge patch: null removes a key, lists are replaced whole. The object after it."""
         response = await self.write("PATCH", path, patch, content_type=MERGE_PATCH, query=query)
         return the_object(response.body, path, kind, f"PATCH {path}")
 
     async def replace(self, path: str, body: object, kind: type[T]) -> T:
-        """Replaces the whole object by `body`, which carries the resourceVersion that was read. Returns the object
-        after the write."""
+        """Replaces the whole object. `body` carries the resourceVersion that was read."""
         return the_object((await self.write("PUT", path, body)).body, path, kind, f"PUT {path}")
 
     async def post(self, path: str, body: object, kind: type[T], *, query: Mapping[str, str] | None = None) -> T:
-        """Creates an object, and returns the object as the server has stored it."""
+        """Creates an object, and returns it as stored."""
         return the_object((await self.write("POST", path, body, query=query)).body, path, kind, f"POST {path}")
 
     async def review(self, path: str, body: object, kind: type[T]) -> T:
-        """Posts a review, such as a SelfSubjectAccessReview. A review changes nothing, so it is retried like a read."""
+        """A review changes nothing, so it is retried like a read."""
         request = Request(method="POST", path=path, body=msgspec.json.encode(body), content_type=JSON)
         return await self._read(request, lambda answer: the_review(answer, path, kind, f"POST {path}"))
 
@@ -207,14 +201,12 @@ class ClusterApi:
         return await retrying(attempt)
 
     def _pause(self, state: RetryCallState) -> float:
-        """Returns the pause before a retry, in seconds. The pause is the server's `Retry-After` (0 if the server sent
-        none) plus a random time. The random time is between one half of a limit and the whole limit. The limit is a
-        quarter of a second before the first retry, then doubles with each retry, and is never more than 5 s."""
+        """In seconds: the server's `Retry-After`, plus one half to the whole of a limit at random. The limit is a
+        quarter of a second, doubles with each retry, and ends at 5 s."""
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after_seconds or 0.0 if isinstance(error, Refused) else 0.0
         longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** (state.attempt_number - 1))
-        # Jitter is added to the wait that the server requests, so that a thousand agents do not return at the same
-        # moment.
+        # Added to the wait that the server requests, so that a thousand agents do not return at the same moment.
         return asked + longest * (0.5 + 0.5 * self._chance())
 
     async def _send(self, request: Request) -> Response:

@@ -1,8 +1,8 @@
-"""The real transport: it sends requests through the Kubernetes client's connection pool.
+"""The real transport, over the Kubernetes client's connection pool.
 
-It uses only the client's configuration (in-cluster files, kubeconfig) and its pool of connections. The pool's retries
-are off: a retry would resend a PUT whose response was lost, and so cause a false conflict on the lock. The client's
-typed models are never loaded.
+Of the client it uses only the configuration (in-cluster files, kubeconfig) and the pool, never its typed models. The
+pool's retries are off: a retry would resend a PUT whose response was lost, and so cause a false conflict on the
+lock.
 """
 
 from __future__ import annotations
@@ -45,13 +45,11 @@ CONNECTIONS = 16
 
 
 class CannotReachCluster(Exception):
-    """No usable credentials were found: neither the in-cluster files nor the kubeconfig could be read. A person must
-    correct them."""
+    """Neither the in-cluster files nor the kubeconfig could be read. A person must correct them."""
 
 
 class NoSuchContext(CannotReachCluster):
-    """The kubeconfig has no context of this name. An empty name means that the kubeconfig has no current context.
-    `names` are the contexts that the kubeconfig has."""
+    """The kubeconfig has no such context; without a name, no current one. `names` are those that it has."""
 
     def __init__(self, kubeconfig: Path, name: str, names: Sequence[str]) -> None:
         super().__init__(
@@ -62,7 +60,7 @@ class NoSuchContext(CannotReachCluster):
 
 
 class Credentials(Value, kw_only=True):
-    """The API server's address and the credentials, for other clients in the same process."""
+    """For other clients in the same process."""
 
     server: str
     authorization: str | None
@@ -73,7 +71,7 @@ class Credentials(Value, kw_only=True):
 
 
 def user_agent(part: str) -> str:
-    """Returns the user agent, such as `careen-agent/0.1.0`. It identifies careen's requests in an audit log."""
+    """`careen-agent/0.1.0`, which identifies careen's requests in an audit log."""
     try:
         return f"careen-{part}/{version('careen')}"
     except PackageNotFoundError:
@@ -81,11 +79,8 @@ def user_agent(part: str) -> str:
 
 
 def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -> Configuration:
-    """Returns the client's configuration: from the file `kubeconfig` if it is given, otherwise from the files that
-    Kubernetes mounts into a pod.
-
-    Raises `CannotReachCluster` with a sentence for people.
-    """
+    """From `kubeconfig`, otherwise from the files that Kubernetes mounts into a pod. Raises `CannotReachCluster` with a
+    sentence for people."""
     configuration = Configuration()
     configuration.retries = False
     configuration.connection_pool_maxsize = CONNECTIONS
@@ -119,7 +114,7 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
 
 
 def current_context(kubeconfig: Path) -> str:
-    """Returns the name of a kubeconfig's current context; empty if it cannot be read."""
+    """Empty if it cannot be read."""
     try:
         merged = KubeConfigMerger(str(kubeconfig)).config.value  # type: ignore[no-untyped-call]
         return str(merged.get("current-context") or "")
@@ -140,8 +135,7 @@ def _look_for_context(kubeconfig: Path, wanted: str | None) -> None:
 
 
 def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
-    """Returns a description of what is wrong with the kubeconfig. The client library's own errors are misleading: the
-    library passes Python's errors through, and calls a missing file invalid."""
+    """The library's own errors are misleading: it passes Python's errors through, and calls a missing file invalid."""
     if isinstance(error, (AttributeError, KeyError, TypeError, RecursionError)):
         return "the file is not a valid kubeconfig"
     # KUBECONFIG may name several files, of which some may be missing.
@@ -151,22 +145,19 @@ def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
 
 
 class Turnstile:
-    """Makes sure that a request is never sent after its caller gave up, for example because no thread was free in time.
-    The thread calls `pass_once` before it sends the request. The caller calls `pass_once` when it gives up. If the
-    thread calls first, the thread sends the request. If the caller calls first, the request is never sent. Thread-safe.
-    """
+    """A request is never sent after its caller gave up, for example because no thread was free in time. The thread
+    passes before it sends, the caller when it gives up, and only the first succeeds. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
     def pass_once(self) -> bool:
-        """Returns True for the first caller only."""
+        """True for the first caller only."""
         return self._lock.acquire(blocking=False)
 
 
 class ClientTransport:
-    """Sends requests with urllib3, in the transport's own threads. Each request has a connect, a read and a total
-    deadline."""
+    """Sends requests with urllib3 in its own threads, each with a connect, a read and a total deadline."""
 
     def __init__(self, load: Callable[[], Configuration], *, agent: str, threads: int = 8) -> None:
         self._load = load
@@ -186,11 +177,11 @@ class ClientTransport:
         return response
 
     def open(self, request: Request) -> OpenAnswer:
-        """Sends the request and returns the response, with any status, as soon as the headers have arrived. The caller
-        reads the body and closes the response. Raises the same errors as `send`.
+        """The response, with any status, as soon as the headers have arrived. The caller reads the body and closes it.
+        Raises the errors of `send`.
 
-        The method is for watches. It blocks, so each call needs a thread of its own. The request's `timeout_seconds`
-        limits how long the server may send nothing.
+        For watches. It blocks, so each call needs a thread of its own. `timeout_seconds` limits how long the server may
+        send nothing.
         """
         answer = self._begin(self._rest, request, is_read=False)
         if answer.status == 401 and self._reload():
@@ -199,8 +190,7 @@ class ClientTransport:
         return OpenAnswer(answer, f"{request.method} {request.path}", self.server)
 
     def credentials(self) -> Credentials:
-        """Returns the address and the credentials with which kopf opens its own connections. Reads the credentials
-        again each time, because tokens are rotated."""
+        """For kopf's own connections; read again each time, because tokens are rotated."""
         configuration = self._load()
         return Credentials(
             server=configuration.host,
@@ -212,13 +202,12 @@ class ClientTransport:
         )
 
     def close(self) -> None:
-        """Closes connections and threads without waiting for outstanding responses."""
+        """Does not wait for outstanding responses."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._rest.close()
 
     async def _send_once(self, request: Request) -> Response:
-        """Sends the request once. The deadline of the response starts when a thread begins to send the request. If no
-        thread becomes free in time, the request is never sent."""
+        """The deadline starts when a thread begins to send. If none becomes free in time, the request is never sent."""
         what = f"{request.method} {request.path}"
         turn, begun = Turnstile(), asyncio.Event()
         loop, rest = asyncio.get_running_loop(), self._rest
@@ -286,7 +275,7 @@ class ClientTransport:
         return headers
 
     def _reload(self) -> bool:
-        """Reads the credentials again after a 401. Returns False if they were read a moment ago or cannot be read."""
+        """After a 401. False if the credentials were read a moment ago or cannot be read."""
         if time.monotonic() - self._loaded_at < RELOAD_SECONDS:
             return False
         self._loaded_at = time.monotonic()
@@ -298,7 +287,7 @@ class ClientTransport:
 
 
 class OpenAnswer:
-    """A response of the API server whose body is read while it arrives."""
+    """A response whose body is read while it arrives."""
 
     def __init__(self, answer: urllib3.BaseHTTPResponse, what: str, server: str) -> None:
         self.status = answer.status
@@ -308,29 +297,29 @@ class OpenAnswer:
         self._server = server
 
     def read(self, most: int) -> bytes:
-        """Waits for the next bytes and returns at most `most` of them. Returns no bytes at the end. Raises `Unclear` if
-        the connection breaks, or if no byte arrives for too long."""
+        """The next bytes, none at the end. Raises `Unclear` if the connection breaks or no byte arrives for too
+        long."""
         try:
             return self._answer.read1(most, decode_content=True)
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise Unclear(f"{self._what}: {description(error, self._server)}") from error
 
     def give_up(self) -> None:
-        """Ends a `read` that runs in another thread."""
+        """Ends a `read` in another thread."""
         # The answer has already ended, or its connection is already closed.
         with suppress(ValueError, RuntimeError, OSError):
             self._answer.shutdown()
 
     def close(self) -> None:
-        """Closes the connection, even if the response has not ended."""
+        """Even if the response has not ended."""
         self._answer.close()
 
 
 def connect(
     kubeconfig: Path | None, *, part: str, context: str | None = None, connections: int = CONNECTIONS
 ) -> ClientTransport:
-    """Returns a transport to the cluster of `kubeconfig`, or to the cluster of the pod in which this process runs. The
-    transport keeps up to `connections` connections open. Raises `CannotReachCluster`."""
+    """A transport to the kubeconfig's cluster, or to this pod's, with up to `connections` open. Raises
+    `CannotReachCluster`."""
 
     def load() -> Configuration:
         configuration = load_configuration(kubeconfig, context=context)

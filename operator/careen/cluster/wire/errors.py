@@ -1,8 +1,8 @@
-"""Errors of requests to the API server. The name of an error tells the caller what to do next.
+"""Errors of requests to the API server, named for what the caller does next.
 
-This file and `client.py` translate HTTP statuses and the errors of the client library and of the network. No other
-package sees the original errors. The main distinction is between *certain* failures (the server refused, or the request
-was never sent: nothing changed) and *unclear* ones (the server may have applied the write, or may still apply it).
+This file and `client.py` translate HTTP statuses and the errors of library and network; no other package sees those.
+The main distinction: *certain* failures (refused or never sent: nothing changed) and *unclear* ones (the server may
+have applied the write, or may still apply it).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DIGITS = 9  # a longer number is more than a minute in any case
 
 
 class ClusterError(Exception):
-    """A request that got no usable response. The error's text is safe to show, whatever the server sent."""
+    """No usable response. The text is safe to show, whatever the server sent."""
 
     may_have_landed: bool = False
 
@@ -36,14 +36,14 @@ class NotSent(ClusterError):
 
 
 class Unclear(ClusterError):
-    """The response was lost. The server may have applied a write, or may apply it later. The caller must read the
-    object again before its next step."""
+    """The response was lost. A write may have been applied, or may be later. The caller reads the object before its
+    next step."""
 
     may_have_landed = True
 
 
 class UnreadableAnswer(ClusterError):
-    """The response violates the API or is about another object. The server may have applied a write."""
+    """The response violates the API or is about another object. A write may have been applied."""
 
     may_have_landed = True
 
@@ -60,18 +60,16 @@ class Refused(ClusterError):
 
 
 class Unauthorized(Refused):
-    """401: the server rejected the credentials. They may have been rotated: read them again. If that does not help,
-    report the rejection to a person."""
+    """401: the credentials may have been rotated: read them again. If that does not help, report it to a person."""
 
 
 class Forbidden(Refused):
-    """403: a right is missing, or admission denied the request. A retry does not help; report the denial to a
-    person."""
+    """403: a right is missing, or admission denied. A retry does not help; report it to a person."""
 
 
 class Withheld(Forbidden):
-    """The request was not sent, because the review of the account's rights showed that the server would answer 403. The
-    caller continues without the response."""
+    """Not sent: the review of rights showed that the server would answer 403. The caller goes on without the
+    response."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"{what} was not sent", status=403, reason="Withheld", message=why, retry_after_seconds=None)
@@ -82,18 +80,18 @@ class NotFound(Refused):
 
 
 class NotServed(Refused):
-    """A 404 without a `Status`: the server does not serve this API, or a proxy answered. The error does not prove that
-    the object does not exist."""
+    """A 404 without a `Status`: the server does not serve this API, or a proxy answered. No proof that the object does
+    not exist."""
 
     may_have_landed = True
 
 
 class Conflict(Refused):
-    """409: another client changed the object first, or the UID differs. Read the object again and decide again."""
+    """409: another client changed the object first, or the UID differs. Read it again and decide again."""
 
 
 class Expired(Refused):
-    """410: the continue token or the resourceVersion of the watch is too old. Start the list again."""
+    """410: the continue token or the watch's resourceVersion is too old. Start the list again."""
 
 
 class TooManyRequests(Refused):
@@ -101,7 +99,7 @@ class TooManyRequests(Refused):
 
 
 class ServerFailed(Refused):
-    """5xx: the server failed while processing the request. It may have applied a write."""
+    """5xx: the server failed while processing. A write may have been applied."""
 
     may_have_landed = True
 
@@ -125,8 +123,7 @@ class _Status(msgspec.Struct, gc=False, frozen=True):
 
 
 def raise_unless_ok(request: Request, response: Response, *, now: datetime) -> None:
-    """Raises the error for the response's status. Returns if the status is 2xx. `now` is needed to turn a date in
-    Retry-After into seconds."""
+    """`now` turns a date in Retry-After into seconds."""
     if 200 <= response.status < 300:
         return
     status = _why(response.body)
@@ -143,11 +140,8 @@ def raise_unless_ok(request: Request, response: Response, *, now: datetime) -> N
 
 
 def retry_after(response: Response, *, now: datetime) -> float | None:
-    """Returns the wait that the server requests, in seconds, from either form of the Retry-After header. Returns None
-    without such a header.
-
-    The wait is at most a minute, because a wrong header must not stop an agent's work for years.
-    """
+    """In seconds, from either form of Retry-After; at most a minute, because a wrong header must not stop an agent for
+    years."""
     text = response.headers.get("retry-after", "").strip()
     if re.fullmatch(r"[0-9]+", text):
         return LONGEST_RETRY_AFTER_SECONDS if len(text) > _DIGITS else min(float(text), LONGEST_RETRY_AFTER_SECONDS)
@@ -156,8 +150,7 @@ def retry_after(response: Response, *, now: datetime) -> float | None:
 
 
 def http_date(text: str) -> datetime | None:
-    """Returns the instant of an HTTP date. Returns None for any other text, and for an instant outside the years that
-    `core/facts/times.py` reads."""
+    """None for any other text, and outside the years that `core/facts/times.py` reads."""
     try:
         return bounded(email.utils.parsedate_to_datetime(text))
     except (ValueError, TypeError, OverflowError, IndexError):

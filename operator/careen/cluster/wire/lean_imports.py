@@ -1,10 +1,9 @@
-"""Saves memory with several tricks, which `TRICKS` lists. Most tricks stop the import of library code that the agent
-does not use. For example, one trick imports the Kubernetes client without the client's models. `make bench-tricks`
-measures how much memory each trick saves, and writes the results to bench/agent/tricks.md. `make bench-agent` measures
-how much memory the agent uses with all tricks.
+"""Saves memory with the tricks in `TRICKS`, most of which stop imports of library code that the agent does not use,
+such as the Kubernetes client's models. `make bench-tricks` measures each (bench/agent/tricks.md), `make bench-agent`
+all together.
 
-The agent, its forecast child and the commands for people apply the tricks before they import `cluster/wire/client.py`
-or kopf. A command loads the whole Kubernetes client if its kubeconfig may need the OAuth flows.
+Agent, forecast child and commands apply them before they import `cluster/wire/client.py` or kopf. A command whose
+kubeconfig may need the OAuth flows loads the whole client.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ _LOADED = ("kubernetes.client.rest", "kubernetes.config.config_exception", "kube
 # kube_config.py imports them for the OAuth flows of old kubeconfigs.
 _OAUTH = ("oauthlib", "oauthlib.oauth2", "requests_oauthlib")
 
-# A library imports each of these modules, but an idle agent does not use it. Only modules that are imported whole are
-# listed, because a `from` import would load them anyway.
+# Imported by a library, but not used by an idle agent. Only modules that are imported whole, because a `from` import
+# would load them anyway.
 ON_USE = (
     "attr.validators",  # attrs, of aiohttp
     "gzip",  # prometheus_client, for clients that ask for it
@@ -67,18 +66,17 @@ switched_off: set[str] = set()
 
 @contextmanager
 def lean_start() -> Iterator[None]:
-    """A context without cyclic garbage collection, opened before the process imports the agent's command. Also makes
-    modules that the agent rarely uses load only on first use; this effect remains after the context ends."""
+    """No cyclic garbage collection while the agent's command is imported. Rarely used modules load only on first use,
+    also after the context."""
     _load_on_use()
     with without_collections():
         yield
 
 
 def load_lean_client() -> None:
-    """Imports the parts of `kubernetes` that `cluster/wire/client.py` uses. Does nothing if the whole client is already
-    loaded.
+    """Imports the parts of `kubernetes` that `cluster/wire/client.py` uses, unless the whole client is loaded.
 
-    The packages stay in `sys.modules` without the names that their `__init__` would have imported: a later `from
+    The packages stay in `sys.modules` without what their `__init__` would have imported: a later `from
     kubernetes.client import CoreV1Api` in this process raises ImportError.
     """
     if "kubernetes" in sys.modules:
@@ -98,8 +96,8 @@ def load_lean_metrics() -> None:
 
 
 def load_lean_kopf() -> None:
-    """Imports kopf without its probes and webhooks. The caller must call `load_lean_client` first, because kopf imports
-    the whole client."""
+    """Imports kopf without its probes and webhooks. Call `load_lean_client` first, because kopf imports the whole
+    client."""
     with (
         without_collections(),
         _if_on("no-multipart", _standing_in("aiohttp.multipart")),
@@ -117,7 +115,7 @@ def load_lean_kopf() -> None:
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Disables the cyclic garbage collector in all threads while this context is open."""
+    """No cyclic garbage collection, in all threads, while this context is open."""
     if not _is_on("no-collections"):
         yield
         return
@@ -164,10 +162,9 @@ def _load_on_use() -> None:
 
 
 class _OnUse:
-    """An import finder for the modules in `names`. An import of such a module does not run the module's code. The code
-    runs when the program first reads an attribute of the module.
+    """An import finder: the code of the modules in `names` runs when an attribute is first read.
 
-    `importlib.util.LazyLoader` would run the code as soon as a second module imports the module.
+    `importlib.util.LazyLoader` would run it as soon as a second module imports the module.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -181,7 +178,7 @@ class _OnUse:
 
 
 class _Later:
-    """The loader of a module whose code runs only when the module is first used."""
+    """The code runs only when the module is first used."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -213,7 +210,7 @@ class _NotYetLoaded(ModuleType):
 
 
 class _StandIn(ModuleType):
-    """An empty substitute for a module. Other modules can import any name from it, but cannot use what they import."""
+    """An empty substitute for a module. Any name can be imported from it, but not used."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -234,8 +231,7 @@ def _refuse(self: object, *_: object, **__: object) -> NoReturn:
 
 @contextmanager
 def _standing_in(*names: str) -> Iterator[None]:
-    """Returns a context in which imports of these modules get empty substitutes. A module that is already loaded is not
-    replaced. Imports after the context get the real modules."""
+    """Imports of these modules get empty substitutes in this context. A loaded module is not replaced."""
     with _bound({name: _StandIn(name) for name in names}):
         yield
 
@@ -261,8 +257,8 @@ def _no_web_server(aiohttp: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def _no_system_certificates() -> Iterator[None]:
-    """Returns a context manager. While it is open, a default TLS context that this thread creates trusts no
-    certificate. A connection with this TLS context fails, so the check of the server's certificate is never skipped."""
+    """A default TLS context that this thread creates meanwhile trusts no certificate. Its connections fail, so the
+    server's certificate is never left unchecked."""
     ours, real = threading.get_ident(), ssl.create_default_context
 
     def create(*arguments: Any, **named: Any) -> ssl.SSLContext:

@@ -1,8 +1,5 @@
-"""Describes network errors in sentences about the server, without the client library's names and objects.
-
-The error's class in `errors.py` shows whether the server may have received the request; this file provides only the
-sentence.
-"""
+"""Network errors in sentences about the server, without the client library's names and objects. Whether the server may
+have received the request is told by the classes in `errors.py`."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ _LOGIN = re.compile(r"(?<=://)[^/?#]*@")
 
 
 def description(error: BaseException, server: str) -> str:
-    """Returns what went wrong with a request to this server, such as `https://10.0.0.1:6443 refused the connection`."""
+    """Such as `https://10.0.0.1:6443 refused the connection`."""
     server = _LOGIN.sub("", server)
     if any(isinstance(each, exceptions.ProxyError) for each in _chain(error)):
         return _sentence(error, f"the proxy on the way to {server}")
@@ -41,8 +38,7 @@ def description(error: BaseException, server: str) -> str:
 
 
 def is_network_error(error: BaseException) -> bool:
-    """Whether the connection raised the error: an OSError (the errors of the library `requests` are OSErrors too) or an
-    error of urllib3."""
+    """OSErrors, which those of `requests` are too, and urllib3's errors."""
     return isinstance(error, OSError | exceptions.HTTPError)
 
 
@@ -58,8 +54,7 @@ def was_surely_not_sent(error: BaseException) -> bool:
 
 
 def _sentence(error: BaseException, peer: str) -> str:
-    """Returns a sentence about the peer, with the cause of this error. Prefers the errors of the operating system and
-    of TLS to those of the client library."""
+    """Prefers the errors of the operating system and of TLS to the client library's."""
     chain = _chain(error)
     if sentence := _of_a_file(chain, peer):
         return sentence
@@ -70,8 +65,8 @@ def _sentence(error: BaseException, peer: str) -> str:
 
 
 def _of_a_file(chain: list[BaseException], peer: str) -> str:
-    """Returns a sentence if a certificate file cannot be read, and an empty text for other errors. A NewConnectionError
-    may contain OSErrors with the same error numbers, but no file caused them."""
+    """About a certificate file that cannot be read, otherwise "". A NewConnectionError may contain OSErrors with the
+    same numbers that no file caused."""
     if any(isinstance(each, exceptions.NewConnectionError) for each in chain):
         return ""
     numbers = [each.errno for each in chain if isinstance(each, OSError) and not isinstance(each, ssl.SSLError)]
@@ -80,8 +75,8 @@ def _of_a_file(chain: list[BaseException], peer: str) -> str:
 
 
 def _of_the_proxy(chain: list[BaseException], peer: str) -> str:
-    """Returns a sentence with the proxy's HTTP status if the proxy refused to open a tunnel. Empty for other errors.
-    http.client reports the status only in the text of an OSError."""
+    """The proxy's HTTP status if it refused a tunnel, otherwise "". http.client has it only in the text of an
+    OSError."""
     statuses = (re.search(r"Tunnel connection failed: (.+)", str(each)) for each in chain if type(each) is OSError)
     return next((f"{peer} refused to connect: {found[1]}" for found in statuses if found), "")
 
@@ -135,7 +130,7 @@ def _of_tls(error: ssl.SSLError, peer: str) -> str:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """Returns the error and the errors that caused it, with the innermost cause first."""
+    """The error and its causes, innermost first."""
     found: list[BaseException] = []
     waiting: list[BaseException] = [error]
     while waiting:

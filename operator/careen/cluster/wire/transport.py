@@ -1,8 +1,5 @@
-"""The agent's two replaceable interfaces: the transport of requests to an API server, and the clock.
-
-The real transport is in `client.py`, the real clock in `agent/clock.py`. A simulator replaces the transport and
-the clock, so that the same code runs on virtual time.
-"""
+"""The agent's two replaceable interfaces, transport and clock. The real ones are in `client.py` and `agent/clock.py`; a
+simulator runs the same code on virtual time."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ MERGE_PATCH = "application/merge-patch+json"
 
 
 class Request(Value, kw_only=True):
-    """One HTTP request to the API server. `path` starts with a slash and contains no query."""
+    """`path` starts with a slash and contains no query."""
 
     method: Method
     path: str
@@ -41,13 +38,13 @@ class Response(Value, kw_only=True):
 
 
 class Transport(Protocol):
-    """Sends a request to the API server and returns the response. Never sends a request twice."""
+    """Never sends a request twice."""
 
     async def send(self, request: Request) -> Response:
-        """Sends the request and returns the response, whatever its status.
+        """The response, whatever its status.
 
-        Raises `errors.NotSent` if the request certainly did not reach the server, and `errors.Unclear` if it may have
-        reached the server. After `Unclear` the caller reads the object again before its next step.
+        Raises `errors.NotSent` if the request certainly did not reach the server, `errors.Unclear` if it may have.
+        After `Unclear` the caller reads the object before its next step.
         """
         ...
 
@@ -56,14 +53,13 @@ class Clock(Protocol):
     """Reads the time, and waits."""
 
     def now(self) -> datetime:
-        """Returns the present time, in UTC."""
+        """In UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Returns the seconds of a clock that never goes backwards. Only the difference between two results has a
-        meaning."""
+        """Never goes backwards. Only differences have a meaning."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Returns after `seconds`."""
+        """Waits."""
         ...

@@ -1,10 +1,9 @@
-"""Makes one guarded write and returns its outcome: landed (the object contains the change), stale after a conflict,
-rejected, or still unclear.
+"""One guarded write and its outcome: landed (the object contains the change), stale after a conflict, rejected, or
+still unclear.
 
-A guarded write carries the resourceVersion that was read. If its response is lost, the server may still apply the
-write, so the object is read again. If the object does not contain the change, the write is sent once more *with the
-resourceVersion just read*. Both writes change the object. So after the server has applied one of them, the other one
-gets a conflict.
+It carries the resourceVersion that was read. If its response is lost, the server may still apply it, so the object is
+read again. Without the change in it, the write is sent once more *with the resourceVersion just read*. Both change the
+object, so once one is applied, the other conflicts.
 """
 
 from __future__ import annotations
@@ -21,29 +20,26 @@ _ATTEMPTS = 3
 
 
 class Landed(Value, Generic[T]):
-    """The object contains the change. `seen` is the object from the server's response or from a later consistent
-    read."""
+    """The object contains the change. `seen` comes from the response or from a later consistent read."""
 
     seen: T
 
 
 class Stale(Value):
-    """Another writer changed the object first. Nothing was written. The caller must read the object again and decide
-    again."""
+    """Another writer changed the object first. Nothing was written. The caller reads it again and decides again."""
 
     why: str
 
 
 class Rejected(Value):
-    """The server rejected the write for a reason other than a conflict (a right, admission, validation). Nothing was
-    written; a person must act."""
+    """Rejected, not by a conflict (a right, admission, validation). Nothing was written; a person must act."""
 
     why: str
 
 
 class StillUnclear(Value):
-    """Either it is unknown whether the server applied the write, or the write was certainly not sent. In both cases the
-    caller must read the object again before its next step."""
+    """It is unknown whether the server applied the write, or it was certainly not sent. The caller reads the object
+    before its next step."""
 
     why: str
 
@@ -61,9 +57,8 @@ async def write_guarded(
     """Writes with the resourceVersion `version`. After a lost response, reads the object until the outcome is known, a
     few times at most.
 
-    `write(version)` sends the change, `read()` returns the current resourceVersion and object, and `stands(object)`
-    returns whether the object contains the change. If the response to the first write was lost, the first write itself
-    may cause a conflict of the second write. After such a conflict the function reads the object to find the outcome.
+    `write(version)` sends the change, `read()` gives the current resourceVersion and object, `stands(object)` whether
+    it contains the change. A lost first write may itself make the second conflict; then a read shows the outcome.
     """
     lost_before = False
     for _ in range(_ATTEMPTS):
@@ -88,15 +83,14 @@ async def write_guarded(
         if stands(seen):
             return Landed(seen)
         if now_at != version:
-            # Another client changed the object, and this write's change is not in the object. The lost write carries an
-            # old resourceVersion, so it can now only fail with a conflict.
+            # Another client changed the object, and this change is not in it. The lost write carries an old
+            # resourceVersion, so it can now only conflict.
             return Stale(write_error)
     return StillUnclear(f"{write_error}; after {_ATTEMPTS} attempts it is still unknown whether the write took effect")
 
 
 def _ended(error: ClusterError, *, lost_before: bool) -> Stale | Rejected | StillUnclear | None:
-    """Returns the outcome of a write that raised this error. Returns None if only a read of the object can show the
-    outcome."""
+    """The outcome of a write with this error; None if only a read can show it."""
     if error.may_have_landed:
         return None
     if isinstance(error, Conflict | NotFound):
