@@ -1,2 +1,2 @@
-"""Clients of servers other than the API server. Each client has a deadline. If the server does not answer in time, the
-result is *unknown*."""
+"""Clients of servers other than the API server. Each has a deadline; without an answer in time the result is
+*unknown*."""

@@ -1,7 +1,5 @@
-"""Reads the active alerts of an Alertmanager (API v2), or says why they are unknown. Leaves out silenced and inhibited
-alerts.
-
-The core decides which alerts forbid a reboot."""
+"""The active alerts of an Alertmanager (API v2), without silenced and inhibited ones. The core decides which of them
+forbid a reboot."""
 
 from __future__ import annotations
 
@@ -22,8 +20,7 @@ _MOST_MEBIBYTES = 64
 
 
 class Alertmanager:
-    """A client of one Alertmanager. If a cluster has several, a client of one of them is enough, because each has all
-    alerts and silences."""
+    """Of several Alertmanagers in a cluster one is enough, because each has all alerts and silences."""
 
     def __init__(self, url: str, *, timeout_seconds: float, access: Access | None = None) -> None:
         self._url = url.rstrip("/")
@@ -31,8 +28,7 @@ class Alertmanager:
         self._access = access or Access()
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Returns the active alerts, or why they are unknown. Queries once, in a thread, with a deadline for the whole
-        query."""
+        """One query, in a thread, with a deadline for all of it."""
         return await answer_of(
             "Alertmanager", self._url, self._timeout_seconds, lambda: _alerts_of(msgspec.json.decode(self._read()))
         )
@@ -57,13 +53,13 @@ class Alertmanager:
 
 
 class Several:
-    """Several sources of alerts, queried as one source. If the alerts of any source are unknown, all are unknown."""
+    """Several sources of alerts as one. If any is unknown, all are."""
 
     def __init__(self, sources: Sequence[AlertSource]) -> None:
         self._sources = tuple(sources)
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Queries all sources at the same time. If two sources have the same alert, it is returned twice."""
+        """All at the same time. An alert of two sources is returned twice."""
         answers = await asyncio.gather(*(source.active_alerts() for source in self._sources))
         for answer in answers:
             if isinstance(answer, Unknown):
@@ -72,8 +68,8 @@ class Several:
 
 
 def _alerts_of(rows: Any) -> tuple[Alert, ...]:
-    """Parses Alertmanager's response. Raises `UnusableAnswer`, KeyError or TypeError if any item is not an alert. A
-    skipped item could be the alert that forbids the reboot."""
+    """Raises `UnusableAnswer`, KeyError or TypeError if any item is not an alert: a skipped one could be the alert that
+    forbids the reboot."""
     if not isinstance(rows, list):
         raise UnusableAnswer("the answer is not a list of alerts")
     found = [_alert(row) for row in rows]

@@ -1,8 +1,7 @@
-"""Reads whether the API server and its etcd are ready: `/readyz?verbose` lists every check.
+"""Whether the API server and its etcd are ready: `/readyz?verbose` lists every check.
 
 Every account may read this path (ClusterRole system:public-info-viewer), while `/readyz/etcd` would need another RBAC
-rule. If several API servers are behind a load balancer, the one that answers reports only itself and its own etcd
-member.
+rule. Behind a load balancer, the server that answers reports only itself and its own etcd member.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ _MOST_TOLD = 5
 
 
 async def failing_checks(api: ClusterApi) -> tuple[str, ...]:
-    """Returns the names of the failing checks; none if the server is ready. Raises `ClusterError` if the server gives
-    no answer."""
+    """The failing checks. Raises `ClusterError` if the server gives no answer."""
     request = Request(method="GET", path=PATH, query={"verbose": "true"}, accept="*/*", timeout_seconds=10.0)
     response = await api.ask(request)
     found = tuple(dict.fromkeys(_FAILED.findall(response.body[:65536].decode("utf-8", "replace"))))

@@ -1,8 +1,8 @@
-"""Recognises apprise's own URLs without loading the library apprise.
+"""Recognises apprise's own URLs without loading apprise.
 
-This module does no I/O, and is loaded when a URL is not in shoutrrr's form. It knows only the names of apprise's
-services, and a test compares these names with the library's. When the agent starts, a child process of `notify.py`
-checks whether the library accepts the whole URL.
+No I/O; loaded when a URL is not in shoutrrr's form. It knows only the names of apprise's services, which a test
+compares with the library's. At the agent's start a child process of `notify.py` checks whether the library accepts the
+whole URL.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ _SCHEMES = """
 """
 """The schemes of apprise 2.2 that work with the packages of the image."""
 
-# The services that both apprise and shoutrrr have, each with apprise's forms of the URL after SCHEME://. A form is left
-# out if a form of shoutrrr looks the same. gotify is left out, because apprise and shoutrrr have the same form: apprise
-# uses no TLS for it, and shoutrrr uses TLS.
+# The services that both apprise and shoutrrr have, with apprise's forms after SCHEME://. A form that looks like one of
+# shoutrrr's is left out. So is gotify: both have the same form, but only shoutrrr uses TLS for it.
 _FORMS = {
     "bark": r"[^@/?#]+/[^/?#]+",  # HOST/KEY
     "discord": r"([^@/?#]+@)?\d+/[^/?#]+",  # [BOT@]WEBHOOK-ID/TOKEN
@@ -66,17 +65,17 @@ _PASTED = re.compile(
 
 
 def is_scheme(scheme: str) -> bool:
-    """Whether apprise has a service with this scheme that works in the image."""
+    """Whether apprise has such a service that works in the image."""
     return scheme in _SCHEMES.split()
 
 
 def is_form_of(scheme: str, text: str) -> bool:
-    """Whether the URL is in apprise's form and not in shoutrrr's. apprise and shoutrrr both know the `scheme`."""
+    """Of a `scheme` that both know: whether the URL is in apprise's form and not in shoutrrr's."""
     form = _FORMS.get(scheme)
     return form is not None and re.match(form, text.partition("://")[2]) is not None
 
 
 def is_pasted(text: str) -> bool:
-    """Whether the text is a webhook address in the form in which a service gives it to people, such as
-    `https://hooks.slack.com/services/A/B/C`, and apprise accepts this form."""
+    """A webhook address as a service gives it to people, such as `https://hooks.slack.com/services/A/B/C`, in a form
+    that apprise accepts."""
     return _PASTED.match(text) is not None

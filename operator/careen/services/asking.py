@@ -1,5 +1,5 @@
-"""Sends queries to servers other than the API server: with credentials from files, a deadline and a limit on the
-answer's size. Reports every failure in the same form."""
+"""Queries to servers other than the API server: credentials from files, a deadline, a limit on the answer's size, and
+one form of failure."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _PIECE = 2**16
 
 
 class Access(Value, kw_only=True):
-    """Credentials and trusted certificates for a server. The files are read again for each query, because secrets
-    change."""
+    """Credentials and trusted certificates. The files are read for each query, because secrets change."""
 
     token_file: str = ""  # a bearer token
     username: str = ""  # with the password: basic authentication
@@ -39,7 +38,7 @@ class CannotAsk(Exception):
 
 
 class UnusableAnswer(ValueError):
-    """The server's answer cannot be used; the message says why."""
+    """The message says why."""
 
 
 class CredentialsRejected(Exception):
@@ -50,14 +49,11 @@ REJECTIONS = (401, 403)
 
 
 async def answer_of(server: str, url: str, timeout_seconds: float, question: Callable[[], T]) -> T | Unknown:
-    """Calls `question` once in a thread and returns its result. Returns unknown with the reason if `question` raises an
-    error, or if `question` takes longer than twice `timeout_seconds`. The reason contains `server`, and `url` without
-    its login.
+    """Calls `question` once in a thread. Unknown, with `server`, `url` without its login and the reason, if it raises
+    an error or takes longer than twice `timeout_seconds`.
 
-    `question` passes `timeout_seconds` to its HTTP client. The HTTP client applies this limit separately to the
-    connection and to each read from the network. So a query may take longer than `timeout_seconds` although no part of
-    the query exceeds the limit. For this reason, the whole query gets twice the time, such as 20 s if `timeout_seconds`
-    is 10.
+    Its HTTP client applies `timeout_seconds` to the connection and to each read, so a query may take longer although no
+    part exceeds it. So the whole query gets twice the time.
     """
     shown = f"{server} at {without_login(url)}"
     try:
@@ -94,15 +90,13 @@ def read_json(
     if_rejected: str,
     **arguments: Any,
 ) -> tuple[bytes, Mapping[str, str]]:
-    """Sends one request with the token of `access`. Returns the undecoded JSON and the headers of an answer with status
-    200.
+    """The undecoded JSON and the headers of an answer with status 200 to one request with the token of `access`.
+    `arguments` go to `requests.request`.
 
-    Stops reading after `most_mebibytes` MiB, and after twice `timeout_seconds`. Passes `arguments` to
-    `requests.request`.
-
-    Raises `CannotAsk` if the token cannot be read, and `CredentialsRejected` if the server rejects it. Raises
-    `UnusableAnswer` for any other status and for an answer beyond these limits. Raises the errors of requests and
-    urllib3 if the connection fails. `answer_of` handles all these errors."""
+    Raises `CannotAsk` if the token cannot be read, `CredentialsRejected` if the server rejects it, `UnusableAnswer` for
+    any other status, beyond `most_mebibytes` MiB and after twice `timeout_seconds`, and the errors of requests and
+    urllib3 if the connection fails. `answer_of` handles them all.
+    """
     import requests  # most agents of a fleet never ask
 
     ends = time.monotonic() + 2 * timeout_seconds  # a thread cannot be stopped from outside
@@ -135,12 +129,12 @@ def read_json(
 
 
 def without_login(url: str) -> str:
-    """Returns the URL without its user name and password."""
+    """Without user name and password."""
     return re.sub(r"(?<=://)[^/?#]*@", "", url)
 
 
 def secret_in(file: str) -> str:
-    """Returns the file's only line. Raises `CannotAsk` with a message that does not contain the file's content."""
+    """The file's only line. Raises `CannotAsk` without the file's content."""
     try:
         text = Path(file).read_text(encoding="utf-8").strip()
     except OSError as error:

@@ -1,5 +1,4 @@
-"""Reads the receivers of messages from files with one URL per line. The files are read again for each message, because
-Secrets change."""
+"""Receivers of messages in files with one URL per line. The files are read for each message, because Secrets change."""
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ _LONGEST_FILE = 64 * 2**10
 
 
 class FoundTargets(Value, kw_only=True):
-    """The receivers in the files, and the problems with the files. An error about a URL contains only the name of the
-    service, because the URL may be secret."""
+    """The receivers, and the problems with the files. An error names only the service, because the URL may be
+    secret."""
 
     targets: tuple[Target, ...] = ()
     refused: tuple[str, ...] = ()
@@ -24,8 +23,8 @@ class FoundTargets(Value, kw_only=True):
 
 
 def read(paths: Sequence[str]) -> FoundTargets:
-    """Returns the receivers in the files, in order. From a folder, such as a mounted Secret, reads all files whose
-    names do not begin with a dot. Ignores empty lines and lines that begin with #."""
+    """In order. Of a folder, such as a mounted Secret, all files without a leading dot. Empty lines and lines with a
+    leading # do not count."""
     targets: list[Target] = []
     refused: list[str] = []
     unread: list[str] = []
@@ -48,8 +47,8 @@ def read(paths: Sequence[str]) -> FoundTargets:
 
 
 def _files(path: str) -> list[Path]:
-    """Returns the file itself, or the files of the folder. Leaves out names that begin with a dot: in a
-    mounted Secret the kubelet's own entries begin with two dots."""
+    """The file, or those of the folder without a leading dot: the kubelet's own entries in a mounted Secret begin with
+    two."""
     place = Path(path)
     try:
         return sorted(each for each in place.iterdir() if not each.name.startswith("."))
@@ -58,8 +57,8 @@ def _files(path: str) -> list[Path]:
 
 
 def _lines(file: Path) -> list[tuple[int, str]]:
-    """Returns the numbered lines without empty lines and comments. Raises OSError if the file cannot be read and
-    ValueError if it is not text."""
+    """Numbered, without empty lines and comments. Raises OSError if the file cannot be read, ValueError if it is not
+    text."""
     if file.exists() and not file.is_file():
         raise OSError  # reading a pipe would block
     with file.open("rb") as opened:

@@ -1,9 +1,9 @@
-"""Parses notification URLs into targets for apprise. Accepts shoutrrr's URLs (as in kured), apprise's own URLs, and the
-webhook addresses of services.
+"""Notification URLs as targets for apprise: shoutrrr's (as in kured), apprise's own, and webhook addresses of services.
 
-This module does no I/O and imports no library, because every agent validates its settings with it. Almost any part of a
-URL may be a secret, so error messages and representations of targets contain only the name of the service. The forms
-are those of shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/)."""
+No I/O and no library, because every agent validates its settings with it. Almost any part of a URL may be a secret, so
+errors and representations contain only the service. The forms are those of shoutrrr 0.8
+(https://containrrr.dev/shoutrrr/v0.8/services/overview/).
+"""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Target:
     remark: str = ""  # a warning about this receiver, without secrets
 
 
-# Query parameters that affect only a message's look. A parameter that is neither used nor listed here is refused,
-# because it may determine where a message goes.
+# Parameters that affect only a message's look. Any other that nothing uses is refused, because it may determine where a
+# message goes.
 _DRESS = frozenset(
     {
         "title",
@@ -79,8 +79,7 @@ _TRUE, _FALSE = {"1", "true", "yes"}, {"0", "false", "no"}
 
 
 class _Parts:
-    """The parts of a URL. Each part is removed when it is read, so that `refuse_rest` can refuse the parts that nothing
-    has read."""
+    """A URL's parts. Each is removed when it is read, so that `refuse_rest` sees what nothing has read."""
 
     def __init__(self, service: str, text: str, *, over: str = "") -> None:
         self.over = over  # generic+http: the protocol after the plus sign
@@ -99,20 +98,20 @@ class _Parts:
         self._known: set[str] = set()
 
     def taken(self, *names: str) -> str:
-        """Removes the first query parameter whose name is in `names`, and returns its value. Ignores case."""
+        """The first parameter with one of these names, without regard to case."""
         self._known.update(names)
         values = [self._query.pop(key) for key in list(self._query) if key.lower() in names]
         return values[0] if values else ""
 
     def is_set(self, name: str, *, default: bool) -> bool:
-        """Removes a boolean parameter and returns its value, or `default` if it is absent."""
+        """A boolean parameter, or `default`."""
         text = self.taken(name).lower()
         if text and text not in _TRUE | _FALSE:
             raise ValueError(f"{self.service}: {name} must be yes or no")
         return default if not text else text in _TRUE
 
     def rest(self) -> dict[str, str]:
-        """Returns all parameters that nothing has read, and marks them as read."""
+        """All parameters that nothing has read yet."""
         found, self._query = self._query, {}
         return found
 
@@ -122,17 +121,16 @@ class _Parts:
             raise ValueError(f"{self.service}: expected {what}")
 
     def at(self) -> str:
-        """Returns `host:port`, to be used in another URL."""
+        """`host:port` for another URL."""
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
         return host if self.port is None else f"{host}:{self.port}"
 
     def secure(self, plain: str, secured: str) -> str:
-        """Returns the scheme with TLS, `secured`. If the URL has the parameter `disabletls`, returns `plain`."""
+        """The scheme with TLS, unless the URL has `disabletls`."""
         return plain if self.is_set("disabletls", default=False) else secured
 
     def refuse_rest(self) -> None:
-        """Raises ValueError for a parameter that nothing has read. Accepts parameters that change only the look of a
-        message."""
+        """Raises ValueError for a parameter that nothing has read, unless it changes only a message's look."""
         if any(key.lower() not in _DRESS for key in self._query):
             # After an unquoted `&`, the rest of a secret is a parameter's name. So the message shows no unknown name.
             known = ", ".join(sorted(self._known)) or "none"
@@ -142,7 +140,7 @@ class _Parts:
 
 
 def parse(text: str) -> Target:
-    """Returns the target for a URL. Raises ValueError with a message that contains no secret."""
+    """Raises ValueError with a message that contains no secret."""
     text = text.strip().strip('"')  # kured removes quotes, because charts leave them in
     scheme = re.match(r"([a-z0-9]{1,32})(?:\+([a-z0-9]{1,32}))?://", text, re.IGNORECASE)
     if scheme is None or re.search(r"\s", text):
@@ -160,7 +158,7 @@ def parse(text: str) -> Target:
 
 
 def is_native(text: str) -> bool:
-    """Whether the text contains a URL in apprise's own form. Line breaks or commas separate the URLs in the text."""
+    """Whether one of the URLs in the text has apprise's own form."""
     return any(_is_native(each) for each in several(text))
 
 
@@ -172,8 +170,7 @@ def _is_native(text: str) -> bool:
 
 
 def several(text: str) -> list[str]:
-    """Splits a text into its URLs at line breaks and commas. URLs may contain commas, so a comma separates two URLs
-    only if another URL follows it."""
+    """Splits at line breaks and commas. URLs may contain commas, so a comma counts only before another URL."""
     return [part for part in (each.strip() for each in _BETWEEN.split(text)) if part]
 
 
@@ -185,8 +182,7 @@ def _unknown() -> str:
 
 
 def _shoutrrrs(service: str, text: str, over: str) -> Target:
-    """Returns the target of a URL in shoutrrr's form. Also accepts a URL in apprise's form if careen cannot mistake it
-    for a URL in shoutrrr's form."""
+    """A URL in shoutrrr's form, or in apprise's if it cannot be mistaken for shoutrrr's."""
     parts = _Parts(service, text, over=over)
     try:
         target = _SERVICES[service](parts)
@@ -209,7 +205,7 @@ def _native(service: str, text: str) -> Target:
 
 
 def _pasted(text: str) -> Target:
-    """Returns the target of a webhook address that a person copied from the service."""
+    """A webhook address that a person copied from the service."""
     from careen.services import apprise_urls, teams  # few agents have one
 
     try:
@@ -227,8 +223,7 @@ def _pasted(text: str) -> Target:
 
 
 def slack_hook(text: str) -> Target | None:
-    """Returns the target of kured's deprecated --slack-hook-url, the address of a Slack webhook; none if the text is
-    empty."""
+    """kured's deprecated --slack-hook-url, the address of a Slack webhook; None for an empty text."""
     text = text.strip().strip('"')
     if not text:
         return None
@@ -241,8 +236,8 @@ def slack_hook(text: str) -> Target | None:
 
 
 def secrets_of(target: Target) -> tuple[str, ...]:
-    """Returns the parts of the target's address that may be secret, the longest first. The caller removes them from
-    another program's message before it prints the message."""
+    """The parts of the address that may be secret, longest first. The caller removes them from another program's
+    message before it prints it."""
     pieces = {
         each
         for text in (target.url, unquote(target.url), *target.headers.values(), *target.fields.values())
@@ -257,8 +252,7 @@ _SHORTEST_SECRET = 4
 
 
 def _url(scheme: str, login: str, host: str, *path: str, port: int | None = None, **query: str) -> str:
-    """Builds a URL for apprise. Quotes all parts except `login`. Switches off the pictures and footers that apprise
-    would add to messages."""
+    """A URL for apprise, all parts but `login` quoted, without the pictures and footers that apprise would add."""
     tail = "/".join(quote(part, safe="") for part in path if part)
     asked = urlencode({key: value for key, value in query.items() if value})
     place = (f"[{host}]" if ":" in host else quote(host, safe="")) + ("" if port is None else f":{port}")
@@ -295,8 +289,7 @@ def _discord(parts: _Parts) -> Target:
 
 
 def _generic(parts: _Parts) -> Target:
-    """The target of a generic webhook on any web server. As in shoutrrr, query parameters that careen does not know
-    stay in the server's address."""
+    """Any web server. As in shoutrrr, parameters that careen does not know stay in the server's address."""
     parts.need("generic://HOST/PATH or generic+https://HOST/PATH", parts.host)
     template, key = parts.taken("template").lower(), parts.taken("messagekey") or "message"
     if template not in ("", "json"):
@@ -431,8 +424,7 @@ def _pushover(parts: _Parts) -> Target:
 
 
 def _rocketchat(parts: _Parts) -> Target:
-    """A Rocket.Chat webhook. The channel follows the tokens in the path of the URL, or is the fragment of the URL
-    (after a `#`)."""
+    """The channel follows the tokens in the path, or is the fragment."""
     parts.need(
         "rocketchat://[USER@]HOST/TOKEN-A/TOKEN-B[/CHANNEL|/@RECIPIENT]",
         parts.host,
@@ -459,8 +451,7 @@ def _rocketchat(parts: _Parts) -> Target:
 
 
 def _slack(parts: _Parts) -> Target:
-    """A Slack target in one of three forms: the webhook's tokens as a path (as in kured's documentation), the tokens as
-    a login, or a bot's token."""
+    """Three forms: the webhook's tokens as a path (as in kured's documentation) or as a login, or a bot's token."""
     bot = parts.taken("botname", "username")
     if parts.user == "hook" or not parts.password:
         is_login = parts.user == "hook"
@@ -506,8 +497,7 @@ def _smtp(parts: _Parts) -> Target:
 
 
 def _encryption(parts: _Parts, port: int) -> str:
-    """Returns the encryption that the URL requests. By default, careen refuses a server without encryption; shoutrrr
-    would send the message in clear text."""
+    """By default a server without encryption is refused; shoutrrr would send the message in clear text."""
     word, starts = parts.taken("encryption").lower(), parts.is_set("usestarttls", default=True)
     found = {"": "", "auto": "", "none": "insecure", "explicittls": "starttls", "implicittls": "ssl"}.get(word)
     if found is None:
@@ -516,8 +506,8 @@ def _encryption(parts: _Parts, port: int) -> str:
 
 
 def _teams(parts: _Parts) -> Target:
-    """A Teams webhook of an Office connector. apprise no longer supports these webhooks. So careen sends the message as
-    plain text, which the remaining connectors accept."""
+    """An Office connector. apprise no longer supports these, so careen sends plain text, which the remaining ones
+    accept."""
     from careen.services import teams  # few agents have one
 
     host = parts.taken("host")

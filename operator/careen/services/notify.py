@@ -1,7 +1,8 @@
 """Sends messages to people from a short-lived child process, within a deadline.
 
 apprise is large and a webhook may hang, so neither may run in the resident agent. Addresses contain secrets: the child
-reads them from its standard input, never from a command line, and messages about failures do not contain them."""
+reads them from its stdin, never from a command line, and failures do not show them.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +23,14 @@ _LONGEST_WHY = 200
 
 
 class Delivery(Value, kw_only=True):
-    """The outcome for one target. `why` is empty if the message was sent."""
+    """The outcome for one target; `why` is empty if the message was sent."""
 
     service: str
     why: str = ""
 
 
 async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
-    """Sends the message to all targets at the same time. Returns one outcome per target, in their order. A failure is
-    an outcome too, not an exception."""
+    """To all targets at the same time; outcomes in their order. A failure is an outcome too, not an exception."""
     wanted = [target for target in targets if target.way is not DeliveryMethod.LOG]
     if not wanted:
         return ()
@@ -46,9 +46,8 @@ async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple
 
 
 async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
-    """Asks apprise about those of the URLs that have apprise's own form. Returns a `Delivery` with the reason for each
-    URL that apprise does not accept. If apprise does not answer about a URL within `seconds`, the URL is accepted,
-    because the first message will show the problem."""
+    """The URLs of apprise's own form that apprise does not accept, and why. Without an answer within `seconds` a URL is
+    accepted: the first message will show the problem."""
     asked = [target for target in targets if target.is_native]
     if not asked:
         return ()
@@ -64,8 +63,8 @@ async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Delive
 
 
 async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
-    """Runs the child process and stores its answers as they arrive. Returns a sentence that says why an answer may be
-    missing: the child process took too long, or it ended."""
+    """Runs the child and stores its answers as they arrive. Why an answer may be missing: the child took too long, or
+    it ended."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -1,8 +1,8 @@
-"""The process that sends one message to people: `python -m careen.services.notify_child`. It reads the request from its
-standard input, and prints one line for each target.
+"""The process that sends one message: `python -m careen.services.notify_child`. The request comes on stdin; it prints
+one line for each target.
 
-Only this module imports apprise. The process ends itself after its deadline, because no other process ends it if the
-agent stops while the message is being sent.
+Only this module imports apprise. The process ends itself after its deadline: no other does if the agent stops
+meanwhile.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LONGEST_WHY = 200  # characters: the agent reads line by line
 
 
 def main() -> int:
-    """Reads the request, sends the message, and prints `{"target": number, "why": sentence}` for each target. The
-    sentence is empty if the message was sent.
+    """Prints `{"target": number, "why": sentence}` for each target; "" if the message was sent.
 
-    If the request has no text, it sends nothing and checks whether apprise accepts the targets' URLs."""
+    Without a text, it sends nothing and checks whether apprise accepts the URLs.
+    """
     order = json.load(sys.stdin)
     signal.alarm(math.ceil(order["seconds"]))  # ends the process even if a request hangs
     said = _Said()
@@ -51,8 +51,7 @@ def main() -> int:
 
 
 class _Said(logging.Handler):
-    """Keeps the last warning that apprise logged in each thread, because apprise returns no reason, only true or
-    false."""
+    """The last warning of apprise in each thread: apprise returns only true or false."""
 
     def __init__(self) -> None:
         super().__init__(level=logging.WARNING)
@@ -63,8 +62,7 @@ class _Said(logging.Handler):
 
 
 def refusal(target: Target) -> str:
-    """Returns why apprise does not accept the target's URL; empty if it does. The reason contains no part of the
-    URL."""
+    """Why apprise does not accept the URL, without any part of it; "" if it does."""
     from apprise import Apprise
     from apprise.manager_plugins import NotificationManager
 
@@ -78,7 +76,7 @@ def refusal(target: Target) -> str:
 
 
 def tell(text: str, target: Target, seconds: float, said: _Said) -> str:
-    """Sends the message to one target. Returns why that failed, or an empty text."""
+    """Why sending to one target failed, or ""."""
     try:
         return (
             _by_library(text, target, said) if target.way is DeliveryMethod.APPRISE else _by_post(text, target, seconds)
@@ -119,7 +117,7 @@ def _by_post(text: str, target: Target, seconds: float) -> str:
 
 
 def blotted(sentence: str, target: Target) -> str:
-    """Returns the sentence with all parts of the address removed."""
+    """Without any part of the address."""
     for secret in secrets_of(target):
         sentence = sentence.replace(secret, "…")
     return " ".join(sentence.split())

@@ -1,7 +1,8 @@
-"""Reads active alerts and the samples of queries from a Prometheus, or says why they are unknown.
+"""Active alerts and samples of queries from a Prometheus, or why they are unknown.
 
-Only this module imports prometheus-api-client. The library is loaded at the first query, because most agents never need
-it. The core decides which alerts forbid a reboot."""
+Only this module imports prometheus-api-client, at the first query, because most agents never need it. The core decides
+which alerts forbid a reboot.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class AlertSource(Protocol):
     """A source of alerts."""
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Returns every pending or firing alert, or why the alerts are unknown."""
+        """Every pending or firing alert."""
         ...
 
 
@@ -33,12 +34,12 @@ class MetricSource(Protocol):
     """A server that answers health queries."""
 
     async def samples(self, query: str, *, fresh_seconds: float) -> tuple[Sample, ...] | Unknown:
-        """Returns every sample of the answer, or why the samples are unknown."""
+        """Every sample of the answer."""
         ...
 
 
 class Prometheus:
-    """A client of one Prometheus, or of another server with its query API (Thanos, VictoriaMetrics)."""
+    """One Prometheus, or another server with its query API (Thanos, VictoriaMetrics)."""
 
     def __init__(self, url: str, *, timeout_seconds: float, access: Access | None = None) -> None:
         self._url = url.rstrip("/")
@@ -46,17 +47,15 @@ class Prometheus:
         self._access = access or Access()
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Returns the alerts, or why they are unknown. Queries once, in a thread, with a deadline for the whole
-        query."""
+        """One query, in a thread, with a deadline for all of it."""
         return await self._asked(self._alerts)
 
     async def samples(self, query: str, *, fresh_seconds: float) -> tuple[Sample, ...] | Unknown:
-        """Returns the samples of an instant query, each with its age.
+        """An instant query's samples, with their ages.
 
-        The response contains the time of the query, not the time of the sample. So this method also queries
-        `timestamp(query)`, which gives the time of the last sample if the query is a single series. If the query is an
-        expression, `lookback_delta` limits the age of the samples. A server that does not know `lookback_delta`
-        ignores it.
+        The response has the time of the query, not of the sample. So `timestamp(query)` is queried too: the time of the
+        last sample if the query is a single series. For an expression, `lookback_delta` limits the age; a server that
+        does not know it ignores it.
         """
         return await self._asked(lambda: self._samples(query, fresh_seconds))
 
@@ -118,8 +117,7 @@ class Prometheus:
         return rows
 
     def _credentials(self) -> tuple[dict[str, str] | None, tuple[str, str] | None]:
-        """Returns the header with the token, and the user name with the password. A value that is not configured is
-        None."""
+        """The header with the token, and user name and password; None if not configured."""
         access = self._access
         if access.token_file:
             return {"Authorization": f"Bearer {secret_in(access.token_file)}"}, None
@@ -142,8 +140,7 @@ def _alert(row: Mapping[str, Any]) -> Alert:
 
 
 def _reading(row: Mapping[str, Any]) -> tuple[dict[str, str], float, float]:
-    """Returns the labels, the time and the value of a row. Raises an error if the row is invalid, so that the caller
-    treats the whole response as unknown."""
+    """Labels, time and value. An invalid row raises an error, so that the whole response is unknown."""
     at, value = row["value"]
     return {str(key): str(text) for key, text in row["metric"].items()}, float(at), float(value)
 
@@ -153,11 +150,11 @@ def _identity(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _explained(content: bytes) -> str:
-    """Returns `: ` and the server's reason for refusing the query; empty if the server gives no reason."""
+    """`: ` and the server's reason for refusing the query; "" without one."""
     why = object_of(content[:LONGEST_TEXT].decode(errors="replace")).get("error")
     return f": {one_line(why, _LONGEST_WHY)}" if isinstance(why, str) and why else ""
 
 
 def _age(taken: tuple[float, float] | None) -> float:
-    """Returns the age of the sample by the server's clock. It is infinite if the sample has no timestamp."""
+    """By the server's clock; infinite without a timestamp."""
     return math.inf if taken is None else taken[0] - taken[1]

@@ -1,8 +1,7 @@
-"""Creates, extends and ends silences of an Alertmanager (API v2) for the alerts of one node.
+"""Silences of an Alertmanager (API v2) for the alerts of one node.
 
-Each silence has an end time, so it ends even if the agent can no longer reach Alertmanager. The agent recognises its
-silences by their creator and comment, so it need not remember them across a reboot. Source: api/v2/openapi.yaml of
-Alertmanager.
+Each has an end, so it ends even if the agent can no longer reach Alertmanager. The agent recognises its own by creator
+and comment, so it need not remember them across a reboot. Source: api/v2/openapi.yaml of Alertmanager.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Silences:
         timeout_seconds: float,
         access: Access | None = None,
     ) -> None:
-        """Prepares the client. Each item of `matchers` is the list of matchers of one silence, as in the API."""
+        """Each item of `matchers` is the list of one silence, as in the API."""
         self._url = url.rstrip("/")
         self._node = f"{node} of {cluster}" if cluster else node
         self._matchers = tuple(matchers)
@@ -46,13 +45,11 @@ class Silences:
         self._access = access or Access()
 
     async def begin(self, seconds: float, *, now: datetime) -> str | Unknown:
-        """Creates one silence for each set of matchers, or extends it, so that it lasts `seconds`. Returns an empty
-        text, or `Unknown` with the reason if it is not certain that all silences exist."""
+        """Creates or extends a silence for each set of matchers. `Unknown` if it is not certain that all exist."""
         return await answer_of("Alertmanager", self._url, self._timeout_seconds, lambda: self._begin(seconds, now))
 
     async def end(self) -> str | Unknown:
-        """Ends every silence that careen created for this node. Returns an empty text, or `Unknown` with the reason if
-        it is not certain that all have ended."""
+        """Ends all silences of careen for this node. `Unknown` if it is not certain that all have ended."""
         return await answer_of("Alertmanager", self._url, self._timeout_seconds, self._end)
 
     @property
@@ -91,8 +88,7 @@ class Silences:
         return ""
 
     def _standing(self) -> tuple[list[dict[str, Any]], datetime | None]:
-        """Returns the active silences of this node, and the current time of the server's clock. Silences end by that
-        clock."""
+        """This node's active silences, and the server's clock, by which they end."""
         content, date = self._ask("GET", _PATH)
         rows = msgspec.json.decode(content)
         if not isinstance(rows, list):
@@ -100,9 +96,8 @@ class Silences:
         return [row for row in rows if self._is_ours(row)], date
 
     def _is_ours(self, row: Any) -> bool:
-        """Whether this node's agent created the silence, and the silence has not expired. Raises an error if the row
-        lacks a field that this check needs. The agent must not skip such a row, because the row could be this node's
-        silence."""
+        """Created by this node's agent and not expired. Raises an error if a needed field is missing: the row could be
+        this node's silence, so it must not be skipped."""
         is_live = row["status"]["state"] in _LIVE
         is_ours = row["createdBy"] == CREATED_BY and row["comment"] == self._comment
         if is_live and is_ours and not (isinstance(row["id"], str) and _ID.fullmatch(row["id"])):
@@ -123,8 +118,7 @@ class Silences:
 
 
 def _same(one: Any, wanted: list[dict[str, Any]]) -> bool:
-    """Whether the two lists of matchers are equal. Their order does not matter, because Alertmanager sorts them.
-    `isEqual` may be missing, as in older releases."""
+    """In any order, because Alertmanager sorts them. `isEqual` may be missing, as in older releases."""
     if not isinstance(one, list) or not all(isinstance(each, dict) for each in one):
         return False
     keys = ("name", "value", "isRegex")

@@ -1,5 +1,5 @@
-"""Recognises the two kinds of Microsoft Teams URLs: workflows of Power Automate, which expect a card, and connectors,
-which Microsoft has switched off.
+"""The two kinds of Microsoft Teams URLs: workflows of Power Automate, which expect a card, and connectors, which
+Microsoft has switched off.
 
 Sources: the URLs of "When an HTTP request is received" (Power Automate and Logic Apps, Microsoft Learn), the adaptive
 card that "Post to a channel when a webhook request is received" expects, and the retirement of Office 365 connectors
@@ -12,8 +12,8 @@ import re
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-# Hosts of workflows: of the public cloud, and of the clouds of the US government and of China. The first form is from
-# before 2025.
+# Hosts of workflows in the public cloud and in those of the US government and of China. The first form is from before
+# 2025.
 _HOSTS = re.compile(
     r"([a-z0-9-]+\.)+("
     r"logic\.azure\.(com|us|cn)"
@@ -34,9 +34,7 @@ CONNECTORS_ARE_OFF = (
 
 
 def is_workflow(url: str) -> bool:
-    """Whether the URL belongs to a workflow of Power Automate.
-
-    Raises ValueError if the URL of a workflow is incomplete or unencrypted. The message contains no part of the URL."""
+    """Raises ValueError, without any part of the URL, if a workflow's URL is incomplete or unencrypted."""
     parts = urlsplit(url)
     if not _HOSTS.fullmatch(parts.hostname or ""):
         return False
@@ -61,8 +59,8 @@ def is_connector(url: str) -> bool:
 
 
 def card(text: str) -> dict[str, Any]:
-    """Returns the message as an adaptive card, which a workflow expects. Doubles each line break, because a single one
-    does not begin a new line in Markdown."""
+    """The adaptive card that a workflow expects. Line breaks are doubled, because in Markdown a single one begins no
+    new line."""
     return {
         "type": "message",
         "attachments": [
