@@ -1,1 +1,1 @@
-"""The node's host: whether it needs a reboot, which boot it runs, and how the agent reboots it."""
+"""The node's host: its need, its boot, and how the agent reboots it."""

@@ -16,7 +16,7 @@ DEFAULT_FILE = "/proc/sys/kernel/random/boot_id"
 
 
 def read_boot_id(file: Path) -> str | Unknown:
-    """Returns the host's boot id, or why it is unknown."""
+    """The host's boot id, or why it is unknown."""
     try:
         text = file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -25,8 +25,8 @@ def read_boot_id(file: Path) -> str | Unknown:
 
 
 def uptime_seconds() -> float:
-    """Returns the seconds since the host booted, including the time in sleep. Deadlines use this clock because it
-    continues when the agent restarts."""
+    """Since the boot, including the time in sleep. Deadlines use this clock because it continues when the agent
+    restarts."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -35,10 +35,10 @@ _UNREAD = Unknown("the host's count of soft reboots is not known yet")
 
 
 class SoftReboots:
-    """Counts the soft reboots of the host since its boot, by asking systemd.
+    """The soft reboots since the boot, from systemd.
 
-    A soft reboot ends every process and keeps the kernel with its boot id. So the first successful answer is valid for
-    the life of this process. A failed query is repeated.
+    A soft reboot ends every process and keeps the kernel with its boot id. So the first answer is valid for the life of
+    this process; a failed query is repeated.
     """
 
     def __init__(self, how: HostExec, *, deadline_seconds: float) -> None:
@@ -47,15 +47,14 @@ class SoftReboots:
         self.count: int | Unknown = _UNREAD
 
     async def read(self) -> int | Unknown:
-        """Returns the number of soft reboots since the host's boot, or why it is unknown."""
+        """Their number, or why it is unknown."""
         if isinstance(self.count, Unknown):
             seconds = self._deadline_seconds
             self.count = _counted(await run_on_host(_COUNT_COMMAND, how=self._how, deadline_seconds=seconds))
         return self.count
 
     def added_to(self, boot_id: str | Unknown) -> str | Unknown:
-        """Returns the boot id with the count of soft reboots. Together they identify one run of the host's
-        userspace."""
+        """Boot id and count together identify one run of the host's userspace."""
         if isinstance(boot_id, Unknown):
             return boot_id
         return self.count if isinstance(self.count, Unknown) else f"{boot_id}{SOFT_REBOOTS}{self.count}"

@@ -21,14 +21,14 @@ _CHUNK_BYTES = 64 * 1024
 
 
 class HostExec(StrEnum):
-    """How the agent runs a command: through nsenter on the host, or directly as a child process."""
+    """Through nsenter on the host, or directly as a child process."""
 
     NSENTER = "nsenter"
     DIRECT = "direct"
 
 
 class Exited(Value, kw_only=True):
-    """The command ended before the deadline. A code of 128 + N, or a negative code, means that a signal ended it."""
+    """Ended before the deadline. A code of 128 + N, or a negative one, means a signal."""
 
     code: int
     output: str
@@ -36,23 +36,21 @@ class Exited(Value, kw_only=True):
 
 
 class NotStarted(Value):
-    """The command could not be started, because the program is missing or not executable. It certainly had no effect.
-
-    `is_program` is true if the agent reached the host, but the host could not run this program.
-    """
+    """The program is missing or not executable; the command certainly had no effect. `is_program`: the host was
+    reached, but could not run this program."""
 
     why: str
     is_program: bool = False
 
 
 class TimedOut(Value):
-    """The command was still running at the deadline and was killed. Its effect is unknown."""
+    """Killed at the deadline. The effect is unknown."""
 
     after_seconds: float
 
 
 class NotFollowed(Value):
-    """The command may have started, but the agent had no free thread to wait for its end. Its effect is unknown."""
+    """Perhaps started, but no thread was free to wait for its end. The effect is unknown."""
 
     why: str
 
@@ -67,9 +65,9 @@ _kept: list[asyncio.subprocess.Process] = []
 async def run_on_host(
     argv: Sequence[str], *, how: HostExec, deadline_seconds: float, outlives_us: bool = False
 ) -> Outcome:
-    """Runs `argv` until it ends or until the deadline. Every failure of the command is an outcome, not an exception.
+    """Runs `argv` until it ends or until the deadline. Every failure is an outcome, not an exception.
 
-    If the caller is cancelled, the command is killed. With `outlives_us` it continues, as a requested reboot must.
+    If the caller is cancelled, the command is killed; with `outlives_us` it continues, as a requested reboot must.
     """
     full = [*NSENTER, *argv] if how is HostExec.NSENTER else list(argv)
     try:
@@ -118,20 +116,19 @@ def _keep(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
 
 
 async def kill_group(process: asyncio.subprocess.Process) -> None:
-    """Kills a child process that was started in its own session, together with its process group. Returns within two
-    seconds even if another process holds the child's pipes open."""
+    """Kills a child that was started in its own session, with its process group. Takes two seconds at most, even if
+    another process holds the child's pipes open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    # Read the pipes to their end, so that they are closed before the event loop ends. A grandchild in another session
-    # may keep the pipes open. Then neither the read nor asyncio's own wait() returns, although the process has ended.
+    # Read to the end, so that the pipes are closed before the event loop ends. A grandchild in another session may keep
+    # them open; then neither the read nor asyncio's own wait() returns, although the process has ended.
     with suppress(TimeoutError):
         async with asyncio.timeout(_END_SECONDS):
             await _read_to_the_end(process)
 
 
 async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    """Waits until the process has ended, and until its output and error output are closed. Returns the beginning and
-    the end of the output, and of the error output."""
+    """Waits for the process and its pipes; the beginning and the end of output and error output."""
     if process.stdin is not None:
         process.stdin.close()
     output, errors, _ = await asyncio.gather(_ends_of(process.stdout), _ends_of(process.stderr), process.wait())
@@ -139,8 +136,8 @@ async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, 
 
 
 async def _ends_of(pipe: asyncio.StreamReader | None) -> bytes:
-    """Returns the beginning and the end of the pipe's content. Reads all of it, so that a full pipe never blocks the
-    command. Keeps at most two chunks in memory."""
+    """The beginning and the end. Reads all, so that a full pipe never blocks the command, and keeps at most two
+    chunks."""
     head, tail, is_cut = b"", b"", False
     while pipe is not None and (chunk := await pipe.read(_CHUNK_BYTES)):
         room = _END_BYTES - len(head)

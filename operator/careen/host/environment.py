@@ -1,8 +1,5 @@
-"""The environment of the agent's child processes. It does not contain the agent's settings, because these contain
-notification URLs.
-
-Root on the host, and every program that a command starts, can read this environment in `/proc/PID/environ`.
-"""
+"""The environment of the agent's children, without the agent's settings, which contain notification URLs: root on the
+host, and every program that a command starts, can read it in `/proc/PID/environ`."""
 
 from __future__ import annotations
 
@@ -13,5 +10,5 @@ _NODE = frozenset({"CAREEN_NODE_ID", "KURED_NODE_ID"})  # scripts written for ku
 
 
 def of_children() -> dict[str, str]:
-    """Returns the agent's environment without its settings. Paths, proxies and the API server's address stay in it."""
+    """Paths, proxies and the API server's address stay in it."""
     return {key: value for key, value in os.environ.items() if key in _NODE or not key.startswith(_SETTINGS)}

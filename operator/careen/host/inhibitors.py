@@ -1,4 +1,4 @@
-"""Lists the inhibitors that delay or block a shutdown, from the files of systemd-logind.
+"""The inhibitors of a shutdown, from the files of systemd-logind.
 
 The only alternative is D-Bus, which an agent with few rights cannot reach. logind calls the files private, but their
 format has not changed since 2012 (`inhibitor_save` in systemd's src/login/logind-inhibit.c). Unreadable files are
@@ -24,14 +24,14 @@ _LINE = re.compile(r"^(WHAT|WHO|MODE)=(.*)$", re.MULTILINE)
 
 
 class Inhibitor(Value):
-    """A program that inhibits a shutdown. `who` is its name; `mode` is delay, block or block-weak."""
+    """`who` is a program, `mode` is delay, block or block-weak."""
 
     who: str
     mode: str
 
 
 def of_shutdown(root: Path) -> tuple[Inhibitor, ...]:
-    """Returns the inhibitors of a shutdown, sorted by name. Returns none if the files cannot be read."""
+    """Sorted by name; none if the files cannot be read."""
     for folder in FOLDERS:
         try:
             with os.scandir(under_root(root, folder)) as listing:

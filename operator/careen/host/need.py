@@ -1,7 +1,5 @@
-"""Finds out whether the host needs a reboot, from sentinels and probes, and whether a package manager is working.
-
-Files are cheap, so they are read in every round of the agent's loop that needs the answer. Commands cost more and run
-once per period (`agent/need_watch.py`)."""
+"""The need, from sentinels and probes, and whether a package manager is working. Files are cheap and read in every turn
+that needs the answer; commands run once per period (`agent/need_watch.py`)."""
 
 from __future__ import annotations
 
@@ -21,10 +19,9 @@ from scheduler_core.values import Value
 
 
 class Sources(Value, kw_only=True):
-    """The configured sources that can report a need for a reboot. `probes` are the names of the probes. The probe
-    `sentinel` runs `command`, or checks `files` if there is no command. With `packages`, an existing file reports a
-    need only if the list of packages beside the file has a match. The probe `uptime` reports a need when the host has
-    run for `longest_uptime_seconds`."""
+    """The configured sources. The probe `sentinel` runs `command`, or without one checks `files`. With `packages`, a
+    file counts only if the list of packages beside it has a match. The probe `uptime` says yes after
+    `longest_uptime_seconds`."""
 
     files: tuple[str, ...] = ()
     command: str = ""
@@ -36,7 +33,7 @@ class Sources(Value, kw_only=True):
 
 
 class HostNeed:
-    """Reads the files and runs the commands that say whether one host needs a reboot."""
+    """Reads the files and runs the commands of one host's need."""
 
     def __init__(self, sources: Sources, *, root: Path, how: HostExec, proc: Path = Path("/proc")) -> None:
         self._sources = sources
@@ -54,18 +51,16 @@ class HostNeed:
 
     @property
     def has_commands(self) -> bool:
-        """Whether at least one sentinel or probe is a command."""
+        """Whether a sentinel or a probe is a command."""
         return bool(self._command or self._running)
 
     async def look(self) -> Need:
-        """Evaluates the configured sentinels and probes that run no command, and returns their combined answer. If
-        every configured sentinel and probe runs a command, the answer is `NeedAnswer.NO`. The result also says which
-        package manager is working on the host, whatever the answer is, because a person may request a reboot at any
-        time."""
+        """The combined answer of what runs no command, no if there is none of that; and always the package manager at
+        work, because a person may request a reboot at any time."""
         return await self._files.read()
 
     async def ask(self) -> Need:
-        """Runs the commands, each with its own deadline. Returns their combined answer."""
+        """Runs the commands, each with its own deadline."""
         return together(await asyncio.gather(*self._asked()))
 
     def _asked(self) -> list[asyncio.Task[Need]]:
@@ -80,7 +75,7 @@ class HostNeed:
         return probe.judge(await run_on_host(probe.ARGV, how=self._how, deadline_seconds=self._sources.seconds))
 
     def _look_now(self) -> Need:
-        """Reads the files. Runs in a thread, because a file system may hang."""
+        """In a thread, because a file system may hang."""
         found = [sentinel.read_file(self._root, path, self._sources.packages) for path in self._paths]
         found += [probes.looking(name)(self._facts()) for name in self._looking]
         need = together(found) if found else Need(answer=NeedAnswer.NO)

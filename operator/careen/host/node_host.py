@@ -1,4 +1,4 @@
-"""The interface to a node's host, and its implementation for the host that this process runs on."""
+"""The interface to a node's host, and its implementation for this process's host."""
 
 from __future__ import annotations
 
@@ -22,30 +22,29 @@ class Host(Protocol):
     """What the agent needs from a host. The simulator has its own implementation."""
 
     async def read_need(self) -> Need:
-        """Returns whether the host needs a reboot. Uses only sources that are cheap to read."""
+        """The need, from sources that are cheap to read."""
         ...
 
     def read_boot_id(self) -> str | Unknown:
-        """Returns the id of the current boot."""
+        """The id of the current boot."""
         ...
 
     def uptime(self) -> float:
-        """Returns the seconds since the host booted."""
+        """The seconds since the boot."""
         ...
 
     async def ask_reboot(self) -> reboot.RebootAnswer:
-        """Requests a reboot from the host. Returns before the host reboots."""
+        """Requests a reboot. Returns before the host reboots."""
         ...
 
     async def test_reboot(self) -> SelfTest:
-        """Returns the known reasons why a reboot would fail, without rebooting."""
+        """The known reasons why a reboot would fail, without one."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalHost:
-    """The host that this process runs on. Each command is one line, which is split as a shell would split it. No shell
-    runs the command."""
+    """This process's host. Each command is one line, split as a shell would, but no shell runs it."""
 
     root: Path
     need: HostNeed
@@ -62,21 +61,20 @@ class LocalHost:
     proc: Path = Path("/proc")
 
     async def read_need(self) -> Need:
-        """Returns whether the host needs a reboot, according to its files only. The attribute `need` can also run
-        commands to find this out."""
+        """By the files only. The attribute `need` can also run commands."""
         return await self.need.look()
 
     def read_boot_id(self) -> str | Unknown:
-        """Returns the boot id from the configured file, with the number of soft reboots if `soft_reboots` is set."""
+        """From the configured file, with the number of soft reboots if `soft_reboots` is set."""
         found = boot_id.read_boot_id(self.boot_id_file)
         return found if self.soft_reboots is None else self.soft_reboots.added_to(found)
 
     def uptime(self) -> float:
-        """Returns the seconds since the boot, from the kernel."""
+        """From the kernel."""
         return boot_id.uptime_seconds()
 
     async def ask_reboot(self) -> reboot.RebootAnswer:
-        """Requests a reboot with the configured command or signal."""
+        """With the configured command or signal."""
         if self.reboot_method == "signal":
             return reboot.by_signal(self.reboot_signal)  # at once: kill(2) waits for nothing, and needs no thread
         return await reboot.by_command(
@@ -84,8 +82,8 @@ class LocalHost:
         )
 
     async def test_reboot(self) -> SelfTest:
-        """Checks, without a reboot, whether the reboot command or the signal would work. A warning lists the shutdown
-        inhibitors that the signal would bypass."""
+        """Whether command or signal would work. A warning lists the shutdown inhibitors that the signal would
+        bypass."""
         if self.reboot_method == "signal":
             return await asyncio.to_thread(self._test_signal)
         argv = shlex.split(self.reboot_command)
@@ -98,8 +96,7 @@ class LocalHost:
 
 
 def _unheard(holding: tuple[Inhibitor, ...]) -> str:
-    """Returns a warning about the shutdown inhibitors in `holding`, because a reboot with --reboot-method=signal does
-    not wait for them. Returns an empty text if `holding` is empty."""
+    """--reboot-method=signal does not wait for these; "" without any."""
     if not holding:
         return ""
     names = ", ".join(f"{each.who} ({each.mode})" for each in holding[:5])

@@ -1,8 +1,7 @@
-"""Finds a package manager that is working on the host. A reboot during a package manager's transaction may leave a host
-that does not boot.
+"""Finds a package manager at work: a reboot during its transaction may leave a host that does not boot.
 
-A working package manager locks its own lock file. The agent queries these locks but never takes one, because even a
-brief lock could make `dpkg` fail. Unreadable files are skipped. With --reboot-method=signal no lock file is mounted.
+It locks its own file. The agent queries these locks but takes none: even a brief one could make `dpkg` fail. Unreadable
+files are skipped. With --reboot-method=signal no lock file is mounted.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from scheduler_core.values import Value
 
 
 class LockFile(Value):
-    """A package manager's lock file, and the name of the package manager for messages."""
+    """A lock file, and its package manager's name for messages."""
 
     path: str
     manager: str
@@ -49,8 +48,7 @@ _HELD = re.compile(r"^\d+: FLOCK +\S+ +\S+ +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+
 
 
 def at_work(root: Path, *, proc: Path = Path("/proc")) -> str:
-    """Returns the package manager that is working, with its process if known. Returns an empty text if none is
-    working."""
+    """The package manager at work, with its process if known; "" if none is."""
     for lock in RECORD_LOCKS:
         if (pid := _record_lock_holder(root, lock.path)) is not None:
             return _told(lock.manager, pid, proc)
@@ -64,8 +62,8 @@ def at_work(root: Path, *, proc: Path = Path("/proc")) -> str:
 
 
 def _record_lock_holder(root: Path, path: str) -> int | None:
-    """Returns the id of the process that holds a lock of fcntl(2). Returns None if there is no lock, and 0 or less if
-    the kernel does not know the process."""
+    """The process that holds a lock of fcntl(2); None without a lock, 0 or less if the kernel does not know the
+    process."""
     try:
         descriptor = open_regular_file(root, path)
     except OSError:
@@ -81,8 +79,8 @@ def _record_lock_holder(root: Path, path: str) -> int | None:
 
 
 def _whole_lock_holder(root: Path, path: str, proc: Path) -> int | None:
-    """Returns the id of the process that holds a lock of flock(2), from `/proc/locks`. Does not find locks on btrfs,
-    where `/proc/locks` has another device number than the file."""
+    """The process that holds a lock of flock(2). Not on btrfs, where `/proc/locks` has another device number than the
+    file."""
     try:
         file = under_root(root, path).lstat()
         with (proc / "locks").open(encoding="ascii", errors="replace") as listing:
@@ -97,8 +95,8 @@ def _whole_lock_holder(root: Path, path: str, proc: Path) -> int | None:
 
 
 def _living(root: Path, path: str, proc: Path) -> int | None:
-    """Returns the id of the process in a pid file, if this process is alive. A process without a command line is a
-    zombie and treated as dead, as in libzypp."""
+    """The process of a pid file, if it is alive. Without a command line it is a zombie and counts as dead, as in
+    libzypp."""
     number = (read_regular_file(root, path, 32) or "").strip()
     if not re.fullmatch(r"[1-9][0-9]{0,9}", number, re.ASCII):
         return None

@@ -1,5 +1,4 @@
-"""Translates a path of the host to a path that this process can open. The new path is below `--host-root`, and symbolic
-links are followed as on the host."""
+"""Paths of the host below `--host-root`; symbolic links are followed as on the host."""
 
 from __future__ import annotations
 
@@ -11,11 +10,10 @@ _MOST_LINKS = 40  # what Linux follows before it returns ELOOP
 
 
 def under_root(root: Path, path: str) -> Path:
-    """Returns the host's `path` below `root`.
+    """The host's `path` below `root`.
 
-    Follows symbolic links as the host would, except for the last part of the path. For example, Debian's `/var/run` is
-    a link to `/run`, which would lead out of the mounted root into the agent's own container. Raises OSError (ELOOP) if
-    links form a cycle.
+    Follows symbolic links as the host would, except for the last part: Debian's `/var/run` is a link to `/run`, which
+    would lead into the agent's own container. Raises OSError (ELOOP) if links form a cycle.
     """
     if root == Path("/"):
         return Path(path)
@@ -42,8 +40,8 @@ def under_root(root: Path, path: str) -> Path:
 
 
 def read_regular_file(root: Path, path: str, most_bytes: int) -> str | None:
-    """Returns the beginning of a small text file of the host, or None if it cannot be read. The last part of the path
-    must not be a link. Never waits for a pipe or a device."""
+    """The beginning of a small text file, None if it cannot be read. The last part of the path must not be a link.
+    Never waits for a pipe or a device."""
     try:
         descriptor = open_regular_file(root, path)
     except OSError:
@@ -57,8 +55,7 @@ def read_regular_file(root: Path, path: str, most_bytes: int) -> str | None:
 
 
 def open_regular_file(root: Path, path: str) -> int:
-    """Returns an open descriptor for reading, which the caller closes. Raises OSError if the file cannot be opened or
-    is not a regular file."""
+    """A descriptor, which the caller closes. Raises OSError if the file cannot be opened or is not a regular one."""
     file = under_root(root, path)
     if not stat.S_ISREG(file.lstat().st_mode):
         raise OSError(22, "the file is not a regular file", str(file))

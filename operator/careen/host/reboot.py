@@ -1,5 +1,4 @@
-"""Requests a reboot with a command or with a signal to PID 1. Returns, before the host reboots, whether it accepted the
-request."""
+"""Requests a reboot with a command or a signal to PID 1, and says before the reboot whether the host accepted it."""
 
 from __future__ import annotations
 
@@ -14,18 +13,17 @@ from scheduler_core.values import Value
 
 
 class RebootRequested(Value):
-    """The host accepted the request. Only a new boot id proves the reboot."""
+    """Accepted. Only a new boot id proves the reboot."""
 
 
 class RebootRefused(Value):
-    """The request certainly causes no reboot: the command failed, or the agent may not send the signal."""
+    """Certainly no reboot: the command failed, or the agent may not send the signal."""
 
     why: str
 
 
 class RebootUnclear(Value):
-    """The host may have accepted the request: the command did not end in time, or a signal ended it, as in a
-    shutdown."""
+    """Perhaps accepted: the command did not end in time, or a signal ended it, as in a shutdown."""
 
     why: str
 
@@ -35,8 +33,8 @@ RebootAnswer = RebootRequested | RebootRefused | RebootUnclear
 # Exit codes of the script that examines a program; no shell uses them itself.
 _MISSING, _FOLDER, _NOT_EXECUTABLE = 81, 82, 83
 
-# Not `command -v`: it also finds shell built-ins, and dash accepts a folder or a file that is not executable.
-# A program without a slash is searched for as execution will search for it: in the PATH of this process, on the host.
+# Not `command -v`: it also finds shell built-ins, and dash accepts a folder or a file that is not executable. A program
+# without a slash is searched for as execution will search for it: in the PATH of this process, on the host.
 _LOOK_AT_PROGRAM = f"""
 verdict={_MISSING}
 look() {{
@@ -57,7 +55,7 @@ exit $verdict
 
 
 async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> RebootAnswer:
-    """Runs the reboot command and returns whether the host accepted the request."""
+    """Runs the reboot command."""
     name = " ".join(argv)
     match await run_on_host(argv, how=how, deadline_seconds=deadline_seconds, outlives_us=True):
         case NotStarted(why):
@@ -80,10 +78,7 @@ async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: fl
 
 
 async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> str:
-    """Returns why the command would certainly fail, or an empty text if no reason is known.
-
-    Tests only the program. If the program is a shell, its script is not tested.
-    """
+    """Why the command would certainly fail, or "". Tests only the program; a shell's script is not tested."""
     program = argv[0]
     match await run_on_host(["sh", "-c", _LOOK_AT_PROGRAM, program], how=how, deadline_seconds=deadline_seconds):
         case NotStarted(why, is_program=False):
@@ -99,7 +94,7 @@ async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_sec
 
 
 def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) -> str:
-    """Returns why the signal would certainly not reboot the host, or an empty text if no reason is known."""
+    """Why the signal would certainly not reboot the host, or ""."""
     answer = by_signal(0, pid=pid)  # signal 0 tests the permission and sends nothing
     if isinstance(answer, RebootRefused):
         return answer.why
@@ -122,8 +117,7 @@ def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) 
 
 
 def by_signal(number: int, *, pid: int = 1) -> RebootAnswer:
-    """Sends the signal to PID 1 and returns whether the kernel allowed the signal. For systemd, SIGRTMIN+5 (39) means
-    reboot. The agent needs the host's PID namespace and CAP_KILL."""
+    """For systemd, SIGRTMIN+5 (39) means reboot. Needs the host's PID namespace and CAP_KILL."""
     try:
         os.kill(pid, number)
     except PermissionError:

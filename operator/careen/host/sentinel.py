@@ -1,5 +1,4 @@
-"""Finds out whether the host needs a reboot, from a sentinel file or from a sentinel command. After a failed read the
-answer is unknown, never "no"."""
+"""The need, from a sentinel file or a sentinel command. After a failed read it is unknown, never "no"."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ from careen.host.commands import Exited, HostExec, NotFollowed, NotStarted, Time
 from careen.host.paths import read_regular_file, under_root
 from careen.host.probes.said import a_few
 
-# `sh -c "! needs-restarting"` on a host without that program exits with 0: "yes" for ever, reboot after reboot.
-# The shell's message on stderr is the only sign of it (kured issue 976).
+# `sh -c "! needs-restarting"` on a host without that program exits with 0: "yes" for ever, reboot after reboot. The
+# shell's message on stderr is the only sign of it (kured issue 976).
 _PROGRAM_MISSING = re.compile(r"(command |: )not found|No such file or directory", re.IGNORECASE)
 
 PACKAGES_BESIDE = "reboot-required"
@@ -31,9 +30,8 @@ _LONGEST_NAME = 255
 
 
 def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) -> Need:
-    """Returns whether the sentinel file exists, and which packages need the reboot. The answer is unknown if the file's
-    folder is missing or unreadable. With `packages`, the host needs a reboot only if this expression matches
-    the name of a listed package."""
+    """Whether the file exists, and which packages need the reboot. Unknown if its folder is missing or unreadable. With
+    `packages`, only a match with a listed package counts."""
     need = _look_for(root, path)
     if need.answer is not NeedAnswer.YES or (path.rpartition("/")[2] != PACKAGES_BESIDE and packages is None):
         return need
@@ -58,7 +56,7 @@ def _requested_by(names: list[str], need: Need) -> Need:
 
 
 def _packages_beside(root: Path, path: str) -> list[str]:
-    """Returns the package names in the list beside the sentinel file, each once; none if there is no list."""
+    """The listed packages, each once; none without a list."""
     if path.rpartition("/")[2] != PACKAGES_BESIDE:
         return []
     text = read_regular_file(root, f"{path}.pkgs", _MOST_BYTES) or ""
@@ -84,8 +82,7 @@ def _look_for(root: Path, path: str) -> Need:
 
 
 def _absent(root: Path, path: str) -> Need:
-    """Returns the answer "no" if the folder of the missing sentinel file is readable. If not, returns unknown, because
-    a missing mount looks like a missing file."""
+    """No if the missing file's folder is readable, otherwise unknown: a missing mount looks like a missing file."""
     folder = under_root(root, path).parent
     try:
         listing = folder.stat()
@@ -99,7 +96,7 @@ def _absent(root: Path, path: str) -> Need:
 
 
 async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> Need:
-    """Runs the sentinel command. Exit code 0 means yes, 1 means no, and any other outcome means unknown."""
+    """Exit code 0 means yes, 1 no, and any other outcome unknown."""
     name = " ".join(argv)
     match await run_on_host(argv, how=how, deadline_seconds=deadline_seconds):
         case NotStarted(why):
@@ -127,14 +124,14 @@ async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
 
 
 class FileLook:
-    """Reads files of a host whose file system may hang (NFS), with at most one read at a time.
+    """Reads files on a file system that may hang (NFS), one read at a time.
 
-    If a read passes its deadline, the need is unknown, and no new read begins until that read ends. Each read has its
-    own daemon thread, so the process can end while a read hangs.
+    Past its deadline the need is unknown, and no new read begins until that one ends. Each read has its own daemon
+    thread, so the process can end while it hangs.
     """
 
     def __init__(self, look: Callable[[], Need], what: str, *, deadline_seconds: float) -> None:
-        """Prepares the reader. `what` is the name of the files in messages."""
+        """`what` names the files in messages."""
         self._look = look
         self._what = what
         self._deadline_seconds = deadline_seconds
@@ -142,7 +139,7 @@ class FileLook:
         self._began_at = 0.0
 
     async def read(self) -> Need:
-        """Returns the result of the read that is running, or of a new one. After the deadline the result is unknown."""
+        """The running read, or a new one; unknown after the deadline."""
         now = asyncio.get_running_loop().time()
         if self._under_way is None:
             try:

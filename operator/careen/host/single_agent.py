@@ -1,9 +1,7 @@
-"""A file lock on the host. It prevents two agents from working on one node, for example while a force-deleted pod still
-runs.
+"""A file lock on the host, against two agents on one node, for example while a force-deleted pod still runs.
 
-The kernel releases the lock when the process ends. On a host without this lock, two checks still protect the node right
-before the reboot: the agent records the reboot on the Node with the resourceVersion as a guard, and reads the lock of
-the cluster.
+The kernel releases it when the process ends. Without it, two checks still protect the node right before the reboot: the
+announcement carries the Node's resourceVersion, and the cluster's lock is read.
 """
 
 from __future__ import annotations
@@ -17,8 +15,7 @@ from scheduler_core.values import Value
 
 
 class Held(Value):
-    """This process is the node's only agent. The agent must keep this value while it works, because the value holds the
-    file lock."""
+    """This process is the node's only agent while it keeps this value."""
 
     descriptor: int
 
@@ -36,7 +33,7 @@ class CannotLock(Value):
 
 
 def take(root: Path, folder: str, node: str) -> Held | HeldByOther | CannotLock:
-    """Tries to take the file lock of this node's agent, without waiting."""
+    """Without waiting."""
     file = root
     descriptor = -1
     try:

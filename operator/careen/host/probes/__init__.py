@@ -1,8 +1,8 @@
-"""The list of probes that can report the need for a reboot, by their names in --reboot-probes. Each probe has its own
-file, which is loaded when a setting names the probe.
+"""The probes that can report the need, by their names in --reboot-probes. Each has its own file, loaded when a setting
+names it.
 
-A probe answers yes, no or unknown, with a sentence. The answer unknown never reboots a node. docs/probes.md lists the
-tools that the probes use.
+A probe answers yes, no or unknown, with a sentence. Unknown never reboots a node. docs/probes.md lists the tools that
+the probes use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scheduler_core.values import Value
 
 
 class HostAccess(StrEnum):
-    """The access to the host that a probe needs."""
+    """What a probe needs of the host."""
 
     NOTHING = "nothing"
     FILES = "files"
@@ -52,7 +52,7 @@ _MODULES = {
 
 
 class HostFacts(Value, kw_only=True):
-    """The facts of the host for probes that run no command."""
+    """The facts for probes that run no command."""
 
     root: Path
     release: str
@@ -68,17 +68,17 @@ class CommandProbe(Protocol):
 
     @staticmethod
     def judge(outcome: Outcome) -> Need:
-        """Returns the probe's answer for the outcome of the command."""
+        """The probe's answer for the command's outcome."""
         ...
 
 
 def looking(name: str) -> Callable[[HostFacts], Need]:
-    """Returns the function `look` of the probe with this name. The probe must be one that runs no command."""
+    """The function `look` of a probe that runs no command."""
     return cast("Callable[[HostFacts], Need]", _module(name).look)  # type: ignore[attr-defined]
 
 
 def running(name: str) -> CommandProbe:
-    """Returns the module of the probe with this name. The probe must be one that runs a command."""
+    """The module of a probe that runs a command."""
     return cast("CommandProbe", _module(name))
 
 

@@ -17,8 +17,7 @@ _WAITS = "UPDATE_STATUS_UPDATED_NEED_REBOOT"
 
 
 def judge(outcome: Outcome) -> Need:
-    """Returns the answer yes if the engine's state shows an update that waits for the next boot, and no in every other
-    state."""
+    """Yes only in the state in which an update waits for the next boot."""
     if isinstance(outcome, Exited) and outcome.code == 0 and (state := _STATE.search(outcome.output)):
         version = _VERSION.search(outcome.output)
         if state[1] != _WAITS:

@@ -1,8 +1,7 @@
 """The probe `kernel`: yes if a newer kernel of the running kernel's kind is installed.
 
-For this probe a kernel is installed if `/boot/vmlinuz-RELEASE` or `/lib/modules/RELEASE/vmlinuz` exists. Two kernels
-are of one kind if their releases contain the same words in the same order. So an `-rt` kernel does not replace a
-`-generic` one.
+Installed: `/boot/vmlinuz-RELEASE` or `/lib/modules/RELEASE/vmlinuz` exists. Of one kind: the releases have the same
+words in the same order, so an `-rt` kernel does not replace a `-generic` one.
 """
 
 from __future__ import annotations
@@ -23,9 +22,7 @@ _PART = re.compile(r"(\d+)|([A-Za-z]+)")
 
 
 def look(host: HostFacts) -> Need:
-    """Returns yes if a newer kernel of the running kernel's kind (see above) is installed, and no if the running kernel
-    is the newest of its kind. Returns unknown if `/boot` and `/lib/modules` contain no kernel of this kind: the folders
-    are then perhaps not the host's. Also returns unknown if the folders cannot be listed."""
+    """Unknown if the folders cannot be listed or have no kernel of this kind: they are then perhaps not the host's."""
     try:
         found = {*_in_boot(host.root), *_beside_modules(host.root)}
     except OSError as error:
@@ -53,7 +50,7 @@ def _beside_modules(root: Path) -> list[str]:
 
 
 def _entries(root: Path, folder: str) -> list[Path]:
-    """Returns the entries of a folder, or none if the folder does not exist."""
+    """None if the folder does not exist."""
     try:
         return list(islice(under_root(root, f"{folder}/any").parent.iterdir(), _MOST_ENTRIES))
     except FileNotFoundError:
@@ -61,11 +58,10 @@ def _entries(root: Path, folder: str) -> list[Path]:
 
 
 def _words(release: str) -> tuple[str, ...]:
-    """Returns the words of the release that show the kind of the kernel, such as `generic`, `amd64`, `el` or `rt`."""
+    """The words that show the kernel's kind, such as `generic`, `amd64`, `el` or `rt`."""
     return tuple(word for _, word in _PART.findall(release) if word)
 
 
 def _numbers(release: str) -> tuple[tuple[int, int], ...]:
-    """Returns the release as parts that sort by version. A word sorts before a number, so that 553.el8 is older than
-    553.5.1.el8."""
+    """Sorts by version. A word sorts before a number, so that 553.el8 is older than 553.5.1.el8."""
     return tuple((1, int(number[:18])) if number else (0, 0) for number, _ in _PART.findall(release))

@@ -1,7 +1,7 @@
 """The probe `needs-restarting`: Red Hat's `needs-restarting -r` from yum-utils, DNF 4's plugins or DNF 5.
 
-All three programs exit with 1 if a reboot is needed and with 0 if not. But they also exit with 1 if they fail. So the
-probe reads the printed sentence, and the exit code must agree with the sentence.
+All three exit with 1 if a reboot is needed, and with 0 if not, but also with 1 if they fail. So the printed sentence
+counts, and the exit code must agree with it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ _PACKAGE = re.compile(r"^ {2}(?:\* )?(\S+)(?: -> \S+)?$", re.MULTILINE)
 
 
 def judge(outcome: Outcome) -> Need:
-    """Returns the answer yes, with the packages that need the reboot, if both the printed sentence and the exit code
-    say that a reboot is needed."""
+    """Yes with the packages that need the reboot."""
     match outcome:
         case Exited(code=1, output=output) if _IS_REQUIRED.search(output):
             names = list(dict.fromkeys(_PACKAGE.findall(output)))

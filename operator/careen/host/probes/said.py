@@ -1,5 +1,4 @@
-"""Builds the answers of probes: yes, no and unknown. Also builds the answer for a failed command, and combines the
-answers of several probes."""
+"""The answers of probes, the answer for a failed command, and the combination of several."""
 
 from __future__ import annotations
 
@@ -17,23 +16,22 @@ _NO_PROGRAM = 127  # the exit code of env and of shells for a missing program
 
 
 def yes(detail: str) -> Need:
-    """Returns the answer that the host needs a reboot."""
+    """The host needs a reboot."""
     return Need(answer=NeedAnswer.YES, detail=detail)
 
 
 def no(detail: str) -> Need:
-    """Returns the answer that the host needs no reboot."""
+    """The host needs no reboot."""
     return Need(answer=NeedAnswer.NO, detail=detail)
 
 
 def unknown(detail: str) -> Need:
-    """Returns the answer that it is unknown whether the host needs a reboot."""
+    """It is unknown whether the host needs a reboot."""
     return Need(answer=NeedAnswer.UNKNOWN, detail=detail)
 
 
 def nothing(command: str, outcome: Outcome) -> Need:
-    """Returns the answer unknown, with the reason, for a command that could not be run, did not end in time, or did not
-    say whether a reboot is needed."""
+    """Unknown: the command could not be run, did not end in time, or did not say whether a reboot is needed."""
     match outcome:
         case Exited(code=code) if code == _NO_PROGRAM:
             return unknown(f"the host has no program `{command.partition(' ')[0]}`, which the probe runs")
@@ -50,9 +48,9 @@ _SHOWN = 5  # names in a sentence
 
 
 def together(needs: Iterable[Need]) -> Need:
-    """Combines the answers of several sources: yes if any source says yes, no if all say no, otherwise unknown.
+    """Yes if any source says yes, no if all say no, otherwise unknown.
 
-    A yes also mentions the sources that are unknown, so that people notice a broken probe before the reboot.
+    A yes mentions the unknown ones too, so that people notice a broken probe before the reboot.
     """
     every = tuple(needs)
     said = {answer: [each.detail for each in every if each.answer is answer] for answer in NeedAnswer}
@@ -75,5 +73,5 @@ def _one(answer: NeedAnswer, details: Iterable[str], busy: str) -> Need:
 
 
 def a_few(names: Sequence[str]) -> str:
-    """Returns one text with the first five names and the number of further names."""
+    """The first five, and the number of the others."""
     return first_few(names, _SHOWN)

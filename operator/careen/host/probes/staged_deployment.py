@@ -1,6 +1,5 @@
-"""The probe `staged-deployment`: yes if bootc or rpm-ostree has staged a deployment for the next boot.
-
-Checks the path that `ostree-finalize-staged.path` of ostree watches, and the path of bootc's composefs backend."""
+"""The probe `staged-deployment`: yes if bootc or rpm-ostree has staged a deployment for the next boot. It looks at the
+path of ostree's `ostree-finalize-staged.path` and at that of bootc's composefs backend."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ COMPOSEFS_STAGED = "/run/composefs/staged-deployment"
 
 
 def look(host: HostFacts) -> Need:
-    """Returns the answer yes or no; unknown on a host that did not boot a deployment, because such a host never has the
-    files of a staged deployment."""
+    """Unknown on a host that did not boot a deployment, because it never has these files."""
     try:
         if _is_there(host, STAGED) and _is_there(host, LOCKED):
             return no(f"an OS deployment is staged ({STAGED}) but locked, so a reboot would not start this deployment")

@@ -1,5 +1,5 @@
-"""The probe `suse`: yes if the flag of libzypp's boot plugin exists. The plugin writes the flag, and the next boot
-removes it."""
+"""The probe `suse`: yes if the flag of libzypp's boot plugin exists. The plugin writes it, and the next boot removes
+it."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ FLAG = "/run/reboot-needed"
 
 
 def look(host: HostFacts) -> Need:
-    """Reads libzypp's flag like a sentinel file: the host needs a reboot if the file exists."""
+    """The flag is like a sentinel file."""
     return sentinel.read_file(host.root, FLAG)

@@ -10,7 +10,7 @@ _DAY_SECONDS = 86400.0
 
 
 def look(host: HostFacts) -> Need:
-    """Returns the answer yes if the host's uptime, including the time in sleep, exceeds --reboot-max-uptime."""
+    """The uptime includes the time in sleep."""
     days, most = host.uptime_seconds / _DAY_SECONDS, host.longest_uptime_seconds / _DAY_SECONDS
     if host.uptime_seconds < host.longest_uptime_seconds:
         return no(f"the host has run for less than {most:.1f} days (--reboot-max-uptime)")

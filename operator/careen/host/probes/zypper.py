@@ -1,5 +1,5 @@
-"""The probe `zypper`: runs SUSE's `zypper needs-rebooting`, which checks the flag of libzypp's boot plugin. The probe
-`suse` checks the same flag without zypper."""
+"""The probe `zypper`: SUSE's `zypper needs-rebooting`, which checks the flag of libzypp's boot plugin. The probe `suse`
+checks it without zypper."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ _REBOOT_NEEDED = 102  # ZYPPER_EXIT_INF_REBOOT_NEEDED, zypper(8)
 
 
 def judge(outcome: Outcome) -> Need:
-    """Returns the answer that zypper's exit code means: yes or no, and unknown for every other code. Does not read the
-    output, because zypper has different codes for its answers and its failures."""
+    """The output is not read, because zypper has different codes for its answers and its failures."""
     match outcome:
         case Exited(code=code) if code == _REBOOT_NEEDED:
             return yes(f"`{_COMMAND}` exited with {code}: a core library or service was updated")
