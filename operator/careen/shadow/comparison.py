@@ -1,4 +1,4 @@
-"""Compares the node that scheduler_core expects for one pod with the node to which kube-scheduler bound it."""
+"""Compares the expected nodes of one pod with its binding."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ _MOST_SAID: Final = 10
 
 
 class Comparison(Value, kw_only=True):
-    """The result of one comparison, and the nodes that scheduler_core expected."""
+    """The result, and the nodes that scheduler_core expected."""
 
     reason: AgreementReason
     expected: Expectation
 
 
 def compare(expected: Expectation, node: str) -> Comparison:
-    """Compares the nodes that scheduler_core expects for a pod with the `node` to which kube-scheduler bound it. `node`
-    is empty if kube-scheduler found none."""
+    """`node` is empty if kube-scheduler found none."""
     return Comparison(reason=_reason(expected, node), expected=expected)
 
 
@@ -47,8 +46,7 @@ def _reason(expected: Expectation, node: str) -> AgreementReason:
 
 
 def results_of(expected: Expectation) -> Sequence[CycleResult]:
-    """Returns the result of each search that the scheduler may have run. A scheduler that examines every node has only
-    one possible search."""
+    """The result of each possible search; only one if the scheduler examines every node."""
     if expected.exact is not None:
         return (expected.exact,)
     return [result for _, result in (*expected.followed, *expected.spread)]
@@ -64,8 +62,7 @@ def compared(
     at: str,
     reason: AgreementReason,
 ) -> Compared:
-    """Returns the record of the comparison. If scheduler_core disagrees with kube-scheduler, runs another search to
-    explain why."""
+    """The record. A disagreement takes another search, to explain it."""
     expected = given.expected
     shares = expected.shares
     said = tuple((name, round(shares.get(name, 0.0), 3)) for name in expected.named[:_MOST_SAID])
@@ -95,8 +92,7 @@ def _unknown(expected: Expectation) -> str:
 
 
 def _explained(plain: Compared, whole: CycleResult, node: str) -> Compared:
-    """Returns the record of a disagreement (`plain`) with the reason why scheduler_core did not expect `node`. `whole`
-    is the result of a search over every node."""
+    """`plain` with why scheduler_core did not expect `node`. `whole` is a search over every node."""
     status = whole.statuses.get(node)
     if status is not None and not status.is_success:
         return replace_value(plain, why=f"{status.plugin}: {status.message}", plugin=status.plugin)

@@ -1,5 +1,4 @@
-"""Follows the cluster for `careen shadow` and compares bindings, until a person stops the command or the command
-reaches a limit that an option sets."""
+"""Follows the cluster and compares bindings, until a person stops the command or it reaches the limit of an option."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ from careen.cluster.wire.errors import ClusterError, Forbidden, Unauthorized
 from careen.shadow.shadow import Shadow
 
 LOOK_SECONDS = 0.2
-# In the pause after each comparison, the feed handles all events that have arrived. So if comparisons are too slow, the
-# number of waiting bindings grows, until the shadow reports further bindings as `behind`.
+# In this pause the feed handles all events that have arrived. So if comparisons are too slow, the number of waiting
+# bindings grows, until the shadow reports further ones as `behind`.
 _YIELD_SECONDS = 0.002
 
 
 class Following:
-    """Passes the cluster's events to a `Shadow`, which compares bindings. Calls `on_step` between two comparisons."""
+    """Passes the cluster's events to a `Shadow`. Calls `on_step` between two comparisons."""
 
     def __init__(self, feed: ClusterFeed, shadow: Shadow, on_step: Callable[[], None]) -> None:
         self._feed = feed
@@ -27,9 +26,8 @@ class Following:
         self._task: asyncio.Task[None] | None = None
 
     async def begin(self, is_given_up: Callable[[], bool]) -> None:
-        """Waits until the objects of every kind have been listed once, or until `is_given_up` returns True. Raises
-        `Forbidden` or `Unauthorized` if a kind may not be listed or watched, because comparisons without this kind
-        would be wrong."""
+        """Waits until every kind has been listed. Raises `Forbidden` or `Unauthorized` if one may not be listed or
+        watched: comparisons without it would be wrong."""
         self._task = asyncio.create_task(self._feed.run())
         complete = asyncio.create_task(self._feed.complete())
         try:
@@ -41,8 +39,7 @@ class Following:
             complete.cancel()
 
     async def go_on(self, is_enough: Callable[[], bool]) -> None:
-        """Compares bindings until `is_enough` returns True. Then compares the bindings that still wait for their
-        comparison."""
+        """Compares until `is_enough`, then also the bindings that still wait."""
         while not is_enough():
             if not await self._compare():
                 with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""The possible outcomes of a comparison, and the record of one comparison."""
+"""The possible outcomes of a comparison, and its record."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from scheduler_core.values import Value
 
 
 class Agreement(StrEnum):
-    """The outcome of a comparison: scheduler_core and kube-scheduler agree on the node of a pod, disagree, or cannot be
-    compared."""
+    """Whether scheduler_core and kube-scheduler agree on a pod's node."""
 
     AGREED = "agreed"
     DISAGREED = "disagreed"
@@ -18,7 +17,7 @@ class Agreement(StrEnum):
 
 
 class AgreementReason(StrEnum):
-    """How scheduler_core and kube-scheduler agree or disagree on the node of a pod, or why they cannot be compared."""
+    """How they agree or disagree, or why they cannot be compared."""
 
     FIRST = "first"
     IN_SET = "in-set"
@@ -72,15 +71,15 @@ MEANINGS: Final = {
 
 
 def outcome_of(reason: AgreementReason) -> Agreement:
-    """Returns the outcome to which the reason belongs: agreement, disagreement, or no comparison."""
+    """The outcome to which the reason belongs."""
     if reason in _AGREED:
         return Agreement.AGREED
     return Agreement.DISAGREED if reason in _DISAGREED else Agreement.CANNOT_SAY
 
 
 class Compared(Value, kw_only=True):
-    """The record of one comparison. `said` has the nodes that scheduler_core expected, each with its probability, the
-    most likely first. `node` is empty if the scheduler found no node."""
+    """One comparison. `said`: the expected nodes and their probabilities, most likely first. `node` is empty if the
+    scheduler found none."""
 
     pod: str
     profile: str

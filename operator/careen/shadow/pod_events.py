@@ -1,4 +1,4 @@
-"""Parses what a watch event of a pod says about scheduling: bound, refused because no node fits, or neither."""
+"""What a watch event of a pod says about scheduling: bound, refused because no node fits, or neither."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _EVENT: Final = msgspec.json.Decoder(_Event)
 
 
 def read_news(line: bytes) -> PodNews | None:
-    """Parses the event in the line. Returns None if the event is unreadable; the cache reports that."""
+    """None if the event is unreadable; the cache reports that."""
     try:
         event = _EVENT.decode(line)
     except (ValueError, RecursionError):

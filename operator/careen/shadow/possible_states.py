@@ -1,14 +1,11 @@
-"""Finds the states of the cluster that the scheduler may have seen when it decided about a pod.
+"""The possible states in which the scheduler decided about a pod.
 
-The scheduler knows its decision at once, but other clients see the binding a moment later. So the cluster right before
-the binding of a pod can differ from what the scheduler saw when it decided about that pod. The cluster may lack other
-pods: the scheduler decided about them before it decided about this pod, but their bindings came after the binding of
-this pod. The cluster may contain further pods: the scheduler decided about them after this pod, but their bindings came
-before the binding of this pod. The cluster may also contain changes that the scheduler had not seen.
+The scheduler knows its decision at once, other clients see the binding a moment later. So the cluster right before a
+binding may lack pods that were decided earlier but bound later, and may contain pods that were decided later but bound
+earlier, and changes that the scheduler had not seen.
 
-The scheduler decides about pods of equal priority in the order of their creation. In two cases there is more than one
-state that the scheduler may have seen. In the first case, two pods are bound shortly after one another, and the younger
-pod is bound first. In the second case, the cluster changed shortly before a binding.
+Pods of equal priority are decided in the order of their creation. There is more than one possible state if two pods are
+bound shortly after one another, the younger first, or if the cluster changed shortly before a binding.
 """
 
 from __future__ import annotations
@@ -29,8 +26,7 @@ _MOST_CHANGES: Final = 64
 
 @dataclass(slots=True, eq=False)
 class ScheduledPod:
-    """A pod that an event has just shown as bound, or as refused because no node fits. `before` is the cluster right
-    before that event."""
+    """A pod that an event has just shown as bound or as refused. `before` is the cluster right before that event."""
 
     pod: Pod
     node: str  # empty: it found none
@@ -38,15 +34,14 @@ class ScheduledPod:
     turn: int  # in the order in which pods came
     seen_at: float  # monotonic
     at: str  # RFC 3339
-    # The cluster before its first recent change after the pod's creation, or None if there was no such change.
+    # The cluster before its first recent change after the pod's creation; None without one.
     earlier: Snapshot | None = None
     decided_before: list[ScheduledPod] = field(default_factory=list)  # and bound later
     decided_after: list[str] = field(default_factory=list)  # and bound earlier
     followed_by: int = 0  # the number of bindings seen right after this pod that cannot be compared
 
     def other_states(self) -> Sequence[tuple[AgreementReason, Snapshot]]:
-        """Returns the other states of the cluster that the scheduler may have seen when it decided about this pod, each
-        with the reason why it is possible."""
+        """The other possible states, each with the reason why."""
         states = []
         if self.decided_before or self.decided_after:
             rows = self.before.columns.row_of
@@ -59,14 +54,11 @@ class ScheduledPod:
 
 
 def note_order(landed: ScheduledPod, others: Iterable[ScheduledPod]) -> None:
-    """Records the pods of `others` about which the scheduler may have decided after its decision about `landed`,
-    although their bindings were seen before the binding of `landed`. This can happen because other clients may see two
-    bindings in another order than the order of the two decisions.
+    """Records which of `others` may have been decided after `landed`, although they were seen bound before it: clients
+    may see two bindings in another order than the decisions.
 
-    A pod is recorded if three conditions are met. The binding of the pod was seen at most `CLOSE_SECONDS` before the
-    binding of `landed`. The pod was created later than `landed`, or the order of the two creations is unknown, because
-    both pods were in the list of pods with which the watch began. The priority of the pod is not higher than the
-    priority of `landed`.
+    Three conditions: seen at most `CLOSE_SECONDS` before `landed`; created later, or in an unknown order, because both
+    were in the watch's first list; and no higher priority than `landed`.
     """
     for other in others:
         is_close = landed.seen_at - other.seen_at <= CLOSE_SECONDS
@@ -86,27 +78,24 @@ class _Change:
 
 
 class RecentChanges:
-    """The recent changes of the cluster that can change a scheduling decision, except new pods and bindings."""
+    """Recent changes that can change a decision, except new pods and bindings."""
 
     def __init__(self) -> None:
         self._last: deque[_Change] = deque(maxlen=_MOST_CHANGES)
 
     def note(self, turn: int, now: float, before: Snapshot) -> None:
-        """Records a change of the cluster. `before` is the cluster before the change. `turn` is the number of the
-        newest pod at that time (pods are numbered in the order of their creation), and not a round of an agent's loop.
-        """
+        """`before` is the cluster before the change, `turn` the number of the newest pod then (in the order of
+        creation; not an agent's turn)."""
         self._drop(now)
         self._last.append(_Change(turn, now, before))
 
     def bound(self, pod: Pod, node: str) -> None:
-        """Adds a binding to every recent state of the cluster, because the scheduler knows its own bindings earlier
-        than other clients know them."""
+        """Adds a binding to every recent state: the scheduler knows its own bindings earlier than other clients."""
         for each in self._last:
             each.bound.append((pod, node))
 
     def before(self, landed: ScheduledPod) -> Snapshot | None:
-        """Returns the cluster before the first recent change that came after the pod's creation; None if there was no
-        such change."""
+        """The cluster before the first recent change after the pod's creation; None without one."""
         self._drop(landed.seen_at)
         for each in self._last:
             if each.turn >= landed.turn:

@@ -1,8 +1,7 @@
-"""Defines `Shadow`, which keeps a copy of a cluster in memory, and computes at each binding by kube-scheduler the node
-that scheduler_core expects.
+"""`Shadow` keeps a copy of a cluster, and computes at each binding the node that scheduler_core expects.
 
-Each binding is compared one second after it was seen. Until then, another binding may show that the scheduler decided
-about the two pods in another order. If several orders are possible and lead to different nodes, the outcome is unknown.
+A binding is compared one second after it was seen: until then another may show that the two were decided in another
+order. If several orders are possible and lead to different nodes, the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ _FEW_SEARCHES: Final = 200  # a comparison costs in proportion to them
 
 
 class Shadow:
-    """Follows kube-scheduler, and compares each of its bindings with the node that scheduler_core expects. Receives
-    each event before and after `cache` applies it, and counts the comparisons in `tally`."""
+    """Compares each binding with the expected node. Receives each event before and after `cache` applies it, and counts
+    in `tally`."""
 
     def __init__(
         self,
@@ -45,8 +44,7 @@ class Shadow:
         monotonic: Callable[[], float],
         now: Callable[[], datetime],
     ) -> None:
-        """Creates a `Shadow` that has received no event yet. `profiles` are the schedulerNames whose pods are compared;
-        `scheduler` must have a profile for each of them."""
+        """Pods with a schedulerName in `profiles` are compared; `scheduler` must have a profile for each."""
         self.tally = RunCounts()
         self.estimate: SearchEstimate | None = None
         """The estimate of where the scheduler begins its next search for a node. None until the first binding, and
@@ -70,8 +68,7 @@ class Shadow:
     # ---- what the feed says ----
 
     def before_list(self, kind: str) -> None:
-        """Prepares for a list, which replaces all objects of a kind. Before a list of pods, forgets the bindings that
-        are not compared yet, because a list does not show in which order pods were bound."""
+        """A list of pods forgets the bindings that still wait: it does not show in which order pods were bound."""
         if kind == "Pod":
             if self._is_following:
                 self.tally.gaps += 1
@@ -81,14 +78,13 @@ class Shadow:
             self._is_following, self.estimate = True, None
 
     def before(self, kind: str, line: bytes) -> None:
-        """Prepares for an event that has not yet changed the cluster. Keeps a snapshot of the present state of the
-        cluster if a comparison may need it."""
+        """Keeps a snapshot of the cluster before the event if a comparison may need it."""
         self._news = read_news(line) if kind == "Pod" else None
         self._held = self._cache.find_pod(self._news.key) if self._news else None
         self._before = self._cache.snapshot() if self._is_of_interest(kind) else None
 
     def after(self, kind: str, *, has_changed: bool) -> None:
-        """Handles an event after it has changed the cluster."""
+        """After the event has changed the cluster."""
         news, before = self._news, self._before
         if kind == "Pod" and news is not None:
             self._follow(news, has_changed=has_changed)
@@ -97,8 +93,7 @@ class Shadow:
         self._news = self._held = self._before = None
 
     def _is_of_interest(self, kind: str) -> bool:
-        """Whether a comparison may need the state of the cluster before this event. Most events of pods are of no
-        interest, and no snapshot is made for them."""
+        """Whether a comparison may need the state before this event. Most events of pods need no snapshot."""
         news, held = self._news, self._held
         if kind != "Pod":
             return True
@@ -168,9 +163,7 @@ class Shadow:
                 self._others.bound(held, self._monotonic())
 
     def _went_by(self, news: PodNews) -> None:
-        """Records a binding that cannot be compared. All profiles of the scheduler share one start (the position in the
-        list of nodes at which the next search begins). This binding moves the start, like any other binding of the
-        scheduler."""
+        """A binding that cannot be compared still moves the start, which all profiles of the scheduler share."""
         if not news.node or news.scheduler not in self._scheduler.runners:
             return
         if self._landed:
@@ -203,8 +196,7 @@ class Shadow:
 
     @property
     def learnt(self) -> SearchEstimate | None:
-        """What was learned about the node at which the scheduler's next search begins, for use by a forecast; None if
-        nothing was learned."""
+        """What was learned about the next search's start, for a forecast; None if nothing."""
         if self.estimate is None or not self.estimate.followed:
             return None
         return replace_value(self.estimate, others=self._others.per_second(self._monotonic()))
@@ -217,9 +209,8 @@ class Shadow:
         return len(self._landed)
 
     def compare(self, *, at_last: bool = False) -> bool:
-        """Compares one pod: among the pods that are not compared yet, the pod about which the scheduler decided first.
-        Does nothing if this decision was seen less than `CLOSE_SECONDS` (one second) ago, unless `at_last` is true.
-        Returns whether a pod was compared."""
+        """Compares the pod that was decided first, if it was seen `CLOSE_SECONDS` ago or `at_last` is true. Whether it
+        compared one."""
         if not self._landed:
             return False
         landed = self._decided_first()
@@ -232,8 +223,8 @@ class Shadow:
         return True
 
     def _decided_first(self) -> ScheduledPod:
-        """Returns the pod about which the scheduler decided first: the pod that was bound first, or one that was bound
-        shortly afterwards. The order matters, because each search starts where the last search ended."""
+        """The pod that was bound first, or one bound shortly afterwards. The order matters: each search starts where
+        the last one ended."""
         oldest = self._landed[0]
         earlier = [each for each in self._landed if each in oldest.decided_before]
         return min((oldest, *earlier), key=lambda each: each.turn)
@@ -254,10 +245,10 @@ class Shadow:
         return compared(given, landed.before, self._scheduler, landed.pod, landed.node, at=landed.at, reason=reason)
 
     def _estimate_for(self, landed: ScheduledPod) -> SearchEstimate:
-        """Returns what is known about the node at which the scheduler's search began.
+        """What is known about the search's start.
 
-        At first nothing is known, so learning from one binding takes many simulated searches. While many bindings wait,
-        learning does not begin, and every node is treated as equally likely.
+        Learning from the first binding takes many simulated searches. While many bindings wait, it does not begin, and
+        every node is equally likely.
         """
         if self.estimate is not None and len(self.estimate.followed) <= _FEW_SEARCHES:
             return self.estimate

@@ -1,4 +1,4 @@
-"""Counts how often the scheduler and scheduler_core agree, by profile and reason, and keeps the last disagreements."""
+"""How often the scheduler and scheduler_core agree, by profile and reason, and the last disagreements."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ unclear cases are not counted."""
 
 
 class RunCounts:
-    """The counts of one run of `careen shadow`. `gaps` counts the interruptions of the watch, each of which hides the
-    order in which pods were created and bound."""
+    """The counts of one run. `gaps` are interruptions of the watch, which hide the order of creations and bindings."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, AgreementReason]] = Counter()
@@ -40,13 +39,13 @@ class RunCounts:
             self.set_sizes += len(each.said)
 
     def new_disagreements(self) -> list[Compared]:
-        """Returns the disagreements since the last call."""
+        """Those since the last call."""
         found = list(self._untold)
         self._untold.clear()
         return found
 
     def number(self, outcome: Agreement, profile: str | None = None) -> int:
-        """Returns the number of comparisons with this outcome."""
+        """How many comparisons have this outcome."""
         return sum(
             count
             for (each, reason), count in self.counts.items()
@@ -55,42 +54,40 @@ class RunCounts:
 
     @property
     def compared(self) -> int:
-        """The number of bindings that could be compared."""
+        """How many bindings could be compared."""
         return self.number(Agreement.AGREED) + self.number(Agreement.DISAGREED)
 
     @property
     def agreement(self) -> float | None:
-        """The share of the compared bindings that agree; None if no binding was compared."""
+        """The share that agrees; None without comparisons."""
         return agreement_of(self.number(Agreement.AGREED), self.number(Agreement.DISAGREED))
 
     @property
     def mean_set(self) -> float | None:
-        """The average size of the set of nodes that scheduler_core expects for a pod. The set should contain the pod's
-        node in 95 of 100 cases. If a record lists only a part of the set, the size of that part is used."""
+        """The average size of the expected sets, which should contain the node in 95 of 100 cases. Of a shortened set,
+        its listed part."""
         return self.set_sizes / self.sets if self.sets else None
 
     @property
     def is_too_low(self) -> bool:
-        """Whether the agreement is so low that the scheduler probably has another configuration than the one given to
-        careen."""
+        """Whether the scheduler probably has another configuration than careen was given."""
         agreement = self.agreement
         return self.compared >= ENOUGH and agreement is not None and agreement < LEAST_AGREEMENT
 
     @property
     def other_schedulers(self) -> Mapping[str, int]:
-        """The schedulerNames for which no profile exists, with the number of their pods."""
+        """schedulerNames without a profile, and the number of their pods."""
         return {
             name: n for (name, reason), n in sorted(self.counts.items()) if reason is AgreementReason.OTHER_SCHEDULER
         }
 
     def causes(self) -> tuple[str, ...]:
-        """Returns sentences about the pods of schedulers for which no profile exists. If the agreement is too low
-        (`is_too_low`), also returns sentences that name the likely causes of the disagreements."""
+        """Sentences about schedulers without a profile, and, if `is_too_low`, about the likely causes."""
         return (*_unknown_profiles(self.other_schedulers), *(_causes(self.disagreements) if self.is_too_low else ()))
 
 
 def agreement_of(agreed: int, disagreed: int) -> float | None:
-    """Returns the share of the comparisons that agreed; None if there were no comparisons."""
+    """None without comparisons."""
     return agreed / (agreed + disagreed) if agreed + disagreed else None
 
 
