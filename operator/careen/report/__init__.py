@@ -1,2 +1,1 @@
-"""Turns values into text and JSON. Tests can compare the whole output, because this package calls no server and runs no
-command."""
+"""Turns values into text and JSON. It calls no server and runs no command, so tests can compare the whole output."""

@@ -1,5 +1,4 @@
-"""Shows which of careen's marks (labels, annotations, taints, cordons, the lock) a cleanup removes and which it keeps,
-as a table and as JSON."""
+"""Which of careen's marks (labels, annotations, taints, cordons, the lock) a cleanup removes and which it keeps."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ LONGEST_NOW = 60  # characters shown of a value: a forecast is kilobytes of JSON
 
 
 class Cleaned(Value, kw_only=True):
-    """The marks of one Node or of the lock. `trouble` says why the Node or the lock could not be changed."""
+    """The marks of one Node or of the lock. `trouble` says why it could not be changed."""
 
     name: str
     goes: tuple[CleanupMark, ...] = ()
@@ -25,8 +24,8 @@ class Cleaned(Value, kw_only=True):
 
 
 class Cleanup(Value, kw_only=True):
-    """The result of a cleanup. `notes` are warnings, and sentences about objects that could not be read. If the cleanup
-    changed nothing, `refused` says why."""
+    """The result of a cleanup. `notes` are warnings, and objects that could not be read. `refused` says why nothing was
+    changed."""
 
     nodes: tuple[Cleaned, ...]
     lock: Cleaned
@@ -37,7 +36,7 @@ class Cleanup(Value, kw_only=True):
 
     @property
     def all(self) -> tuple[Cleaned, ...]:
-        """The results for the Nodes and for the lock."""
+        """Of the Nodes and of the lock."""
         return (*self.nodes, self.lock)
 
     @property
@@ -47,8 +46,7 @@ class Cleanup(Value, kw_only=True):
 
 
 def cleanup_text(cleanup: Cleanup, *, width: int | None) -> str:
-    """Returns the report for a terminal: the notes, the marks that the cleanup removes, the marks that the cleanup
-    keeps, the warnings, and a summary in one sentence."""
+    """For a terminal: notes, what goes, what stays, warnings, and a summary in one sentence."""
     parts = [
         *(paragraph(f"Note: {note}", width=width) for note in cleanup.notes),
         _marks(cleanup, ("AFTERWARDS", lambda mark: mark.afterwards), width),
@@ -84,8 +82,7 @@ def _marks(cleanup: Cleanup, column: tuple[str, Any], width: int | None) -> str:
 
 
 def _warnings(cleanup: Cleanup, width: int | None) -> list[str]:
-    """Returns a warning for each rebooting node, because `careen cleanup --yes` changes nothing while a node reboots.
-    Only a dry run shows these warnings."""
+    """Warns of each rebooting node, because of which `careen cleanup --yes` would change nothing. Only in a dry run."""
     if cleanup.is_applied or cleanup.refused:
         return []
     busy = [each for each in cleanup.nodes if each.rebooting]

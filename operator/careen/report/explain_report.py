@@ -1,5 +1,4 @@
-"""Shows the verdict of every scheduler plugin on one pod: a table of the nodes that fit, and the other nodes by
-reason."""
+"""Every scheduler plugin's verdict on one pod: a table of the nodes that fit, and the others by reason."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from scheduler_core.simulation.record import NodeRecord, Record
 
 
 def explain_text(record: Record, *, node: str | None = None, every_node: bool = False, width: int | None = None) -> str:
-    """A table of the nodes that fit and of their scores, and the other nodes grouped by plugin and reason. With
-    `every_node`, a line for each node. With `node`, the verdicts of all plugins on that node."""
+    """The nodes that fit with their scores, and the others by plugin and reason; or with `every_node` a line for each,
+    with `node` all verdicts on that node."""
     lines = [paragraph(_headline(record), width=width), ""]
     if node is not None:
         return "\n".join([*lines, *_one_node(next(row for row in record.nodes if row.node == node), width)])
@@ -60,7 +59,7 @@ def _more(rows: Sequence[NodeRecord], width: int | None) -> str:
 
 
 def _groups(record: Record) -> list[str]:
-    """One line per reason, the most frequent reason first."""
+    """One line per reason, the most frequent first."""
     names: dict[str, list[str]] = {}
     for row in record.nodes:
         if row.refusal is not None:
@@ -123,8 +122,7 @@ def _one_node(row: NodeRecord, width: int | None) -> list[str]:
 
 
 def _scoring_plugins(record: Record) -> list[str]:
-    """Returns the plugins whose scores differ between nodes. The table leaves out the other plugins, because a column
-    of equal numbers explains nothing."""
+    """Those whose scores differ between nodes: a column of equal numbers explains nothing."""
     scored = [row.scores for row in record.nodes if row.scores]
     return [name for name in (scored[0] if scored else ()) if len({scores[name] for scores in scored}) > 1]
 

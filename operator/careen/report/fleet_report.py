@@ -1,5 +1,4 @@
-"""Shows all nodes as a table below a sentence about the lock. The table has each node's phase, since when the node is
-in that phase, its place in the line of waiting nodes, and the reason."""
+"""All nodes as a table below a sentence about the lock: phase, since when, place in line, reason."""
 
 from __future__ import annotations
 
@@ -37,8 +36,8 @@ _ORDER = (
 def fleet_text(
     nodes: Sequence[NodeView], lock: LockState, now: datetime, *, only_busy: bool = False, width: int | None = None
 ) -> str:
-    """The text of `careen status` about all nodes. From top to bottom: a sentence about the lock, stray claims,
-    warnings, the table of nodes, the expected ends of reboots under way, and the number of nodes in each phase."""
+    """What `careen status` says about all nodes: the lock, stray claims, warnings, the table, the expected ends of
+    reboots under way, and the number of nodes in each phase."""
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
     lines = [paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width)]
     lines += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in stray_claims(lock, nodes)]
@@ -110,8 +109,7 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
 
 
 def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
-    """Sorts the nodes by phase, the most urgent phase first. Within a phase, the nodes that are named next in the lock
-    come first, in the order of the lock, and the other nodes follow by name."""
+    """By phase, the most urgent first; within a phase the line, then the others by name."""
     named = lock.line.names if isinstance(lock, LockContent) else ()
 
     def key(node: NodeView) -> tuple[int, int, str]:
@@ -123,15 +121,14 @@ def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
 
 
 def phase_of(node: NodeView) -> str:
-    """Returns the phase that the Node shows; Idle if it shows none."""
+    """Idle if the Node shows none."""
     return node.annotations.get(keys.PHASE, Phase.IDLE.value)
 
 
 def place_of(node: NodeView, lock: LockState) -> str:
-    """Returns `holder` for a node with a claim, and `next` for a node that is named next in the lock. For any other
-    waiting node, returns careen's label on the Node: `required` while a cheap gate other than `halt` refuses the
-    reboot, and `ready` otherwise. The agent evaluates the cheap gates in each round of its loop. Returns an empty text
-    if the node does not wait."""
+    """`holder`, or `next` for a node that the lock names. For any other waiting node its label: `required` while a
+    cheap gate other than `halt` refuses, otherwise `ready`. The agent asks the cheap gates in each turn. "" if the node
+    does not wait."""
     if isinstance(lock, LockContent) and node.name in lock.holders:
         return "holder"
     if isinstance(lock, LockContent) and node.name in lock.line.names:
@@ -141,14 +138,14 @@ def place_of(node: NodeView, lock: LockState) -> str:
 
 
 def cordon_of(node: NodeView) -> str:
-    """Returns who cordoned the node: `careen`, or the name of another client; empty if it is not cordoned."""
+    """`careen`, or another client's name; "" if the node is not cordoned."""
     if not node.unschedulable:
         return ""
     return cordons.foreign_author(node) if cordons.is_foreign(node) else "careen"
 
 
 def reason_of(node: NodeView) -> str:
-    """Returns the reason on the Node, together with other facts that explain the node's state."""
+    """The reason on the Node, and other facts that explain its state."""
     parts = [unreadable(node), node.annotations.get(keys.REASON, "")]
     if keys.HOLD in node.annotations and phase_of(node) == Phase.IDLE:
         parts.append(f"held: {node.annotations[keys.HOLD]}")
@@ -156,14 +153,13 @@ def reason_of(node: NodeView) -> str:
 
 
 def unreadable(node: NodeView) -> str:
-    """Returns why neither this report nor the node's agent can read the node's record; empty if they can read it."""
+    """Why the record is unreadable, for this report and for the node's agent; "" if it is readable."""
     record = node.written
     return record.why if isinstance(record, UnreadableProgress) else ""
 
 
 def _warnings(nodes: Sequence[NodeView]) -> list[str]:
-    """Returns the warnings of the agents' self-tests. Each warning is listed once, with the names of its nodes, because
-    most nodes have the same warnings."""
+    """Warnings of the self-tests, each once with the names of its nodes, because most nodes have the same."""
     saying: dict[str, list[str]] = {}
     for node in nodes:
         if warning := node.annotations.get(keys.WARNING):

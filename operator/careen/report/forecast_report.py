@@ -1,4 +1,4 @@
-"""Shows a forecast as a table: the outcome for each pod of a node, and the agent's decision."""
+"""A forecast as a table, and the agent's decision."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ CLEAN, SOMETHING_STUCK, NOT_KNOWN = 0, 3, 4
 
 
 def exit_code(forecast: Forecast) -> int:
-    """Returns 3 if a pod would find no room or may not be evicted; otherwise 4 if a pod cannot be predicted; otherwise
-    0."""
+    """3 if a pod would find no room or may not be evicted; otherwise 4 if one cannot be predicted; otherwise 0."""
     if forecast.count(Outcome.PENDING) or forecast.count(Outcome.BLOCKED):
         return SOMETHING_STUCK
     return NOT_KNOWN if forecast.count(Outcome.UNKNOWN) else CLEAN
 
 
 def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
-    """Returns the exit code of several forecasts: 3 if any forecast has 3; otherwise 4 if any has 4; otherwise 0."""
+    """3 if any has 3; otherwise 4 if any has 4; otherwise 0."""
     codes = {exit_code(each) for each in forecasts}
     return next((code for code in (SOMETHING_STUCK, NOT_KNOWN) if code in codes), CLEAN)
 
@@ -34,14 +33,14 @@ def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
 def forecasts_text(
     forecasts: Sequence[Forecast], now: datetime, policy: Policy | None = None, *, width: int | None = None
 ) -> str:
-    """The forecasts, one block for each node. With --with-nodes, a last paragraph says what more nodes would change."""
+    """A block for each node. With --with-nodes, a last paragraph says what more nodes would change."""
     blocks = [forecast_text(each, now, policy, width=width, others=len(forecasts) - 1) for each in forecasts]
     answers = [nodes_text(each.more_nodes) for each in forecasts[:1] if each.more_nodes]
     return "\n\n".join([*blocks, *(paragraph(each, width=width) for each in answers)])
 
 
 def forecasts_json(forecasts: Sequence[Forecast], policy: Policy | None = None) -> dict[str, Any]:
-    """The forecasts as JSON: one forecast as an object, several as a list under the key `forecasts`."""
+    """One forecast as an object, several as a list under the key `forecasts`."""
     each = [forecast_json(forecast, policy) for forecast in forecasts]
     return each[0] if len(each) == 1 else {"forecasts": each}
 
@@ -49,11 +48,8 @@ def forecasts_json(forecasts: Sequence[Forecast], policy: Policy | None = None) 
 def forecast_text(
     forecast: Forecast, now: datetime, policy: Policy | None = None, *, width: int | None = None, others: int = 0
 ) -> str:
-    """The whole forecast for a terminal, with the pods in the order of their evictions. `policy` is None if it is
-    unknown.
-
-    `others` is the number of other nodes that are drained together with this node.
-    """
+    """For a terminal, with the pods in the order of their evictions. `policy` is None if unknown; `others` is the
+    number of nodes that are drained together with this one."""
     drained = f"{forecast.node} and {count_of(others, 'other node')}" if others else forecast.node
     lines = [
         paragraph(
@@ -79,8 +75,7 @@ def forecast_text(
 
 
 def nodes_text(answer: NodesAnswer) -> str:
-    """Says how many pods would find a place on the added nodes, why the other pods would not, and how many nodes are
-    needed."""
+    """How many pods would find a place on the added nodes, why the others would not, and how many nodes are needed."""
     more_nodes = f"{count_of(answer.count, 'more node')} like {answer.template}"
     if not answer.pods:
         return f"{more_nodes} would make no difference, because every pod finds a place without more nodes."
@@ -114,8 +109,7 @@ def _needed(answer: NodesAnswer) -> str:
 
 
 def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:
-    """The forecast as JSON, with the number of pods by outcome. If the agent would refuse the drain, a sentence says
-    why."""
+    """The forecast as JSON, with the pods by outcome, and why the agent would refuse the drain, if it would."""
     known = policy or Policy(node_name=forecast.node)
     objection = "; ".join(each for each in (objection_to_bound(forecast, known), objection_to(forecast, known)) if each)
     mapping = forecast.to_mapping()
@@ -148,7 +142,7 @@ _NOTHING_SAID: Mapping[str, Any] = {
 
 
 def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
-    """Says whether the agent would drain the node. Assumes the default settings if the agents' settings are unknown."""
+    """Whether the agent would drain the node. Unknown settings are the defaults."""
     node, known = forecast.node, policy or Policy(node_name=forecast.node)
     agent = "The agent" if policy else "An agent with the default settings"
     bound = bound_in(forecast, known)
@@ -184,7 +178,7 @@ def _row(pod: PodForecast) -> list[str]:
 
 
 def _way_out(pod: PodForecast) -> str:
-    """Lists the changes that would allow the pod's eviction or make room for it. Any one of them is enough."""
+    """Any one of these changes would allow the eviction or make room."""
     any_change = ", or with ".join(pod.remedies)
     if pod.outcome is Outcome.BLOCKED:
         return f"{pod.title} could be evicted with {any_change}."
@@ -192,8 +186,8 @@ def _way_out(pod: PodForecast) -> str:
 
 
 def _landing(pod: PodForecast) -> str:
-    """Returns the node that a pod would get, or the nodes between which the scheduler would choose. Shows shares if the
-    nodes are not equally likely. Adds a sign at the end if other nodes are possible too."""
+    """The landing, with shares if the nodes are not equally likely, and a sign at the end if others are possible
+    too."""
     shown = [f"{name} {share:.0%}" for name, share in zip(pod.landing, pod.shares, strict=False)] or pod.landing
     named = listed(shown, most=3).replace(", ", "|").replace(" and ", "|+").replace(" more", "")
     return f"{named}|{keys.AND_OTHERS}" if pod.is_cut and named else named

@@ -1,5 +1,4 @@
-"""Writes the headline above the table of nodes: why no node can begin its reboot. There is a headline only if nodes
-wait for a reboot and none of them can begin it."""
+"""The headline above the table of nodes: why none begins its reboot. Only if nodes wait and none can begin."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ _SHOWN_CODES = 3  # the rest is in the table, and in `careen why`
 
 
 class Headline(Value, kw_only=True):
-    """Why no node begins its reboot, and what would change that. `since` is when this state began; None if unknown."""
+    """Why no node begins its reboot, and what would change that. `since` is None if unknown."""
 
     why: str
     code: str
@@ -41,8 +40,7 @@ class Headline(Value, kw_only=True):
 def headline(
     nodes: Sequence[NodeView], lock: LockState, now: datetime, policy: Policy | None = None
 ) -> Headline | None:
-    """Finds out why no waiting node may begin its reboot. Returns None if no node waits, or if one may begin. With the
-    `policy` of the agents, the headline says when a window opens."""
+    """None if no node waits, or if one may begin. With the agents' `policy` it says when a window opens."""
     waiting = [node for node in nodes if phase_of(node) == Phase.WAITING]
     if not waiting:
         return None
@@ -51,12 +49,12 @@ def headline(
 
 
 def asks_for_policy(nodes: Iterable[NodeView]) -> bool:
-    """Whether the headline needs the agents' policy to say when a window opens."""
+    """To say when a window opens."""
     return any(refusal.code is Code.OUTSIDE_WINDOW for node in nodes for refusal in stored_refusals(node))
 
 
 def headline_text(found: Headline, now: datetime, *, width: int | None = None) -> str:
-    """The headline for a terminal, followed by the remedies."""
+    """For a terminal, with the remedies."""
     since = f" The cause has lasted for {age(found.since, now)}." if found.since else ""
     lines = [paragraph(f"{found.why}.{since}", width=width)]
     if found.ways_out:
@@ -104,8 +102,8 @@ def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: L
 
 
 def _waiting_for_holders(waiters: str, nodes: Sequence[NodeView], lock: LockContent) -> Headline | None:
-    """Returns the headline if all claims of the lock are taken. Returns None if a claim is free. Also returns None if
-    the Node of a claim does not exist, because the report about the lock describes such a claim."""
+    """Only if all claims are taken. None if a claim's Node does not exist, because the report about the lock describes
+    that."""
     holders = [node for node in nodes if node.name in lock.holders]
     if not holders or len(lock.holders) < max(lock.max_owners, 1) or len(holders) < len(lock.holders):
         return None
@@ -136,11 +134,8 @@ def _said(node: NodeView) -> str:
 def _by_their_refusals(
     waiting: Sequence[NodeView], now: datetime, policy: Policy | None, *, is_free: bool
 ) -> Headline | None:
-    """Returns a headline if gates refuse the reboots of all waiting nodes. Also returns one if no node holds a claim
-    and a costly gate refuses the reboot of at least one node. Returns None in every other case.
-
-    Only the agents of the first nodes in line ask costly gates, and all other waiting nodes wait for these agents.
-    """
+    """If gates refuse all waiting nodes; or if there is no holder and a costly gate refuses a node: only the agents of
+    the first nodes in line ask costly gates, and all others wait for them."""
     everybody = {node.name: _refusals_now(node, now) for node in waiting}
     refused = {name: refusals for name, refusals in everybody.items() if refusals}
     left = sorted(everybody.keys() - refused.keys())
@@ -166,8 +161,7 @@ def _by_their_refusals(
 
 
 def _refusals_now(node: NodeView, now: datetime) -> tuple[Refusal, ...]:
-    """Returns the refusals that the agent wrote on the Node. Adds one for a hold (an annotation by which a person keeps
-    the node from rebooting) that the agent has not seen yet."""
+    """The refusals on the Node, and one for a hold that the agent has not seen yet."""
     stored = stored_refusals(node)
     held = hold.held_because(node, now)
     if held and Code.HELD not in {each.code for each in stored}:
@@ -176,7 +170,7 @@ def _refusals_now(node: NodeView, now: datetime) -> tuple[Refusal, ...]:
 
 
 def _by_code(refused: dict[str, tuple[Refusal, ...]]) -> dict[Code, dict[str, Refusal]]:
-    """Groups the refused nodes by reason code. The code with the most nodes comes first."""
+    """By reason code, the one with the most nodes first."""
     found: dict[Code, dict[str, Refusal]] = {}
     for name, refusals in refused.items():
         for each in refusals:
@@ -214,16 +208,14 @@ def _opening(refused: Sequence[NodeView], now: datetime, policy: Policy | None) 
 
 
 def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:
-    """Returns the remedies for this reason: first the remedy that a simulation has proven for one of the nodes, then
-    the general one."""
+    """First a remedy that a simulation has proven for one of the nodes, then the general one."""
     name, example = _example(refusals)
     proven = [f"{name}: {example.remedy}."] if example.remedy else []
     return [*proven, _remedy(code, name if len(refusals) == 1 else "NODE")]
 
 
 def _example(refusals: dict[str, Refusal]) -> tuple[str, Refusal]:
-    """Returns one of the nodes as an example, with its refusal. Prefers nodes whose refusal has a proven remedy, and
-    among them the node that has been refused for longest."""
+    """Prefers a node whose refusal has a proven remedy, then the one that has been refused for longest."""
     return min(
         refusals.items(),
         key=lambda row: (not row[1].remedy, row[1].since.timestamp() if row[1].since else float("inf"), row[0]),

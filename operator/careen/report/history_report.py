@@ -1,4 +1,4 @@
-"""Shows past reboots (when, why and how long). Also estimates when the nodes that are rebooting now will be back."""
+"""Past reboots, and when the nodes that reboot now should be back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ON_THE_WAY = frozenset({*WORKING, Phase.SETTLING} - {Phase.MAINTENANCE})
 
 
 def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None = None) -> str:
-    """Every reboot in the Nodes' histories, newest first."""
+    """Every recorded reboot, newest first."""
     reboots = _all(nodes)
     if not reboots:
         return "No Node has a record of a reboot by careen."
@@ -58,7 +58,7 @@ def _all(nodes: Sequence[NodeView]) -> list[tuple[str, Reboot]]:
 
 
 class Expected(Value, kw_only=True):
-    """When a reboot under way should end. `basis` says whose earlier reboots were measured for this estimate."""
+    """When a reboot under way should end. `basis` says whose reboots were measured."""
 
     started: datetime
     seconds: int
@@ -71,10 +71,8 @@ class Expected(Value, kw_only=True):
 
 
 def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
-    """Estimates when each node that is draining, rebooting, verifying or settling should be back in service.
-
-    Assumes that the reboot takes as long as the node's last one, or as the median of the other nodes' last reboots.
-    """
+    """When each node that drains, reboots, verifies or settles should be back: after as long as its last reboot, or the
+    median of the others' last ones."""
     lengths = {node.name: _last_length(node) for node in nodes}
     known = [length for length in lengths.values() if length is not None]
     usual = round(median(known)) if known else None
@@ -101,7 +99,7 @@ def _started(node: NodeView) -> datetime | None:
 
 
 def expected_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None = None) -> list[str]:
-    """One sentence for each node whose reboot is under way."""
+    """One sentence for each reboot under way."""
     return [paragraph(_sentence(name, each, now), width=width) for name, each in expected_ends(nodes).items()]
 
 
@@ -114,7 +112,7 @@ def _sentence(name: str, each: Expected, now: datetime) -> str:
 
 
 def expected_json(each: Expected | None) -> dict[str, Any] | None:
-    """The estimated end of a reboot as JSON."""
+    """The expected end as JSON."""
     if each is None:
         return None
     return {"started": each.started, "seconds": each.seconds, "end": each.end, "basis": each.basis}

@@ -1,5 +1,4 @@
-"""Describes the lock in words: which nodes hold claims, whether a person has paused the lock, and which nodes are
-next."""
+"""The lock in words: holders, pause, and who is next."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ LockState = LockContent | Garbage | Unknown
 
 
 def lock_sentence(state: LockState, now: datetime) -> str:
-    """The lock in one line, such as `1 of 2 claims held by n3 (4m12s); next: n4, n5, chosen from 7 waiting nodes`."""
+    """`1 of 2 claims held by n3 (4m12s); next: n4, n5, chosen from 7 waiting nodes`."""
     if isinstance(state, Unknown):
         return f"the lock could not be read: {state.why}"
     if isinstance(state, Garbage):
@@ -53,14 +52,14 @@ def _held(content: LockContent, now: datetime) -> str:
 
 
 class StrayClaim(Value, kw_only=True):
-    """A claim of a Node that no longer exists, or that another Node of the same name has replaced."""
+    """A claim whose Node no longer exists, or was replaced by another of the same name."""
 
     node: str
     is_another: bool
 
     @property
     def sentence(self) -> str:
-        """A sentence that describes the claim and says how the claim is removed."""
+        """What is wrong, and how the claim is removed."""
         what = (
             f"the Node {self.node} that took the claim was replaced by another Node of the same name"
             if self.is_another
@@ -74,8 +73,7 @@ class StrayClaim(Value, kw_only=True):
 
 
 def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClaim, ...]:
-    """Returns the claims that may have no holder any more. `nodes` must contain the holders' Nodes, and may contain
-    other Nodes."""
+    """The claims that may be ghosts. `nodes` must contain the holders' Nodes."""
     if not isinstance(state, LockContent):
         return ()
     uids = {node.name: node.uid for node in nodes}
@@ -88,7 +86,7 @@ def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClai
 
 
 def stray_json(strays: Iterable[StrayClaim]) -> list[dict[str, Any]]:
-    """The claims that may have no holder any more, as JSON."""
+    """The stray claims as JSON."""
     return [
         {"node": each.node, "why": "another-node" if each.is_another else "no-such-node", "sentence": each.sentence}
         for each in strays
@@ -98,8 +96,7 @@ def stray_json(strays: Iterable[StrayClaim]) -> list[dict[str, Any]]:
 def lock_text(
     state: LockState, nodes: Mapping[str, NodeView], now: datetime, *, where: str, width: int | None = None
 ) -> str:
-    """The lock for a terminal. `nodes` maps the names of holders to their Nodes, if these exist. `where` is the name of
-    the object whose annotation is the lock."""
+    """For a terminal. `nodes` are the holders' Nodes that exist; `where` is the object with the lock's annotation."""
     lines = [paragraph(f"Lock on {where}: {lock_sentence(state, now)}")]
     if isinstance(state, LockContent) and state.entries:
         rows = [_row(entry, nodes.get(entry.node), now) for entry in state.entries]
@@ -130,7 +127,7 @@ def _phase(entry: Entry, node: NodeView | None) -> str:
 
 
 def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
-    """The lock as JSON. `state` is held, free, paused, garbage or unknown. `raw` is the text of the annotation."""
+    """`state` is held, free, paused, garbage or unknown; `raw` is the annotation's text."""
     if not isinstance(state, LockContent):
         is_garbage = isinstance(state, Garbage)
         return {**dict.fromkeys(_KEYS), "state": "garbage" if is_garbage else "unknown", "why": state.why, "raw": raw}

@@ -1,4 +1,4 @@
-"""Says in words when the maintenance windows of waiting nodes open next."""
+"""When the maintenance windows of waiting nodes open next."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from careen.report.tables import age
 
 
 def next_opening(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> datetime | None:
-    """Returns the time at which the first window of these nodes opens; `now` if one is open. None if none opens
-    again."""
+    """When the first of their windows opens; `now` if one is open, None if none ever opens again."""
     found = {openings.windows_of(policy, node.labels) for node in nodes}
     if any(openings.is_open(windows, now) for windows in found):
         return now
@@ -22,8 +21,8 @@ def next_opening(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> da
 
 
 def in_zone(at: datetime, zone: tzinfo) -> str:
-    """Formats a time such as `Fri 2026-03-06 22:00 CET (Europe/Berlin)`. The name of the zone is added because the
-    abbreviation changes with daylight saving time."""
+    """`Fri 2026-03-06 22:00 CET (Europe/Berlin)`, with the zone's name, because the abbreviation changes with daylight
+    saving time."""
     local = at.astimezone(zone)
     letters, name = local.strftime("%Z"), str(zone)
     shown = f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
@@ -31,7 +30,7 @@ def in_zone(at: datetime, zone: tzinfo) -> str:
 
 
 def opening_clause(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> str:
-    """Returns a clause about the windows of these nodes, such as "the next window opens at …, in 2h"."""
+    """Such as "the next window opens at …, in 2h"."""
     opening = next_opening(policy, nodes, now)
     if opening == now:
         return "a window has opened in the meantime"
@@ -41,7 +40,7 @@ def opening_clause(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> 
 
 
 def shut_at(policy: Policy, nodes: Sequence[NodeView], begins: datetime) -> list[str]:
-    """Returns a list with one sentence if all the nodes' windows are closed when a plan begins; else an empty list."""
+    """A sentence if all these windows are closed when a plan begins."""
     opening = next_opening(policy, nodes, begins)
     if not nodes or opening == begins:
         return []

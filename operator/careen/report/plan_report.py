@@ -1,5 +1,4 @@
-"""Shows a simulated roll-out to people and programs: the order of the nodes, the moves, the risks and their
-remedies."""
+"""A simulated roll-out for people and programs: order, moves, risks and remedies."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from scheduler_core.values import Value
 
 
 class Origin(Value, kw_only=True):
-    """Where the data of a plan comes from. An empty text means unknown."""
+    """Where a plan's data comes from. An empty text means unknown."""
 
     taken_at: datetime  # of the snapshot
     kubernetes: str = ""  # the Kubernetes release that the simulation reproduces
@@ -31,7 +30,7 @@ class Origin(Value, kw_only=True):
 
 
 class Plan(Value, kw_only=True):
-    """A simulated roll-out (its timeline), and how it was computed. `zone` is the time zone of the report."""
+    """A simulated roll-out, and how it was computed. `zone` is the report's time zone."""
 
     timeline: Timeline
     line: Order
@@ -47,14 +46,14 @@ class Plan(Value, kw_only=True):
 
 
 class Risk(Value, kw_only=True):
-    """A risk that a person should consider before the roll-out, with its remedy."""
+    """What a person should consider before the roll-out."""
 
     what: str
     remedy: str
 
 
 def is_clean(plan: Plan) -> bool:
-    """Whether all nodes reboot in one maintenance window and every pod finds room, with every simulated seed."""
+    """All nodes reboot in one window and every pod finds room, with every simulated seed."""
     return plan.timeline.is_clean and not (plan.ranges and plan.ranges.not_clean)
 
 
@@ -85,7 +84,7 @@ def plan_text(plan: Plan, *, width: int | None = None) -> str:
 
 
 def headline(plan: Plan) -> str:
-    """One sentence with the number of nodes, the start, the concurrency and the order."""
+    """One sentence: number of nodes, start, concurrency, order."""
     marked = f" (the agents use another order: --order={plan.agents_line})" if plan.line is not plan.agents_line else ""
     nodes = count_of(len(plan.timeline.nodes), "node")
     return (
@@ -151,7 +150,7 @@ def summary(plan: Plan) -> list[str]:
 
 
 def ranges_sentence(plan: Plan, ranges: Ranges) -> str:
-    """Says how much the plan depends on the seed, with ranges such as `38-44 moves, 2-5 double moves`."""
+    """How much the plan depends on the seed, as ranges: `38-44 moves, 2-5 double moves`."""
     if not plan.timeline.is_open:
         return "No step of the plan depends on chance: every seed gives the same plan."
     if ranges.is_single:
@@ -174,7 +173,7 @@ def _range(least: int, most: int) -> str:
 
 
 def _ending(plan: Plan) -> str:
-    """Says when the roll-out ends, and whether it ends in the maintenance window in which it begins."""
+    """When the roll-out ends, and whether in the window in which it begins."""
     timeline = plan.timeline
     end, took = instant(plan, timeline.ends), duration(timeline.ends - timeline.begins)
     if plan.closes is None:
@@ -186,9 +185,8 @@ def _ending(plan: Plan) -> str:
 
 
 def facts(plan: Plan) -> list[tuple[str, str]]:
-    """Returns pairs of a name and a value that say where the data of the plan comes from: the server of the cluster,
-    the context of the kubeconfig, the file of the dump, the version of Kubernetes, and the time of the snapshot. Leaves
-    out unknown values. For example, a plan of a dump has no context."""
+    """Names and values: cluster, context, dump, Kubernetes, snapshot. Without unknown ones: a plan of a dump has no
+    context."""
     origin = plan.origin
     if origin is None:
         return []
@@ -266,20 +264,19 @@ def risks(plan: Plan) -> list[Risk]:
 
 
 def comparison(plan: Plan) -> list[tuple[Order, Timeline]]:
-    """One pair for each order of the nodes: the order and its timeline. The plan's own order is first, then the same
-    roll-out in the other orders."""
+    """Each order with its timeline, the plan's own first."""
     return [(plan.line, plan.timeline), *plan.others.items()]
 
 
 def order_note(plan: Plan, line: Order) -> str:
-    """Says who uses this order of the nodes: the agents use it now, it is the default, or a person has to opt in."""
+    """Who uses this order: the agents now, everybody by default, or whoever opts in."""
     if line is plan.agents_line:
         return "the agents' order"
     return "the default" if line is Order.OLDEST else "opt-in"
 
 
 def comparison_text(plan: Plan, *, width: int | None = None) -> str:
-    """The orders of the nodes as a table, with the figures of the roll-out in each order."""
+    """The roll-out's figures in each order, as a table."""
     rows = [
         [
             line.value,
@@ -296,7 +293,7 @@ def comparison_text(plan: Plan, *, width: int | None = None) -> str:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """The whole plan as JSON. Times are in UTC, durations in seconds."""
+    """The plan as JSON. Times are in UTC, durations in seconds."""
     return {
         "order": plan.line.value,
         "agentsOrder": plan.agents_line.value,
@@ -312,7 +309,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 
 def _ranges_json(plan: Plan, ranges: Ranges) -> dict[str, Any]:
-    """The ranges of the plan's figures as JSON: each is a list of the minimum and the maximum."""
+    """Each range is a list of minimum and maximum."""
     return {
         "seeds": ranges.seeds,
         "leftToChance": plan.timeline.is_open,
@@ -326,24 +323,23 @@ def _ranges_json(plan: Plan, ranges: Ranges) -> dict[str, Any]:
 
 
 def instant(plan: Plan, at: datetime) -> str:
-    """Formats a time such as `Thu 2026-01-01 06:00 CET` in the plan's zone, with seconds only if they are not 0."""
+    """`Thu 2026-01-01 06:00 CET` in the plan's zone, with seconds only if they are not 0."""
     return f"{_without_zone(plan, at)} {at.astimezone(plan.zone):%Z}"
 
 
 def _without_zone(plan: Plan, at: datetime) -> str:
-    """Formats the local time without its zone, for a column whose header names the zone."""
+    """For a column whose header names the zone."""
     local = at.astimezone(plan.zone)
     return f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
 
 
 def waited(timeline: Timeline, wait: Wait) -> str:
-    """Returns how long the pod waits, such as "for 4m", or that it waits until after the end of the plan."""
+    """Such as "for 4m", or that the pod waits until after the end of the plan."""
     return f"for {_seconds(wait.seconds(timeline.ends))}" if wait.until else "until after the end of the plan"
 
 
 def visit_note(plan: Plan, visit: Visit) -> str:
-    """Remarks on one reboot of a node: why the drain is undone, how many pods of the node have no room, and how many
-    wait until the node is back. For example: `2 pods without room, 1 pod waits until the node is back`."""
+    """Why a drain is undone, and which pods wait: `2 pods without room, 1 pod waits until the node is back`."""
     waiting = [
         wait for wait in plan.timeline.waits if wait.node == visit.node and visit.start <= wait.since <= visit.end
     ]

@@ -1,4 +1,4 @@
-"""Formats text for a terminal: columns as kubectl prints them, paragraphs and ages."""
+"""Text for a terminal: columns as kubectl prints them, paragraphs and ages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NARROWEST_LAST = 30  # narrower columns are harder to read than lines that are t
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> str:
-    """Columns with a header line, as text. The text of the last column is wrapped so that the table fits into `width`.
+    """Columns with a header line. The last one is wrapped, so that the table fits into `width`.
 
-    An empty cell is shown as a dash, so that `awk` finds the same columns in every row, up to the last column.
+    An empty cell is a dash, so that `awk` finds the same columns in every row, up to the last.
     """
     cells = [_fit_row(row) for row in (header, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header) - 1)]
@@ -34,19 +34,18 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | 
 
 
 def paragraph(text: str, *, indent: str = "", width: int | None = None) -> str:
-    """One paragraph, folded to `width`, with every line indented. Line breaks in the text become spaces."""
+    """Folded to `width`, every line indented. Line breaks in the text become spaces."""
     text = one_line(text, _LONGEST_PARAGRAPH)
     return "\n".join(indent + line for line in _folded(text, None if width is None else width - len(indent)))
 
 
 def as_json(value: Any) -> str:
-    """A report as JSON: indented, keys in the given order, times as RFC 3339, null for missing values."""
+    """Indented, keys in the given order, times as RFC 3339, null for missing values."""
     return json_text(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
 def plain(value: Any) -> Any:
-    """Converts the value to the types that JSON and YAML have. An empty text becomes null, because null stands for
-    every missing value."""
+    """As types of JSON and YAML. An empty text becomes null, which stands for every missing value."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -61,15 +60,13 @@ def plain(value: Any) -> Any:
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """Returns how long ago something happened, in the two largest units: 4d3h, 3h12m, 12m5s, 5s; a dash if unknown.
-
-    A time in the future gives 0s, because the clocks of two computers may differ.
-    """
+    """How long ago, in the two largest units: 4d3h, 3h12m, 12m5s, 5s; a dash if unknown. The future gives 0s, because
+    two clocks may differ."""
     return "-" if since is None else duration(now - since)
 
 
 def duration(span: timedelta) -> str:
-    """Formats a duration in its two largest units, like `age`."""
+    """In its two largest units, like `age`."""
     seconds = max(0, int(span.total_seconds()))
     days, seconds = divmod(seconds, 86400)
     hours, seconds = divmod(seconds, 3600)
@@ -80,18 +77,17 @@ def duration(span: timedelta) -> str:
 
 
 def count_of(number: int, singular: str, plural: str | None = None) -> str:
-    """Returns a number with its noun, such as `1 node` or `3 nodes`."""
+    """`1 node` or `3 nodes`."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def listed(names: Sequence[str], *, most: int = 5) -> str:
-    """Joins the first names and counts the others: `a, b, c and 4 more`."""
+    """`a, b, c and 4 more`."""
     return first_few(names, most)
 
 
 def _fit_row(row: Sequence[str]) -> list[str]:
-    """Shortens the long cells of a row, because one long name would push the columns of all other rows off the
-    screen."""
+    """One long name would push the columns of all other rows off the screen."""
     return [*(one_line(text, LONGEST_CELL) or "-" for text in row[:-1]), one_line(row[-1]) or "-"]
 
 

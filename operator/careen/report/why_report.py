@@ -1,8 +1,7 @@
-"""Shows why a node does not reboot: every gate's answer, since when, and the remedy.
+"""Why a node does not reboot: every gate's answer, since when, and the remedy.
 
-The Node has the answers from the last round of its agent's loop. If a person set a hold (this node must not reboot) or
-a pause (no node may begin a reboot) after that round, the agent sees it only in the next round. So this report reads
-holds and pauses itself.
+The Node has the answers of the last turn. The agent sees a later hold or pause only in the next turn, so this report
+reads both itself.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from scheduler_core.values import Value
 
 
 class Answer(StrEnum):
-    """What a gate answers about the node's reboot, as far as the Node shows it."""
+    """A gate's answer, as far as the Node shows it."""
 
     YES = "yes"
     REFUSES = "refuses"
@@ -46,7 +45,7 @@ class Answer(StrEnum):
 
 
 class GateAnswer(Value, kw_only=True):
-    """One gate and its answer. A refusal also has a reason, a start time and a remedy."""
+    """A gate and its answer. A refusal also has a code, a start and a remedy."""
 
     gate: str
     answer: Answer
@@ -60,8 +59,8 @@ class GateAnswer(Value, kw_only=True):
 class NodeStory(Value, kw_only=True):
     """The facts about one node.
 
-    `agents`: the careen pods on the node. `holders`: the Nodes that hold claims; None if they were not read. `policy`
-    and `fleet_size` (the number of agents) are None if unknown.
+    `agents`: the careen pods on the node. `holders`: None if they were not read. `policy` and `fleet_size` (the number
+    of agents): None if unknown.
     """
 
     node: NodeView
@@ -79,13 +78,12 @@ class NodeStory(Value, kw_only=True):
 
     @property
     def progress(self) -> Progress | UnreadableProgress:
-        """The Node's progress annotation, or why it cannot be read."""
+        """The record, or why it is unreadable."""
         return self.node.record
 
 
 def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
-    """Returns the answer of every gate, in the order in which the agent asks the gates. A gate that refuses the reboot
-    for two reasons has two answers."""
+    """In the order in which the agent asks. A gate that refuses for two reasons has two answers."""
     stored = stored_refusals(story.node)
     known = {gate.name for gate in GATES}
     answers: list[GateAnswer] = []
@@ -104,8 +102,8 @@ def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
 
 
 def _said_since(story: NodeStory) -> list[Refusal]:
-    """Returns the refusals for facts that the agent may not have seen in the last round of its loop: holds, pauses, an
-    unreadable lock, failures of other nodes, and annotations that forbid the reboot."""
+    """Refusals that the last turn may not have seen: holds, pauses, an unreadable lock, failures of other nodes, and
+    annotations that forbid the reboot."""
     found = []
     gate = hold_gate.GATE.name
     if isinstance(story.lock, LockContent) and story.lock.is_paused:
@@ -132,9 +130,8 @@ def _said_since(story: NodeStory) -> list[Refusal]:
 
 
 def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
-    """Adds the next opening of the maintenance window to a refusal whose code is `Code.OUTSIDE_WINDOW`. Returns every
-    other refusal unchanged. The agent does not write the next opening on the Node, because the annotation would change
-    in each round of its loop."""
+    """Adds the next opening to `Code.OUTSIDE_WINDOW`. The agent does not write it on the Node, because the annotation
+    would change in each turn."""
     if refusal.code is not Code.OUTSIDE_WINDOW or story.policy is None:
         return refusal
     opening = opening_clause(story.policy, [story.node], story.now)
@@ -155,8 +152,7 @@ def _refusal(refusal: Refusal, story: NodeStory) -> GateAnswer:
 
 
 def _too_long(refusal: Refusal, now: datetime) -> str:
-    """Returns a clause which says that the refusal has lasted longer than the limit in --blocking-pods. Returns an
-    empty text if the refusal has no such limit, or has not lasted that long."""
+    """A clause if the refusal has lasted longer than the limit in --blocking-pods, otherwise ""."""
     if not refusal.longest_seconds or refusal.since is None:
         return ""
     lasted = (now - refusal.since).total_seconds()
@@ -168,8 +164,7 @@ def _too_long(refusal: Refusal, now: datetime) -> str:
 
 
 def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) -> GateAnswer:
-    """Returns the answer of a gate that does not refuse: yes, or not asked. The agent asks costly gates one after
-    another, and only if no cheap gate refuses."""
+    """Yes, or not asked: the agent asks costly gates one after another, and only if no cheap gate refuses."""
     if story.phase == Phase.IDLE:
         return _not_asked(gate, "the agent of an idle node asks no gate")
     if story.phase == Phase.FAILED:
@@ -191,12 +186,12 @@ def _not_asked(gate: Gate, sentence: str) -> GateAnswer:
 
 
 def remedy_for(code: Code, node: str) -> str:
-    """Returns the remedy of the reason code, with this node's name."""
+    """With this node's name."""
     return REASONS[code].remedy.replace("NODE", node)
 
 
 def summary(story: NodeStory) -> str:
-    """Describes the node in one sentence: its phase, since when, and the reason."""
+    """One sentence: phase, since when, and reason."""
     name, phase, reason = story.node.name, story.phase, story.node.annotations.get(keys.REASON, "")
     if isinstance(story.progress, UnreadableProgress):
         return f"the Node {name} shows the phase {phase}, but {story.progress.why}"
@@ -211,8 +206,7 @@ def summary(story: NodeStory) -> str:
 
 
 def remedies(story: NodeStory) -> list[str]:
-    """Returns what a person can do, one sentence for each remedy. If the node has failed, the remedy of its failure is
-    first."""
+    """What a person can do, one sentence each; first the remedy of the node's failure."""
     found = []
     progress = story.progress
     if isinstance(progress, UnreadableProgress):
@@ -227,8 +221,8 @@ def remedies(story: NodeStory) -> list[str]:
 
 
 def agent_remark(story: NodeStory) -> str:
-    """Returns a sentence which warns that the report may be out of date, because no agent runs on the node or the
-    node's agent is not ready. Returns an empty text if an agent is ready, or if the agents could not be read."""
+    """Warns that the report may be out of date: the node's agent is missing or not ready. "" if one is ready, or if the
+    agents could not be read."""
     if isinstance(story.agents, Unknown):
         return ""
     if not story.agents:
@@ -243,7 +237,7 @@ def agent_remark(story: NodeStory) -> str:
 
 
 def cordon_sentence(story: NodeStory) -> str:
-    """Says who cordoned the node, if known; empty if it is not cordoned."""
+    """Who cordoned the node, if known; "" if it is not cordoned."""
     node, progress = story.node, story.progress
     if not node.unschedulable:
         return ""
@@ -260,7 +254,7 @@ def cordon_sentence(story: NodeStory) -> str:
 
 
 def line_sentence(story: NodeStory) -> str:
-    """Returns a sentence with the node's place in the line of waiting nodes; empty if the node is not in line."""
+    """The node's place in line; "" if it has none."""
     if not isinstance(story.lock, LockContent):
         return ""
     name = story.node.name
@@ -274,8 +268,7 @@ def line_sentence(story: NodeStory) -> str:
 
 
 def next_sentence(story: NodeStory) -> str:
-    """Says when the next round of the agent's loop begins, or when the agent retries a failed reboot; empty if
-    unknown."""
+    """When the next turn begins, or the agent retries a failed reboot; "" if unknown."""
     looked = _next_turn(story)
     return looked.sentence if looked else ""
 
@@ -288,8 +281,7 @@ def _next_turn(story: NodeStory) -> NextTurn | None:
 
 
 def _next_opening(story: NodeStory) -> datetime | None:
-    """Returns when the first of the node's windows opens. None if a window is open, if none opens again, or if the
-    policy is unknown."""
+    """None if a window is open, if none ever opens again, or if the policy is unknown."""
     if story.policy is None:
         return None
     found = next_opening(story.policy, [story.node], story.now)
@@ -297,7 +289,7 @@ def _next_opening(story: NodeStory) -> datetime | None:
 
 
 def strays(story: NodeStory) -> tuple[StrayClaim, ...]:
-    """Returns the claims that make this node wait although they may have no holder any more."""
+    """The stray claims that this node waits for."""
     if story.holders is None or story.phase != Phase.WAITING:
         return ()
     return stray_claims(story.lock, [*story.holders, story.node])

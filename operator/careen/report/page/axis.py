@@ -1,5 +1,4 @@
-"""Computes the time line of a plan. It leaves out periods of more than 30 minutes in which no node holds a claim on the
-reboot lock."""
+"""The time line of a plan. It leaves out periods of more than 30 minutes without a holder."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ _STEPS = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15, 30, 6
 
 
 class Tick(Value, kw_only=True):
-    """A mark on the time line, with its position in percent and its label. A narrow screen may leave the mark out."""
+    """A mark on the time line. A narrow screen may leave out a minor one."""
 
     percent: float
     label: str
@@ -23,13 +22,13 @@ class Tick(Value, kw_only=True):
 
 
 class Axis(Value):
-    """Maps the times of a plan to percentages from 0 to 100."""
+    """The times of a plan as percentages from 0 to 100."""
 
     pieces: tuple[tuple[datetime, datetime], ...]
 
     @classmethod
     def of(cls, visits: Sequence[Visit]) -> Axis:
-        """Returns the time line that shows these visits. A visit is the time in which one node holds its claim."""
+        """For these visits, in each of which one node holds its claim."""
         pieces: list[tuple[datetime, datetime]] = []
         for visit in sorted(visits, key=lambda visit: visit.start):
             if pieces and visit.start - pieces[-1][1] <= LONGEST_PAUSE:
@@ -40,23 +39,22 @@ class Axis(Value):
 
     @property
     def length(self) -> timedelta:
-        """The length of the time line without the periods that it leaves out; at least one second."""
+        """Without the periods that are left out; at least one second."""
         return sum((end - start for start, end in self.pieces), timedelta()) or timedelta(seconds=1)
 
     @property
     def cuts(self) -> tuple[float, ...]:
-        """The positions in percent at which the time line leaves out a period without claims."""
+        """Where periods are left out, in percent."""
         return tuple(self.percent(start) for start, _ in self.pieces[1:])
 
     def percent(self, at: datetime) -> float:
-        """Returns the position of the time `at` on the time line, in percent. If `at` is in a period that the time line
-        leaves out, returns the position at which the period is left out."""
+        """In percent. A time in a period that is left out has the period's position."""
         before = sum((min(end, at) - start for start, end in self.pieces if start < at), timedelta())
         return round(100 * (before / self.length), 3)
 
     def ticks(self, zone: tzinfo) -> list[Tick]:
-        """Returns the marks of the time line. At the beginning, and after each period that is left out, a mark shows
-        the day. Other marks are at round times of the zone's clock, such as 22:00 and 22:10."""
+        """A mark with the day at the beginning and after each period that is left out; the others at round times of the
+        zone's clock, such as 22:00 and 22:10."""
         step = next((each for each in _STEPS if self.length / each <= MOST_TICKS), _STEPS[-1])
         found: list[Tick] = []
         for start, end in self.pieces:
@@ -75,7 +73,7 @@ def _with_day(at: datetime, zone: tzinfo) -> str:
 
 
 def _round_after(at: datetime, step: timedelta, zone: tzinfo) -> datetime:
-    """Returns the first time at or after `at` that is a multiple of `step` after midnight in the zone."""
+    """The next multiple of `step` after midnight in the zone, at or after `at`."""
     local = at.astimezone(zone)
     midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
     missing = (local - midnight) % step

@@ -1,4 +1,4 @@
-"""Builds the HTML of the page. It escapes all text that comes from the cluster."""
+"""Builds the page's HTML, and escapes all text from the cluster."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from careen.core.plain_text import one_line
 
 
 def escape(text: str) -> str:
-    """Escapes the markup in a text, and removes characters that reorder or hide other characters."""
+    """Escapes markup, and removes characters that reorder or hide others."""
     return _escaped_for_html(one_line(text))
 
 
 def paragraph(text: str, css: str = "") -> str:
-    """One paragraph of text."""
+    """A paragraph of escaped text."""
     return f'<p class="{css}">{escape(text)}</p>' if css else f"<p>{escape(text)}</p>"
 
 
 def section(name: str, title: str, inside: str) -> str:
-    """A section of the page with its title; `inside` is HTML."""
+    """A section with its title; `inside` is HTML."""
     return f'<section class="{name}">\n<h2>{escape(title)}</h2>\n{inside}\n</section>'
 
 
 def folded(title: str, inside: str) -> str:
-    """HTML that appears when the reader clicks its title."""
+    """HTML that a click on its title shows."""
     return f"<details><summary>{escape(title)}</summary>{inside}</details>"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table. Columns of whole numbers are aligned to the right."""
+    """Columns of whole numbers are aligned to the right."""
 
     def cell(tag: str, value: object, column: int) -> str:
         is_number = bool(rows) and isinstance(rows[0][column], int)
@@ -45,5 +45,5 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def with_code(text: str) -> str:
-    """One of careen's own sentences as HTML. Text in backticks becomes code."""
+    """One of careen's own sentences. Backticks become code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))

@@ -1,7 +1,5 @@
-"""Draws a large roll-out as one picture: over time, how many nodes of each zone are done, and how many pods move.
-
-The picture is SVG inside the page and loads nothing.
-"""
+"""A large roll-out as one picture: over time, how many nodes of each zone are done and how many pods move. SVG inside
+the page; it loads nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ _COLOURS = ("#2563eb", "#d97706", "#16a34a", "#9333ea", "#0891b2", "#be123c", "#
 
 
 def overview(timeline: Timeline, axis: Axis, zone_of: Mapping[str, str], clock: tzinfo) -> str:
-    """The picture with its legend, as HTML. `zone_of` has each node's zone; the zone is empty if the node has none."""
+    """The picture and its legend, as HTML. `zone_of` is "" for a node without a zone."""
     zones = _zones(timeline, zone_of)
     done = _done_by_zone(timeline, zones)
     moves = _moves_by_bin(timeline, axis)
@@ -48,9 +46,8 @@ def overview(timeline: Timeline, axis: Axis, zone_of: Mapping[str, str], clock: 
 
 
 def _zones(timeline: Timeline, zone_of: Mapping[str, str]) -> dict[str, str]:
-    """Maps each node to the name of the node's stripe in the picture. A stripe is the coloured area of one zone, and
-    has the name of the zone. Nodes without a zone get the stripe "no zone". If there are more than `MOST_ZONES` zones,
-    the smallest zones share the stripe "others". If all nodes are in one zone, there is only the stripe "nodes"."""
+    """The stripe of each node, the coloured area of its zone: "no zone" without one, "others" for the smallest of more
+    than `MOST_ZONES` zones, and only "nodes" if all are in one zone."""
     sizes = Counter(zone_of.get(node, "") for node in timeline.nodes)
     if len(sizes) == 1:
         return dict.fromkeys(timeline.nodes, "nodes")
@@ -63,7 +60,7 @@ def _zones(timeline: Timeline, zone_of: Mapping[str, str]) -> dict[str, str]:
 
 
 def _done_by_zone(timeline: Timeline, zones: Mapping[str, str]) -> dict[str, list[datetime]]:
-    """Maps each stripe of the picture (a zone) to the times at which one more of its nodes has finished its reboot."""
+    """When one more node of each stripe is done."""
     found: dict[str, list[datetime]] = defaultdict(list)
     for visit in timeline.reboots:
         found[zones.get(visit.node, "nodes")].append(visit.end)
@@ -78,8 +75,7 @@ def _moves_by_bin(timeline: Timeline, axis: Axis) -> list[int]:
 
 
 def _areas(done: Mapping[str, Sequence[datetime]], axis: Axis, *, total: int) -> list[str]:
-    """Draws a stripe for each zone, one on top of another. A stripe grows by a step whenever a node of its zone has
-    finished its reboot."""
+    """Stripes one on top of another; each grows by a step when a node is done."""
     instants = sorted({at for ends in done.values() for at in ends})
     below = [0] * len(instants)
     areas = []
@@ -114,7 +110,7 @@ def _bars(counts: Sequence[int]) -> list[str]:
 
 
 def _closings(timeline: Timeline, axis: Axis) -> list[str]:
-    """Draws a dotted line where a window ends before all nodes are done."""
+    """A dotted line where a window ends before all nodes are done."""
     places = [(axis.percent(closing.at) * _WIDTH / 100, closing.left) for closing in timeline.closings]
     return [
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{_DONE + _GAP + _MOVES}" class="closing">'

@@ -1,5 +1,4 @@
-"""Writes the plan as one self-contained page for phones, screens and paper. The page needs no server and contains no
-scripts, fonts or images.
+"""The plan as one self-contained page for phones, screens and paper, without server, scripts, fonts or images.
 
 Its content security policy forbids the browser to load anything, so a name that contains markup can do no harm.
 """
@@ -30,7 +29,7 @@ from scheduler_core.simulation.timeline import Move
 
 
 def plan_html(plan: Plan) -> str:
-    """Returns the HTML of the whole page."""
+    """The whole page."""
     parts = [
         _top(plan),
         _risks(plan),

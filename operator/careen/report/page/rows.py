@@ -1,4 +1,4 @@
-"""Draws a row for each node, with a bar for each step while the node holds its claim. All rows share one time line."""
+"""A row for each node, with a bar for each step under its claim. All rows share one time line."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ _MEANS = {
 
 
 def rows(plan: Plan, axis: Axis) -> str:
-    """The legend, the time line, and a row for each node, as HTML. The node that takes its claim first has the first
-    row."""
+    """Legend, time line and rows, as HTML. The first claim has the first row."""
     by_node: dict[str, list[Visit]] = defaultdict(list)
     for visit in plan.timeline.visits:
         by_node[visit.node].append(visit)
@@ -47,8 +46,7 @@ def _axis_row(plan: Plan, axis: Axis) -> str:
 
 
 def _tick(tick: Tick) -> str:
-    """Draws a label of the time line. A label near the right edge stands left of its time, so that it fits on a
-    phone."""
+    """A label near the right edge stands left of its time, so that it fits on a phone."""
     css = f"tick{' minor' if tick.is_minor else ''}{' late' if tick.percent > 75 else ''}"
     return f'<span class="{css}" style="left:{tick.percent}%">{escape(tick.label)}</span>'
 

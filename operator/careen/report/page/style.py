@@ -1,4 +1,4 @@
-"""The style sheet of the page, for phones, screens and paper, in light and dark mode. It loads no font and no image."""
+"""The page's style sheet, for phones, screens and paper, light and dark. It loads no font and no image."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Writes a report as YAML in block style, with the same values as the JSON form.
-
-Text is quoted as in JSON if a YAML reader could take it for another type, or if it could control a terminal."""
+"""A report as YAML in block style, with the values of the JSON form. Text is quoted as in JSON if a YAML reader could
+take it for another type, or if it could control a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ _INDENT = "  "
 
 
 def as_yaml(value: Any) -> str:
-    """The report as YAML, with the same values as `as_json`."""
+    """With the same values as `as_json`."""
     return "\n".join(_lines(plain(value)))
 
 
@@ -60,7 +59,6 @@ def _text(text: str) -> str:
 
 
 def _one_escape(pair: re.Match[str]) -> str:
-    """Returns a character above U+FFFF as one YAML escape. JSON would write two escapes, and a YAML reader would make
-    two characters of them."""
+    """Above U+FFFF, JSON would write two escapes, and a YAML reader would make two characters of them."""
     high, low = (int(half, 16) for half in pair.groups())
     return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"

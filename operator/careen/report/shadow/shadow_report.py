@@ -1,4 +1,4 @@
-"""Shows how often scheduler_core and the scheduler agree, as a table and as JSON."""
+"""How often scheduler_core and the scheduler agree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN_NODES = 3
 
 
 class Followed(Value, kw_only=True):
-    """What one run of `careen shadow` followed: for how long, and how many nodes, pods, events and lists."""
+    """For how long, and how much, one run followed."""
 
     seconds: float
     nodes: int
@@ -28,16 +28,14 @@ class Followed(Value, kw_only=True):
 
 
 def exit_code(tally: RunCounts) -> int:
-    """Returns 4 if no pod was compared, 3 if scheduler_core and the scheduler agree so rarely that the scheduler
-    probably has another configuration, and 0 otherwise."""
+    """4 if no pod was compared, 3 if the scheduler probably has another configuration, otherwise 0."""
     if tally.is_too_low:
         return DISAGREES
     return AGREES if tally.compared else NOTHING_TO_SAY
 
 
 def shadow_text(tally: RunCounts, followed: Followed, *, last: int, width: int | None = None) -> str:
-    """The result for a terminal: a summary, a line for each profile and reason, the likely causes of disagreements, and
-    the last disagreements."""
+    """For a terminal: summary, a line for each profile and reason, likely causes, and the last disagreements."""
     parts = [paragraph(_headline(tally, followed), width=width)]
     if tally.counts:
         parts.append(table(["PROFILE", "OUTCOME", "REASON", "PODS", "MEANING"], _rows(tally), width=width))
@@ -86,8 +84,7 @@ def _rows(tally: RunCounts) -> list[list[str]]:
 
 
 def nodes_said(each: Compared) -> str:
-    """Returns the names of the nodes that scheduler_core expected, the most likely first. Shows only the first few of
-    many names."""
+    """The expected nodes, most likely first, cut after a few."""
     if not each.said:
         return "none"
     return first_few([name for name, _ in each.said], _SHOWN_NODES)
