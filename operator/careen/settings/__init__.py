@@ -1,2 +1,2 @@
-"""The agent's settings: the list of all settings, how people write values, the sources of values, and how the agent
-applies a change."""
+"""The agent's settings: the list of all, how people write values, where values come from, and how a change takes
+effect."""

@@ -1,8 +1,8 @@
-"""Decides which settings the ConfigMap must not set. With these settings, a person who can edit the ConfigMap could
-become root on every host, because the agent runs commands, opens files and sends secrets as root.
+"""Which settings the ConfigMap must not set: with them, its editor could become root on every host, because the agent
+runs commands, opens files and sends secrets as root.
 
-The DaemonSet may set these settings, because people who can edit the DaemonSet can run anything on the hosts anyway. A
-flag in the DaemonSet can let the ConfigMap set these settings too.
+The DaemonSet may set them, because its editor can run anything on the hosts anyway. One of its flags can let the
+ConfigMap set them too.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from careen.settings.tree import SETTINGS, Settings, flag, variable
 
 
 class Power(StrEnum):
-    """The kinds of dangerous settings. Each value is the name of the flag that allows these settings in the
-    ConfigMap."""
+    """The kinds of dangerous settings. Each value is the flag that allows them in the ConfigMap."""
 
     COMMANDS = "config_map_may_run_commands"
     FILES = "config_map_may_name_files"
@@ -25,8 +24,8 @@ class Power(StrEnum):
 
 # How commands run, which probes run some, and which signal PID 1 gets: SIGRTMIN+4 powers the host off.
 _COMMANDS = frozenset({"host_exec", "reboot_probes", "reboot_proof", "reboot_signal"})
-# The agent checks whether these files exist. It opens none but the list of packages beside them, whose name is fixed. A
-# person who names another file only learns whether it exists, or asks for a reboot.
+# The agent checks whether these files exist, and opens none but the list of packages beside them, whose name is fixed.
+# Whoever names another file only learns whether it exists, or asks for a reboot.
 _LOOKED_FOR = frozenset({"reboot_sentinel"})
 _SENT_TO = {
     "prometheus_url": ("prometheus_token_file", "prometheus_password_file", "prometheus_client_certificate_file"),
@@ -56,12 +55,10 @@ command or a path is included automatically."""
 
 
 def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
-    """Returns a sentence that says why the ConfigMap must not set this setting, and what a person can do instead.
-    Returns an empty text if the ConfigMap may set the setting.
+    """Why the ConfigMap must not set this, and what to do instead; "" if it may.
 
-    Two things in `settings` change the result. A flag such as --config-map-may-run-commands lets the ConfigMap set all
-    dangerous settings of one kind (see `Power`). If `settings` contains a secret for a server, the ConfigMap must not
-    set the URL of that server, because the agent would send the secret to the server that the ConfigMap names.
+    A flag such as --config-map-may-run-commands allows all of one kind (see `Power`). If `settings` have a secret for a
+    server, the ConfigMap must not set that server's URL, because the agent would send the secret there.
     """
     power, why = _needed(name, texts, settings)
     if power is None or getattr(settings, power):

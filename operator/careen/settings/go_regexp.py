@@ -1,8 +1,5 @@
 """Translates Go's regular expressions (RE2, https://github.com/google/re2/wiki/Syntax), which kured uses, to Python's.
-
-If Python lacks a syntax, raises an error with that syntax in the message. Keeps Python's own extensions, such as
-`(?!…)`.
-"""
+A syntax that Python lacks is an error that names it. Python's own extensions, such as `(?!…)`, stay."""
 
 from __future__ import annotations
 
@@ -14,15 +11,14 @@ from scheduler_core.values import Value
 
 
 class GoRegexp(Value):
-    """A regular expression: its original text, and the compiled pattern."""
+    """The original text, and the compiled pattern."""
 
     text: str
     pattern: re.Pattern[str]
 
 
 def in_python(text: str) -> str:
-    """Translates the expression to Python's syntax. If Python lacks a syntax, raises ValueError with that syntax in the
-    message."""
+    """In Python's syntax. Raises ValueError with the syntax that Python lacks."""
     return _Translation(text).whole()
 
 
@@ -52,11 +48,8 @@ _REPEAT = re.compile(r"\{\d+(,\d*)?\}")
 
 
 class _Translation:
-    """Translates an expression in one pass from left to right, and writes before each piece the flags that apply to it.
-
-    In Go a flag applies from its position to the end of its group, even across a `|`. Python's flags cannot begin in
-    the middle of a group.
-    """
+    """One pass from left to right, with the flags that apply before each piece: in Go a flag applies to the end of its
+    group, even across a `|`, while Python's cannot begin inside a group."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -129,8 +122,7 @@ class _Translation:
         return "(?:" if end == ":" else "(?:)"
 
     def _set(self) -> str:
-        """Translates a character class in brackets. Escapes characters that a later Python may read as set
-        operations."""
+        """A class in brackets. Escapes what a later Python may read as set operations."""
         self._at += 1
         pieces = ["["]
         if self._is_next("^"):
@@ -175,7 +167,7 @@ def _character(found: re.Match[str]) -> str:
 
 
 def _members(found: re.Match[str]) -> str:
-    """Returns the members of a named character class such as `[:alpha:]`, for use in brackets."""
+    """The members of a named class such as `[:alpha:]`, for use in brackets."""
     perl, unicode, is_not, long, short, posix_not, posix = found.groups()
     if perl:
         return _complement(_PERL[perl.lower()]) if perl.isupper() else _PERL[perl]
@@ -189,15 +181,15 @@ def _members(found: re.Match[str]) -> str:
 
 @cache
 def _complement(members: str) -> str:
-    """Returns, as ranges, all characters that are not in this class of ASCII characters."""
+    """As ranges, all characters outside this class of ASCII characters."""
     inside = re.compile(f"[{members}]")
     return _ranges([code for code in range(128) if not inside.match(chr(code))] + [128, sys.maxunicode], joins=True)
 
 
 @cache
 def _category(name: str, *, is_without: bool) -> str:
-    """Returns the characters of a general category such as L or Lu, as ranges. Refuses scripts such as Greek, because
-    Python has no table of them."""
+    """A general category such as L or Lu, as ranges. Scripts such as Greek are refused, because Python has no table of
+    them."""
     if name not in _CATEGORIES:
         raise ValueError(
             f"expected a regular expression without \\p{{{name}}}: only Unicode's general categories "
@@ -225,8 +217,7 @@ _CATEGORIES = frozenset(
 
 
 def _ranges(codes: list[int], *, joins: bool = False) -> str:
-    """Returns the sorted character codes as ranges for use in brackets. With `joins`, the last two codes are the
-    first and the last character of one range."""
+    """Sorted codes as ranges for use in brackets. With `joins`, the last two codes are the ends of one range."""
     runs: list[list[int]] = []
     for code in codes[:-2] if joins else codes:
         if runs and runs[-1][1] == code - 1:

@@ -1,6 +1,5 @@
-"""The kinds of settings. Each kind parses text into a value, in the same way for flags, environment and ConfigMap.
-
-A parser raises ValueError with a sentence that says what it expected. `sources.py` adds the setting and the source."""
+"""The kinds of settings. Each parses text in the same way for flags, environment and ConfigMap. A parser raises
+ValueError with what it expected; `sources.py` adds the setting and the source."""
 
 from __future__ import annotations
 
@@ -30,12 +29,10 @@ from scheduler_core.values import Value
 
 
 class ValueKind(Value, kw_only=True):
-    """How people write the values of a setting. With `many`, a person may repeat the flag, or write a list in the
-    ConfigMap.
+    """How people write the values of a setting. With `many`, the flag may be repeated, or the ConfigMap has a list.
 
-    `split` cuts one text into several values. As in kured, a value of the type stringSlice is split at commas, and a
-    value of the type stringArray is not. A stringArray may contain label selectors, and a label selector may contain
-    commas.
+    `split` cuts one text into several values. As in kured, a stringSlice is split at commas and a stringArray is not,
+    because it may contain label selectors with commas.
     """
 
     metavar: str
@@ -61,15 +58,15 @@ class ValueKind(Value, kw_only=True):
     text if there is nothing to remark."""
 
     def shown(self, value: Any) -> str:
-        """Returns the value as a person would write it. `split` and `parse` can read it again."""
+        """As a person would write it; `split` and `parse` can read it again."""
         if self.many:
             return ("\n" if self.split is one_per_line else ",").join(self.show(each) for each in value)
         return "" if value is None else self.show(value)
 
 
 def unquoted(text: str, kind: ValueKind) -> str:
-    """Removes one pair of quotes around the whole text. The comments in kured's own manifest show `- --notify-url=""`,
-    and such a line passes the two quotes to the agent."""
+    """Removes one pair of quotes around the text. kured's own manifest has `- --notify-url=""` in its comments, and
+    such a line passes the two quotes to the agent."""
     inside = text[1:-1]
     is_pair = len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'" and text[0] not in inside
     return inside if is_pair and not (inside and kind.may_begin_with_a_quote) else text
@@ -82,7 +79,7 @@ _LONGEST_SECONDS = 290 * 365.25 * 86400
 
 
 def duration(text: str) -> float:
-    """Parses Go's notation, such as `1h30m`, `90s`, `1.5h`, `+5m` or `0`, into seconds."""
+    """Go's notation, such as `1h30m`, `90s`, `1.5h`, `+5m` or `0`, in seconds."""
     text = text.removeprefix("+")
     if text.startswith("-") and duration(text[1:]):
         raise ValueError("expected a duration that is not negative")
@@ -98,8 +95,7 @@ def duration(text: str) -> float:
 
 
 def deadline(text: str) -> float:
-    """Parses a duration greater than 0. Refuses 0: people write 0 for "no limit", but a deadline of 0 leaves no time at
-    all."""
+    """Longer than 0: people write 0 for "no limit", but such a deadline leaves no time at all."""
     seconds = duration(text)
     if seconds <= 0:
         raise ValueError("expected a duration longer than 0; there is no way to switch this limit off")
@@ -107,7 +103,7 @@ def deadline(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Formats seconds in Go's notation: 5400 becomes `1h30m`. `duration` can read it again."""
+    """Seconds in Go's notation, as `duration` reads it: 5400 becomes `1h30m`."""
     if seconds == 0:
         return "0"
     if seconds != int(seconds):
@@ -122,7 +118,7 @@ _FALSE = {"0", "f", "false"}
 
 
 def boolean(text: str) -> bool:
-    """Parses a boolean as Go's strconv.ParseBool does."""
+    """As Go's strconv.ParseBool."""
     lowered = text.lower()
     if lowered in _TRUE | _FALSE:
         return lowered in _TRUE
@@ -130,7 +126,7 @@ def boolean(text: str) -> bool:
 
 
 def integer(lowest: int, highest: int = 2**31 - 1) -> Callable[[str], int]:
-    """Returns a parser for whole numbers within these bounds."""
+    """A parser for whole numbers within these bounds."""
 
     def parse(text: str) -> int:
         try:
@@ -148,7 +144,7 @@ def integer(lowest: int, highest: int = 2**31 - 1) -> Callable[[str], int]:
 
 
 def at_once(text: str) -> int:
-    """Parses a number of nodes, at least 1."""
+    """A number of nodes, at least 1."""
     if text.lstrip("+-").strip("0") == "" and text:
         raise ValueError(
             "expected a whole number of at least 1: with 0, no node would ever reboot (kured reads 0 as 1). "
@@ -158,7 +154,7 @@ def at_once(text: str) -> int:
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
-    """Returns a parser that accepts only these words."""
+    """A parser that accepts only these words."""
 
     def parse(text: str) -> str:
         if text not in choices:
@@ -169,7 +165,7 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
 
 def regexp(text: str) -> re.Pattern[str] | None:
-    """Compiles a regular expression in Go's syntax for use in Python; an empty text gives None."""
+    """Go's syntax, compiled for Python; None for an empty text."""
     try:
         with warnings.catch_warnings():
             # Python warns of expressions that a later version will read differently.
@@ -184,8 +180,7 @@ def regexp(text: str) -> re.Pattern[str] | None:
 
 
 def go_regexp(text: str) -> GoRegexp | None:
-    """Compiles a regular expression in Go's syntax with the function `regexp` above. The result also has the original
-    text. Returns None for an empty text."""
+    """`regexp` with the original text."""
     pattern = regexp(text)
     return GoRegexp(text, pattern) if pattern else None
 
@@ -195,7 +190,7 @@ _LEAST_MEMORY = 64 * 2**20
 
 
 def memory(text: str) -> int:
-    """Parses a Kubernetes quantity such as `512Mi` into bytes."""
+    """A Kubernetes quantity such as `512Mi`, in bytes."""
     match = re.fullmatch(r"(\d+)(Ki|Mi|Gi|k|M|G|)", text)
     if not match:
         raise ValueError("expected an amount of memory such as 512Mi")
@@ -208,7 +203,7 @@ def memory(text: str) -> int:
 
 
 def format_memory(count: int) -> str:
-    """Formats bytes as a quantity: 536870912 becomes `512Mi`. The function `memory` can parse this text."""
+    """Bytes as `memory` reads them: 536870912 becomes `512Mi`."""
     for unit in ("Gi", "Mi", "Ki"):
         if count and count % _QUANTITY[unit] == 0:
             return f"{count // _QUANTITY[unit]}{unit}"
@@ -219,8 +214,8 @@ _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "su
 
 
 def weekday(text: str) -> int:
-    """Parses a weekday and returns its number, from 0 for Monday to 6 for Sunday. Accepts the forms that kured accepts:
-    `mo`, `mon`, `monday`, or kured's own number, from 0 for Sunday to 6 for Saturday."""
+    """0 for Monday to 6 for Sunday. Accepts what kured accepts: `mo`, `mon`, `monday`, or kured's own number, 0 for
+    Sunday to 6 for Saturday."""
     lowered = text.lower()
     if lowered.isdigit() and int(lowered) <= 6:
         return (int(lowered) - 1) % 7
@@ -231,7 +226,7 @@ def weekday(text: str) -> int:
 
 
 def time_of_day(text: str) -> time:
-    """Parses a time of day in the forms that kured accepts: `22:30`, `22:30:15`, `22`, `10:30pm`, `10pm`."""
+    """What kured accepts: `22:30`, `22:30:15`, `22`, `10:30pm`, `10pm`."""
     for form in ("%H:%M", "%H:%M:%S", "%I:%M%p", "%H", "%I%p"):
         try:
             return datetime.strptime(text, form).time()  # noqa: DTZ007 - the zone is a setting of its own
@@ -241,7 +236,7 @@ def time_of_day(text: str) -> time:
 
 
 def time_zone(text: str) -> tzinfo:
-    """Parses the name of a zone in the time zone database. `Local` is this process's zone, as in Go."""
+    """A zone of the time zone database. `Local` is this process's, as in Go."""
     if text in ("", "UTC"):
         return UTC
     import zoneinfo  # few agents name a zone
@@ -265,22 +260,21 @@ _KEY_OF_A_CONFIG_MAP = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
 def object_name(text: str) -> str:
-    """Checks the name of a Node, a DaemonSet or a ConfigMap. An empty name is allowed and means none."""
+    """A Node, a DaemonSet or a ConfigMap; empty means none."""
     if text and not (len(text) <= 253 and _DNS_SUBDOMAIN.fullmatch(text)):
         raise ValueError("expected the name of a Kubernetes object: small letters, digits, - and .")
     return text
 
 
 def namespace(text: str) -> str:
-    """Checks the name of a namespace; it must not be empty."""
+    """The name must not be empty."""
     if not (len(text) <= 63 and re.fullmatch(_DNS_LABEL, text)):
         raise ValueError("expected the name of a namespace: small letters, digits and -")
     return text
 
 
 def listen_host(text: str) -> str:
-    """Checks the address to listen on: IPv4, IPv6 (also in brackets, as kured requires), or a host name. Empty means
-    all addresses."""
+    """IPv4, IPv6 (also in brackets, as kured requires), or a host name; empty for all addresses."""
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     if text and not (_is_ipv6(bare) or (bare == text and (_is_ipv4(bare) or _is_host_name(bare)))):
         raise ValueError("expected an IP address such as 10.0.0.1 or ::1, or a host name, without a port")
@@ -304,8 +298,7 @@ def _is_address(kind: Callable[[str], object], text: str) -> bool:
 
 
 def _is_host_name(text: str) -> bool:
-    """Whether the text is a host name, in small or capital letters. A name that ends in a number is refused, because it
-    is probably a malformed address."""
+    """In small or capital letters. A name that ends in a number is probably a malformed address."""
     return (
         len(text) <= 253
         and bool(_DNS_SUBDOMAIN.fullmatch(text.lower()))
@@ -314,23 +307,22 @@ def _is_host_name(text: str) -> bool:
 
 
 def short_name(text: str) -> str:
-    """Checks the name that a person gives to one entry of a list, such as a maintenance window, and returns the name. A
-    name has 1 to 63 characters: letters, digits, `-`, `_` and `.`. The first and the last character are letters or
-    digits. Raises ValueError for any other text."""
+    """The name of one entry of a list, such as a window: 1 to 63 letters, digits, `-`, `_` and `.`; the first and the
+    last a letter or a digit."""
     if not re.fullmatch(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?", text):
         raise ValueError("expected a name of at most 63 letters, digits, -, _ and .")
     return text
 
 
 def needed_name(text: str) -> str:
-    """Checks the name of an object; it must not be empty."""
+    """The name of an object; it must not be empty."""
     if not text:
         raise ValueError("expected a name")
     return object_name(text)
 
 
 def label(text: str) -> tuple[str, str]:
-    """Parses `key=value` with the rules that the API server has for labels."""
+    """`key=value` by the API server's rules for labels."""
     key, equals, value = text.partition("=")
     if not equals or not is_label_key(key) or not is_label_value(value):
         raise ValueError("expected a label as key=value")
@@ -340,13 +332,12 @@ def label(text: str) -> tuple[str, str]:
 
 
 def kureds_label(text: str) -> tuple[str, str]:
-    """Parses a label as kured does. If the text has a second `=`, that `=` and the text after it are left out, because
-    no label can contain them."""
+    """As in kured, a second `=` and what follows are left out, because no label can contain them."""
     return label("=".join(text.split("=")[:2]))
 
 
 def second_equals(text: str) -> str:
-    """Returns a remark on the labels that `kureds_label` has cut at a second `=`; empty if there are none."""
+    """A remark on labels that `kureds_label` has cut, if any."""
     cut = [part for part in comma_separated(text) if part.count("=") > 1]
     return (
         f"careen ignores the second = of {', '.join(cut)} and the text after it, as kured does: a label has only one ="
@@ -356,21 +347,21 @@ def second_equals(text: str) -> str:
 
 
 def label_key(text: str) -> str:
-    """Checks the key of a label, taint or annotation. An empty key is allowed and means none."""
+    """The key of a label, taint or annotation; empty means none."""
     if text and not is_label_key(text):
         raise ValueError("expected a key such as example.com/name, or an empty text")
     return text
 
 
 def annotation_key(text: str) -> str:
-    """Checks the key of an annotation; it must not be empty."""
+    """The key must not be empty."""
     if not text:
         raise ValueError("expected a key such as example.com/name")
     return label_key(text)
 
 
 def scheduler_config(text: str) -> str:
-    """Checks a value of --scheduler-config: the name of a file, or `configmap:KEY` for a key of the ConfigMap."""
+    """A file, or `configmap:KEY` for a key of the ConfigMap."""
     kind, colon, key = text.partition(":")
     if kind == "configmap" and colon and not _KEY_OF_A_CONFIG_MAP.fullmatch(key):
         raise ValueError("expected configmap:KEY with a key of the ConfigMap, such as configmap:scheduler.yaml")
@@ -378,7 +369,7 @@ def scheduler_config(text: str) -> str:
 
 
 def command_line(text: str) -> str:
-    """Checks that the quotes of a command are balanced, because the agent splits it into words as a shell would."""
+    """The quotes must be balanced, because the agent splits the command as a shell would."""
     try:
         shlex.split(text)
     except ValueError as error:
@@ -387,12 +378,12 @@ def command_line(text: str) -> str:
 
 
 def selector(text: str) -> Selector | None:
-    """Parses a label selector; an empty text gives None."""
+    """None for an empty text."""
     return Selector.parse(text) if text.strip() else None
 
 
 def set_selector(text: str) -> Selector:
-    """Parses a label selector and refuses an empty one, because it would select everything."""
+    """Refuses an empty selector, which would select everything."""
     parsed = Selector.parse(text)
     if not parsed.requirements:
         raise ValueError("expected a label selector such as app=db; an empty selector would match every pod")
@@ -403,9 +394,8 @@ _ANY_NUMBER = 2**31 - 1
 
 
 def budget(text: str) -> Budget:
-    """Parses a budget: `zone=1`, `control-plane=1`, `topology:example.com/rack=25%` or `selector:app=db=1`.
-
-    The number says how many nodes of a group, or how many percent of them, may be down at once."""
+    """`zone=1`, `control-plane=1`, `topology:example.com/rack=25%` or `selector:app=db=1`: how many nodes of a group,
+    or how many percent of them, may be down at once."""
     group, _, number = text.rpartition("=")
     bare = number.removesuffix("%")
     is_percent, is_number = bare != number, bare.isascii() and bare.isdigit()
@@ -431,14 +421,14 @@ def _group(text: str) -> Budget | None:
 
 
 def format_budget(value: Budget) -> str:
-    """Returns the budget as a text such as `zone=1`. The function `budget` can parse this text."""
+    """As `budget` reads it."""
     group = f"selector:{value.selector.text}" if value.selector else value.kind.value
     group = f"topology:{value.key}" if value.key else group
     return f"{group}={value.limit}" if value.percent is None else f"{group}={value.percent}%"
 
 
 def url(text: str) -> str:
-    """Checks the URL of a web server; an empty text is allowed."""
+    """The URL of a web server, or an empty text."""
     try:
         is_one = not text or (
             re.fullmatch(r"https?://[^/?#\s]+\S*", text) is not None
@@ -453,13 +443,12 @@ def url(text: str) -> str:
 
 
 def template(text: str) -> str:
-    """Checks a message template. It may contain one `%s`, which stands for the node's name."""
+    """A message with at most one `%s`, the node's name."""
     return _template(text, templates.FIELDS)
 
 
 def template_of_figures(text: str) -> str:
-    """Checks the template of the message at the end of a roll-out. This template may use more fields than other
-    templates."""
+    """The message at the end of a roll-out, which may use more fields."""
     return _template(text, templates.FIELDS + templates.FIGURES)
 
 
@@ -475,29 +464,29 @@ def _template(text: str, known: tuple[str, ...]) -> str:
 
 
 def comma_separated(text: str) -> list[str]:
-    """Splits a value of kured's type stringSlice, which is one line of CSV."""
+    """kured's stringSlice, one line of CSV."""
     return [part for each in next(csv.reader([text]), []) if (part := each.strip())]
 
 
 def one_per_line(text: str) -> list[str]:
-    """Splits a value of kured's type stringArray at line breaks only, because selectors contain commas."""
+    """kured's stringArray: at line breaks only, because selectors contain commas."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def paths(text: str) -> list[str]:
-    """Splits a text into paths at line breaks, and at commas before an absolute path. Other commas belong to a path."""
+    """At line breaks, and at commas before an absolute path; other commas belong to a path."""
     return [part for each in re.split(r"[,\n](?=\s*/)", text) if (part := each.strip().rstrip(",").strip())]
 
 
 def absolute_path(text: str) -> str:
-    """Checks an absolute path of the host. A relative path would depend on the agent's working directory."""
+    """A relative path would depend on the agent's working directory."""
     if not text.startswith("/"):
         raise ValueError(f"expected an absolute path, such as /{text.removeprefix('./')}")
     return text
 
 
 def probe(text: str) -> str:
-    """Checks the name of a probe in `host/probes`."""
+    """The name of a probe in `host/probes`."""
     return one_of(*PROBES)(text)
 
 
@@ -559,10 +548,10 @@ BUDGETS = ValueKind(metavar="GROUP=N", parse=budget, many=True, split=one_per_li
 
 
 def whole_number(lowest: int, highest: int = 2**31 - 1) -> ValueKind:
-    """Returns a `ValueKind` for whole numbers within these bounds."""
+    """A whole number within these bounds."""
     return ValueKind(metavar="NUMBER", parse=integer(lowest, highest), bounds=(lowest, highest))
 
 
 def word(*choices: str) -> ValueKind:
-    """Returns a `ValueKind` that accepts only these words."""
+    """One of these words."""
     return ValueKind(metavar="|".join(choices), parse=one_of(*choices), choices=choices)

@@ -1,10 +1,8 @@
-"""Keeps the settings of the ConfigMap that were in force when the node took its claim. If an agent restarts and cannot
-use the ConfigMap, it uses these kept settings.
+"""The ConfigMap's settings at the time of the claim, for an agent that restarts and cannot use the ConfigMap.
 
-An annotation of the Node contains the kept settings for as long as the claim exists. A file beside the agent's file
-lock on the host would not survive the reboot, because the folder of that lock is in memory. The annotation
-careen.dev/progress has no room for the settings, because an older release rejects an unknown field in it. Secrets are
-left out, because everybody who can read Nodes could read them.
+They are in an annotation of the Node for as long as the claim exists. A file beside the file lock on the host would not
+survive the reboot, because that folder is in memory. The record has no room, because an older release rejects an
+unknown field in it. Secrets are left out, because everybody who can read Nodes could read them.
 """
 
 from __future__ import annotations
@@ -24,11 +22,10 @@ _NAMES = {flag(name): name for name, setting in SETTINGS.items() if not setting.
 
 
 class LastGood(Value, kw_only=True):
-    """The settings that a restarted agent uses because it cannot use the ConfigMap. `text` is the annotation with the
-    kept settings. `why` says why the agent cannot use the ConfigMap.
+    """The settings that replace an unusable ConfigMap: from the annotation `text`, because of `why`.
 
-    If `is_whole` is True, `resolved` contains every setting of the ConfigMap on which a decision depends. If `is_whole`
-    is False, `resolved` may lack such settings, for example because the annotation cannot be read.
+    `is_whole`: `resolved` has every setting of the ConfigMap on which a decision depends. Otherwise it may lack some,
+    for example because the annotation is unreadable.
     """
 
     resolved: Resolved
@@ -38,8 +35,7 @@ class LastGood(Value, kw_only=True):
 
 
 def to_annotation(resolved: Resolved) -> str:
-    """Returns the settings that come from the ConfigMap, as short JSON. Empty if they are too long for an
-    annotation."""
+    """The ConfigMap's settings as short JSON; "" if they are too long for an annotation."""
     given = {flag(name): each.texts for name, each in resolved.origins.items() if each.source is Source.CONFIG_MAP}
     secret = sorted(name for name, texts in given.items() if _is_secret(name, texts))
     record: dict[str, Any] = {
@@ -53,7 +49,7 @@ def to_annotation(resolved: Resolved) -> str:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether the annotation contains no setting or cannot be read, for example because another release wrote it."""
+    """No setting, or unreadable, for example because another release wrote it."""
     found = _read(text)
     return found is None or not (found.settings or found.left_out)
 
@@ -67,11 +63,10 @@ def restore(
     name: str,
     lock_annotation: str = "",
 ) -> LastGood:
-    """Restores the settings from the flags, the environment and the kept settings in `text`, an annotation of the Node.
+    """Restores the settings from flags, environment and the Node's annotation `text`.
 
-    `lock_annotation` is the key of the annotation that contains the lock, as recorded on the Node together with the
-    claim. Raises `BadSettings` if flags and environment alone are unusable, because then the agent has no usable
-    settings.
+    `lock_annotation` is the lock's key as recorded with the claim. Raises `BadSettings` if flags and environment alone
+    are unusable: then there are no usable settings.
     """
     found = _read(text)
     values: dict[str, Any] = {}
@@ -109,7 +104,7 @@ class _Kept(Value):
 
 
 def _read(text: str) -> _Kept | None:
-    """Parses the annotation; None if this release cannot understand it."""
+    """None if this release cannot understand it."""
     try:
         record = json.loads(text)
         if record["version"] != VERSION:
@@ -138,5 +133,5 @@ def _is_secret(name: str, texts: Sequence[str]) -> bool:
 
 
 def _matters(name: str) -> bool:
-    """Whether a decision depends on the setting. Decisions do not depend on settings for messages to people."""
+    """No decision depends on settings for messages to people."""
     return name not in _NAMES or not SETTINGS[_NAMES[name]].kind.is_secret

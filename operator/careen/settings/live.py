@@ -1,8 +1,8 @@
 """The settings in force. A changed ConfigMap takes effect as a whole or not at all.
 
-After a bad edit the old settings stay in force, and the agent reports the problem. They also stay in force after the
-ConfigMap is deleted (`kubectl replace --force` deletes it for a moment), so that the gates in these settings can still
-refuse reboots. Settings that cannot change while the agent runs take effect when it starts again.
+After a bad edit the old settings stay in force, and the agent reports the problem. So they do after the ConfigMap is
+deleted (`kubectl replace --force` deletes it for a moment), or their gates could not refuse any more. What cannot
+change while the agent runs takes effect at its next start.
 """
 
 from __future__ import annotations
@@ -54,11 +54,9 @@ class LiveSettings:
         config_map_name: str,
         instead: LastGood | None = None,
     ) -> None:
-        """Resolves the settings with which the agent starts. If `instead` is given, its settings are in force until
-        `offer` gets usable settings from the ConfigMap.
+        """The settings at the start. Those of `instead` are in force until `offer` gets usable ones.
 
-        Without `instead`, raises `BadSettings` if the settings are unusable, because there are no older settings that
-        could stay in force.
+        Without `instead`, raises `BadSettings` if they are unusable: there are no older ones.
         """
         self._given = given
         self._name = config_map_name
@@ -85,23 +83,22 @@ class LiveSettings:
 
     @property
     def stands_in(self) -> str:
-        """Why the agent uses older settings instead of the ConfigMap's; empty if it uses the ConfigMap's."""
+        """Why older settings replace the ConfigMap's, otherwise ""."""
         return self._instead.why if self._instead else ""
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """The changed settings that take effect only when the agent starts again."""
+        """Changed settings that take effect only at the agent's next start."""
         return self._waiting
 
     @property
     def config_map_uid(self) -> str:
-        """The UID of the ConfigMap that was read last; empty if none was read."""
+        """Of the ConfigMap that was read last; "" if none was."""
         return self._seen.uid if self._seen else ""
 
     @property
     def scheduler_config(self) -> str | Unknown:
-        """The text of the scheduler's configuration. A text in the ConfigMap is part of the settings in force; a file
-        is read at each call."""
+        """A text in the ConfigMap belongs to the settings in force; a file is read at each call."""
         where = self.settings.scheduler_config
         if scheduler_config.is_key(where) and self._instead is None:
             return self._scheduler_text
@@ -112,12 +109,11 @@ class LiveSettings:
 
     @property
     def may_scheduler_config_name_files(self) -> bool:
-        """Whether the text of `scheduler_config` may contain file names. The code that reads the text opens these
-        files."""
+        """Whether `scheduler_config` may contain file names, which its reader opens."""
         return _may_name_files(self.settings)
 
     def offer(self, config_map: SeenConfigMap | None) -> tuple[str, ...]:
-        """Puts the ConfigMap's settings into force. If they are unusable, changes nothing and returns the problems."""
+        """Puts the ConfigMap's settings into force. Unusable ones change nothing; their problems are returned."""
         if config_map is None:
             return self._missed()
         if self._instead is None and self._seen is not None and config_map.data == self._data:
@@ -133,7 +129,7 @@ class LiveSettings:
         return ()
 
     def _missed(self) -> tuple[str, ...]:
-        """Returns a problem for a deleted ConfigMap. Returns no problem if the agent has never seen the ConfigMap."""
+        """A problem if the ConfigMap was deleted; none if the agent has never seen it."""
         if self._seen is None and self._instead is None:
             return ()
         problem = (
@@ -155,8 +151,8 @@ class LiveSettings:
         _tell(changed, waiting, resolved)
 
     def _policy_of(self, resolved: Resolved) -> Policy:
-        """Returns the policy of the settings in force. The policy's field `kept_settings` contains the ConfigMap's
-        settings, for an agent that restarts and cannot read the ConfigMap."""
+        """With the ConfigMap's settings in `kept_settings`, for an agent that restarts and cannot read the
+        ConfigMap."""
         policy, instead = policy_of(self.settings), self._instead
         if instead is None:
             return replace(policy, kept_settings=last_good.to_annotation(resolved))
@@ -169,9 +165,9 @@ class LiveSettings:
         return self._seen.data if self._seen else {}
 
     def _read_scheduler_config(self, resolved: Resolved, data: Mapping[str, str], *, is_new: bool) -> str:
-        """Returns the text of the scheduler's configuration. Raises `BadSettings`.
+        """The scheduler's configuration in the ConfigMap. Raises `BadSettings`.
 
-        If the text is in a file, it is checked here when the setting changes, and each forecast reads the file again.
+        A file is checked here when the setting changes, and read again by each forecast.
         """
         where = resolved.settings.scheduler_config
         if not is_new and not scheduler_config.is_key(where):
@@ -192,7 +188,7 @@ class LiveSettings:
 
 
 def parse(text: str, name: str) -> Mapping[str, Any]:
-    """Parses the settings in the ConfigMap's YAML. Raises `BadSettings`."""
+    """The ConfigMap's YAML. Raises `BadSettings`."""
     try:
         values = yaml_text.load(text, lists_of_mappings=LISTS_OF_MAPPINGS)
     except yaml_text.BadYaml as error:

@@ -1,4 +1,4 @@
-"""Builds a `Policy` from the settings. The decisions of `careen.core` follow this policy."""
+"""The `Policy` of the settings, which the decisions of `careen.core` follow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from careen.settings.tree import Settings
 
 
 def policy_of(settings: Settings) -> Policy:
-    """Returns the policy that decisions follow. The same settings always give the same policy."""
+    """The same settings always give the same policy."""
     return Policy(
         node_name=settings.node_id,
         concurrency=settings.concurrency,
@@ -71,8 +71,8 @@ def policy_of(settings: Settings) -> Policy:
 
 
 def _out_of_balancers(settings: Settings) -> dict[str, str]:
-    """Returns the label that excludes the node from load balancers; none if the setting is off. The agent sets the
-    label with the cordon, and later restores its earlier value."""
+    """The label that excludes the node from load balancers, if the setting is on. It comes with the cordon, and its
+    earlier value is restored later."""
     return {keys.EXCLUDE_FROM_BALANCERS: "true"} if settings.load_balancer_settle else {}
 
 

@@ -1,8 +1,7 @@
-"""Reads the text to which `--scheduler-config` refers, and checks that it is a KubeSchedulerConfiguration.
+"""Reads what `--scheduler-config` refers to, and checks that it is a KubeSchedulerConfiguration.
 
-An invalid text is a bad setting like any other. A text that is too long or too deep, or that has YAML aliases, cannot
-be checked within one round of the agent's loop. The child process that computes forecasts checks such a text, because
-that process has a deadline and a memory limit.
+An invalid text is a bad setting like any other. One that is too long or too deep, or has YAML aliases, cannot be
+checked within one turn: the forecast's child does it, with its deadline and memory limit.
 """
 
 from __future__ import annotations
@@ -25,19 +24,17 @@ _LONGEST_SENTENCE = 300
 
 
 class Unusable(Exception):
-    """The text to which --scheduler-config refers is missing, or it is not a KubeSchedulerConfiguration."""
+    """The text is missing, or is not a KubeSchedulerConfiguration."""
 
 
 def is_key(where: str) -> bool:
-    """Whether this value of --scheduler-config refers to a key of the ConfigMap, and not to a file."""
+    """A key of the ConfigMap, not a file."""
     return where.startswith(_KEY_PREFIX)
 
 
 def read(where: str, data: Mapping[str, str], config_map: str) -> str:
-    """Returns the text of the scheduler's configuration. `where` is the value of --scheduler-config: the path of a
-    file, or `configmap:` and a key of the ConfigMap. `data` is the content of the ConfigMap. `config_map` is the name
-    of the ConfigMap, for the message of an error. Returns an empty text if `where` is empty. Raises `Unusable` if the
-    text is missing or empty."""
+    """The text at `where`: a file, or a key of the ConfigMap's `data`; "" if `where` is empty. Raises `Unusable`, with
+    the name `config_map`, if it is missing or empty."""
     if not where:
         return ""
     text = _of_key(where.removeprefix(_KEY_PREFIX), data, config_map) if is_key(where) else _of_file(where)
@@ -49,9 +46,8 @@ def read(where: str, data: Mapping[str, str], config_map: str) -> str:
 
 
 def read_checked(where: str, data: Mapping[str, str], config_map: str, *, may_name_files: bool) -> str:
-    """Reads and checks the text to which --scheduler-config refers. Raises `Unusable` like `read`. Also raises
-    `Unusable` if the text is not a KubeSchedulerConfiguration, or if it contains file names although `may_name_files`
-    is false."""
+    """`read`, and raises `Unusable` too if the text is not a KubeSchedulerConfiguration, or contains file names without
+    `may_name_files`."""
     text = read(where, data, config_map)
     if text and (why := _why_not(text, may_name_files=may_name_files)):
         raise Unusable(f"{_file_or_key(where)} is not a KubeSchedulerConfiguration: {why}")
@@ -59,8 +55,8 @@ def read_checked(where: str, data: Mapping[str, str], config_map: str, *, may_na
 
 
 def one_line(error: ConfigurationError) -> str:
-    """Returns the text of the error, cut after 300 characters. If the configuration names a file although it must not,
-    the result also names the switch --config-map-may-name-files, which allows file names in the ConfigMap."""
+    """The error, cut after 300 characters; with the switch --config-map-may-name-files if it is about a file name that
+    the ConfigMap must not contain."""
     from scheduler_core.config.configuration import NO_FILE
 
     words = str(error)
@@ -71,13 +67,10 @@ def one_line(error: ConfigurationError) -> str:
 
 
 def may_name_files(where: str, *, is_config_map_trusted: bool) -> bool:
-    """Whether the scheduler's configuration may contain names of files, in the tlsConfig of an extender. The agent
-    opens such files as root.
+    """Whether the configuration may name files, in the tlsConfig of an extender, which the agent opens as root.
 
-    `where` is the value of --scheduler-config. If `where` is the path of a file, the result is true. If `where` refers
-    to a key of the ConfigMap, for example `configmap:scheduler.yaml`, the result is true only with
-    --config-map-may-name-files. This rule also applies if `where` comes from a flag of the DaemonSet: everyone who may
-    edit the ConfigMap can change the text under the key.
+    A file may. A key of the ConfigMap may only with --config-map-may-name-files, even if a flag of the DaemonSet names
+    the key: every editor of the ConfigMap can change the text under it.
     """
     return is_config_map_trusted or not is_key(where)
 
@@ -109,8 +102,7 @@ def _of_file(path: str) -> str:
 
 
 def _why_not(text: str, *, may_name_files: bool) -> str:
-    """Returns why the text is not a KubeSchedulerConfiguration. Empty if it is one, or if this process cannot check
-    it."""
+    """Empty if the text is one, or if this process cannot check it."""
     from scheduler_core.config.configuration import Configuration  # few agents are given one
     from scheduler_core.config.fields import ConfigurationError
 
@@ -139,8 +131,7 @@ _CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndTo
 
 
 def _is_soon_read(text: str) -> bool:
-    """Whether the text is small and simple enough to be parsed within one round of the agent's loop. Raises
-    `yaml.YAMLError`."""
+    """Small and simple enough to be parsed within one turn. Raises `yaml.YAMLError`."""
     levels = 0
     if len(text) > _MOST_JUDGED:
         return False

@@ -1,9 +1,8 @@
-"""Combines the sources of settings. The strongest comes first: flag, CAREEN_X, KURED_X, the ConfigMap, the default.
+"""Combines the sources of settings. The strongest first: flag, CAREEN_X, KURED_X, the ConfigMap, the default.
 
-In kured the environment overrides flags. Here the flag overrides the environment, and the agent says so at its start if
-both are given and differ. The agent rejects unknown, unreadable and contradictory settings, because a typing error
-could switch off a gate that should refuse reboots. It reports all problems together, each with setting, source and
-remedy.
+In kured the environment overrides flags. Here the flag wins, and the agent says so at its start if both differ.
+Unknown, unreadable and contradictory settings are rejected, because a typing error could switch off a gate. All
+problems are reported together, each with setting, source and remedy.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from scheduler_core.values import Value
 
 
 class Source(StrEnum):
-    """The sources of a value. The strongest comes first."""
+    """The strongest first."""
 
     FLAG = "flag"
     CAREEN_ENVIRONMENT = "CAREEN environment"
@@ -33,8 +32,7 @@ class Source(StrEnum):
 
 
 class Supplied(Value, kw_only=True):
-    """A value as a person wrote it, with its source. `texts` has several elements only if the person repeated the
-    setting."""
+    """A value as a person wrote it. `texts` has several elements only if the setting was repeated."""
 
     source: Source
     where: str
@@ -42,7 +40,7 @@ class Supplied(Value, kw_only=True):
 
 
 class Resolved(Value, kw_only=True):
-    """The settings, the source of each, and remarks for the log when the agent starts."""
+    """The settings, the source of each, and remarks for the log at the start."""
 
     settings: Settings
     origins: Mapping[str, Supplied]
@@ -65,11 +63,11 @@ def resolve(
     config_map_name: str = "",
     is_whole: bool = True,
 ) -> Resolved:
-    """Returns the settings from all sources. `flags` has the texts of the command line by field name; `config_map` has
-    the parsed YAML.
+    """The settings from all sources: `flags` by field name, `config_map` as parsed YAML.
 
-    With `is_whole` False, contradictions are not checked, because the ConfigMap has not been read yet and may still
-    resolve them. Raises `BadSettings` with every problem found."""
+    Without `is_whole`, contradictions are not checked: the ConfigMap, not read yet, may resolve them. Raises
+    `BadSettings` with every problem.
+    """
     problems: list[str] = []
     given: dict[str, list[Supplied]] = {name: [] for name in SETTINGS}
     for each in (
@@ -106,8 +104,8 @@ def resolve(
 
 
 def _beyond_the_config_map(given: Mapping[str, Sequence[Supplied]], settings: Settings) -> list[str]:
-    """Returns a problem for each setting in the ConfigMap that only the DaemonSet may set. A flag that overrides such a
-    setting does not help, because the setting would take effect as soon as somebody removes the flag."""
+    """What only the DaemonSet may set, but the ConfigMap does. A flag that overrides it does not help: it would take
+    effect as soon as somebody removes the flag."""
     return [
         f"{each.where}: {why}"
         for name, values in given.items()
@@ -117,7 +115,7 @@ def _beyond_the_config_map(given: Mapping[str, Sequence[Supplied]], settings: Se
 
 
 def is_written(name: str, flags: Mapping[str, Sequence[str]], environment: Mapping[str, str]) -> bool:
-    """Whether the setting is given as a flag or a variable."""
+    """Given as a flag or a variable."""
     return name in flags or any(variable(name, prefix) in environment for prefix in ("CAREEN", "KURED"))
 
 
@@ -135,7 +133,7 @@ _LINKED_ADDRESS = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
 
 
 def is_service_link(name: str, value: str) -> bool:
-    """Whether Kubernetes set this variable for a Service. Such a variable is not a setting."""
+    """Kubernetes set it for a Service, so it is not a setting."""
     if name.endswith("_PORT") and _LINKED_ADDRESS.fullmatch(value):
         return True
     return _LINK_BY_NAME.fullmatch(name) is not None
@@ -188,7 +186,7 @@ def _from_config_map(values: Mapping[str, Any], config_map_name: str, problems: 
 
 
 def _texts(value: Any) -> tuple[str, ...] | None:
-    """Returns a YAML value as texts; None for a mapping and for a list that contains a mapping or a list."""
+    """As texts; None for a mapping, and for a list that contains a mapping or a list."""
     match value:
         case bool():
             return (str(value).lower(),)
@@ -208,7 +206,7 @@ def _texts(value: Any) -> tuple[str, ...] | None:
 
 
 def _mapping_texts(value: Any) -> tuple[str, ...] | None:
-    """Returns a list of mappings as texts; None if the value is something else."""
+    """A list of mappings as texts; None for anything else."""
     if value is None or isinstance(value, str):
         return (value or "",)
     if not isinstance(value, list) or not all(isinstance(each, str | dict) for each in value):
@@ -220,7 +218,7 @@ _BAD = object()
 
 
 def _parsed(name: str, setting: Setting, given: Supplied, problems: list[str]) -> Any:
-    """Parses a value. If it is invalid, adds the reason to `problems` and returns `_BAD`."""
+    """An invalid value adds its reason to `problems` and gives `_BAD`."""
     kind = setting.kind
     if kind.is_mapping:
         return _mappings(name, kind, given, problems)
@@ -240,8 +238,7 @@ def _parsed(name: str, setting: Setting, given: Supplied, problems: list[str]) -
 
 
 def _mappings(name: str, kind: ValueKind, given: Supplied, problems: list[str]) -> Any:
-    """Parses a list of mappings. If one is invalid, adds its line, field and reason to `problems` and returns
-    `_BAD`."""
+    """An invalid mapping adds line, field and reason to `problems` and gives `_BAD`."""
     values: list[Any] = []
     try:
         parts = [
@@ -268,8 +265,7 @@ def _only(texts: Sequence[str]) -> str:
 
 
 def _differences(given: Mapping[str, Sequence[Supplied]]) -> list[str]:
-    """Returns remarks on each flag that overrides a variable with another value. In kured, the variable would override
-    the flag."""
+    """Flags that override a variable with another value. In kured, the variable would win."""
     return [
         f"--{flag(name)} is given as a flag ({_written(name, each[0])}) and as {other.where} "
         f"({_written(name, other)}): the flag is used (kured would use the variable)"
@@ -282,8 +278,8 @@ def _differences(given: Mapping[str, Sequence[Supplied]]) -> list[str]:
 
 
 def _unheard(name: str, parsed: Sequence[tuple[Supplied, Any]]) -> list[str]:
-    """Returns remarks on values in the ConfigMap that a flag or a variable overrides. For example, the component
-    manifests/signal/ sets the sentinel by a flag, so a sentinel in the ConfigMap has no effect."""
+    """Values in the ConfigMap that a flag or a variable overrides: the component manifests/signal/ sets the sentinel by
+    a flag, so one in the ConfigMap has no effect."""
     (first, value), *others = parsed
     return [
         f"{other.where} ({_written(name, other)}) has no effect: {first.where} ({_written(name, first)}) is used; "
@@ -294,8 +290,7 @@ def _unheard(name: str, parsed: Sequence[tuple[Supplied, Any]]) -> list[str]:
 
 
 def _in_the_open(origins: Mapping[str, Supplied]) -> list[str]:
-    """Returns remarks on secrets on the command line, because everybody on the host can see command lines in the list
-    of processes."""
+    """Secrets on the command line: everybody on the host can see it in the list of processes."""
     return [
         f"{given.where} contains a secret and is on the command line, where everyone on the host can read "
         f"the secret: give it as {variable(name, 'CAREEN')}, from a Secret"
@@ -314,7 +309,7 @@ def _taken_otherwise(origins: Mapping[str, Supplied]) -> list[str]:
 
 
 def _written(name: str, given: Supplied) -> str:
-    """Returns the text as a person wrote it, but without its secrets."""
+    """As a person wrote it, without its secrets."""
     return ", ".join(SETTINGS[name].kind.redacted(text) for text in given.texts)
 
 

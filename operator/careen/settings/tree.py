@@ -1,7 +1,7 @@
 """Every setting of an agent: its meaning, its unit, how to switch it off, and the reason for its default.
 
-kured's 43 flags keep their names, types, defaults and meanings (kured 1.23). If a meaning differs, the setting's text
-says so. `sources.py` defines the sources of values; `policy.py` builds the core's `Policy` from them.
+kured's 43 flags keep their names, types, defaults and meanings (kured 1.23); where a meaning differs, the setting's
+text says so. `sources.py` defines the sources of values; `policy.py` builds the core's `Policy`.
 """
 
 # ruff: noqa: RUF009 - the two wrappers of dataclasses.field are called once per field, as field itself would be
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Setting(Value, kw_only=True):
-    """The description of one setting: its kind, its meaning and how it may be set."""
+    """One setting: its kind, its meaning and how it may be set."""
 
     kind: kinds.ValueKind
     help: str
@@ -598,7 +598,7 @@ class Settings:
 
 
 def flag(name: str) -> str:
-    """Returns the name on the command line and in the ConfigMap: `drain_delay` becomes `drain-delay`."""
+    """On the command line and in the ConfigMap: `drain_delay` becomes `drain-delay`."""
     return name.replace("_", "-")
 
 
@@ -612,5 +612,5 @@ DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)
 
 
 def variable(name: str, prefix: str) -> str:
-    """Returns the name of the environment variable: `drain_delay` becomes `CAREEN_DRAIN_DELAY`."""
+    """`drain_delay` becomes `CAREEN_DRAIN_DELAY`."""
     return f"{prefix}_{name.upper()}"

@@ -1,8 +1,7 @@
 """Reads YAML that people write, within limits. Every failure is a `BadYaml` that says where the problem is.
 
-PyYAML's safe loader builds only plain values, but for three reasons that is not enough. Its constructors raise many
-kinds of errors (`2026-13-45`, `!!bool maybe`). Deep nesting ends in a RecursionError. A few aliases of aliases become
-gigabytes when code walks through them.
+PyYAML's safe loader is not enough: its constructors raise many kinds of errors (`2026-13-45`, `!!bool maybe`), deep
+nesting ends in a RecursionError, and a few aliases of aliases become gigabytes when code walks through them.
 """
 
 from __future__ import annotations
@@ -23,12 +22,11 @@ _MOST_DIGITS = 2**63  # no setting is larger, and Python refuses to print number
 
 
 class BadYaml(ValueError):
-    """The text cannot be read. The message says where but does not quote the text, which may contain a secret."""
+    """The message says where, but does not quote the text, which may contain a secret."""
 
 
 def load(text: str, *, lists_of_mappings: Collection[str] = ()) -> Any:
-    """Returns the value of the YAML text. The lists under the keys in `lists_of_mappings` become `ListElement`s. Raises
-    `BadYaml`."""
+    """The YAML's value. Lists under the keys `lists_of_mappings` become `ListElement`s. Raises `BadYaml`."""
     kept: dict[str, list[ListElement]] = {}
 
     def keep(loader: yaml.SafeLoader, root: yaml.Node) -> None:
@@ -42,8 +40,7 @@ def load(text: str, *, lists_of_mappings: Collection[str] = ()) -> Any:
 
 
 def items(text: str) -> list[ListElement]:
-    """Returns the elements of the YAML list in the text. If the text is not a list, returns a list whose only element
-    is the whole text. Returns an empty list if the text is empty. Raises `BadYaml`."""
+    """The elements of a YAML list. Any other text is the only element, an empty one none. Raises `BadYaml`."""
     if isinstance(text, ListElement):
         return [text]
     found: list[ListElement] = []
@@ -98,7 +95,7 @@ def _load(text: str, keep: Callable[[yaml.SafeLoader, yaml.Node], None]) -> Any:
 
 
 def _refuse_depth(loader: yaml.SafeLoader) -> None:
-    """Refuses deeply nested text. Uses only PyYAML's parser: its later steps are recursive and would fail."""
+    """Uses only PyYAML's parser: its later steps are recursive and would fail."""
     depth = 0
     while loader.check_event():
         event = loader.get_event()  # type: ignore[no-untyped-call]
@@ -108,8 +105,8 @@ def _refuse_depth(loader: yaml.SafeLoader) -> None:
 
 
 def _refuse_weight(root: yaml.Node) -> None:
-    """Refuses too many values and deep nesting. The values of an alias are counted at each use of the alias, because
-    code that walks through the result visits them each time."""
+    """Refuses too many values and deep nesting. An alias counts at each use, because code that walks through the result
+    visits it each time."""
     known: dict[int, tuple[int, int]] = {}
     above: set[int] = set()
 
@@ -155,8 +152,7 @@ def _refuse_numbers(value: Any, seen: set[int]) -> None:
 
 
 def _words(error: yaml.YAMLError) -> str:
-    """Returns where the error is and the parser's explanation. Does not use the text of the exception, which quotes the
-    line."""
+    """Where the error is, and the parser's explanation; not the exception's text, which quotes the line."""
     if isinstance(error, yaml.reader.ReaderError):
         return f"character {error.position + 1} is not allowed in YAML"
     mark = getattr(error, "problem_mark", None)

@@ -1,8 +1,5 @@
-"""Finds settings that contradict each other, and settings that are allowed but probably a mistake.
-
-`settings/sources.py` calls these checks when it has the settings of all sources. Before that, it finds unknown and
-unreadable settings itself.
-"""
+"""Settings that contradict each other, and settings that are allowed but probably a mistake. `settings/sources.py` asks
+when it has all sources; unknown and unreadable settings it finds itself."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from careen.settings.tree import SETTINGS, Settings, flag
 
 
 def contradictions(settings: Settings) -> list[str]:
-    """Returns the problems of settings that contradict each other."""
+    """One sentence for each contradiction."""
     found = missing_node_name(settings)
     if settings.reboot_method == "command" and not settings.reboot_command.strip():
         found.append(
@@ -52,7 +49,7 @@ def contradictions(settings: Settings) -> list[str]:
 
 
 def missing_node_name(settings: Settings) -> list[str]:
-    """Returns one problem if the agent does not know the name of its Node; otherwise an empty list."""
+    """One problem if the agent does not know its Node, otherwise none."""
     if settings.node_id:
         return []
     return [
@@ -61,7 +58,7 @@ def missing_node_name(settings: Settings) -> list[str]:
 
 
 def remarks(settings: Settings) -> list[str]:
-    """Returns remarks on settings that are allowed but probably a mistake."""
+    """On settings that are allowed but probably a mistake."""
     found = probing.remarks(settings)
     if settings.force_reboot and not settings.drain_timeout:
         found.append(
@@ -102,8 +99,7 @@ def remarks(settings: Settings) -> list[str]:
 
 
 def _credentials(settings: Settings) -> list[str]:
-    """Returns the problems of the credentials for Prometheus and Alertmanager. The credentials for Prometheus must be
-    of one kind and complete."""
+    """Credentials for Prometheus must be of one kind and complete."""
     found = []
     given = [
         name
@@ -147,7 +143,7 @@ def _silence(settings: Settings) -> list[str]:
 
 
 def _twice(settings: Settings) -> list[str]:
-    """Returns a problem for each thing that the settings contain twice, such as two entries with the same name."""
+    """What the settings contain twice, such as two entries with the same name."""
     found = []
     for name in ("pre_reboot_node_labels", "post_reboot_node_labels"):
         given = [key for key, _ in getattr(settings, name)]

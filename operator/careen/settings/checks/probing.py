@@ -1,5 +1,5 @@
-"""Finds probes that cannot work with the agent's access to its host. If there is such a probe, the agent refuses to
-start, because the node would never reboot."""
+"""Probes that cannot work with the agent's access to its host. The agent refuses to start, because the node would never
+reboot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from careen.settings.tree import Settings
 
 
 def contradictions(settings: Settings) -> list[str]:
-    """Returns the problems of the probes, as sentences."""
+    """One sentence for each problem."""
     return [*_without_a_source(settings), *_beside_the_probes(settings), *_out_of_reach(settings), *_proof(settings)]
 
 
@@ -36,7 +36,7 @@ def _without_a_source(settings: Settings) -> list[str]:
 
 
 def _beside_the_probes(settings: Settings) -> list[str]:
-    """Returns a problem for each setting whose probe is missing, and for each probe whose setting is missing."""
+    """Settings without their probe, and probes without their setting."""
     found = []
     if ("uptime" in settings.reboot_probes) is not bool(settings.reboot_max_uptime):
         found.append("--reboot-max-uptime and the probe uptime of --reboot-probes belong together: give both")
@@ -48,7 +48,7 @@ def _beside_the_probes(settings: Settings) -> list[str]:
 
 
 def remarks(settings: Settings) -> list[str]:
-    """Returns sentences about settings that are allowed but probably a mistake."""
+    """On settings that are allowed but probably a mistake."""
     if not (settings.reboot_packages and settings.reboot_sentinel_command):
         return []
     return ["--reboot-packages has no effect with --reboot-sentinel-command, which replaces the sentinel files"]

@@ -1,4 +1,4 @@
-"""Parses one entry of `--blocking-pods`: which pods prevent the reboot of which nodes."""
+"""One entry of `--blocking-pods`: which pods prevent the reboot of which nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ConfiguredBlocker(Value, kw_only=True):
 
 
 def parse(text: str) -> ConfiguredBlocker:
-    """Parses the text of an entry. Raises `ListFieldError`."""
+    """Raises `ListFieldError`."""
     fields = fields_of(text, FIELDS)
     scope = BlockingScope(fields.one("scope", kinds.one_of(*BlockingScope), BlockingScope.NODE.value))
     if (scope is BlockingScope.GROUP) is not ("group" in fields):

@@ -1,5 +1,4 @@
-"""Reads one mapping of a list setting, field by field. Every error contains the name of the field; `sources.py` adds
-the line."""
+"""Reads one mapping of a list setting, field by field. Errors have the field's name; `sources.py` adds the line."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ class Fields:
     """The fields of one mapping, read by name."""
 
     def __init__(self, values: Mapping[str, Any], known: Collection[str]) -> None:
-        """Raises `ListFieldError` if the mapping has a name that is not in `known`."""
+        """Raises `ListFieldError` for a name that is not in `known`."""
         self._values = values
         self.text = json.encode(values, order="sorted").decode()
         for name in values:
@@ -40,8 +39,7 @@ class Fields:
         raise ListFieldError(name, why)
 
     def one(self, name: str, parse: Callable[[str], T], default: T | None = None) -> T:
-        """Returns the parsed value of a field that has one text. If there is no default, the field is required. Raises
-        `ListFieldError`."""
+        """The value of a field with one text. Without a default the field is required. Raises `ListFieldError`."""
         if name not in self._values:
             if default is None:
                 raise ListFieldError(name, "the field is missing")
@@ -52,8 +50,7 @@ class Fields:
         return _parsed(name, value, parse)
 
     def several(self, name: str, parse: Callable[[str], T]) -> tuple[T, ...]:
-        """Returns the parsed values of a field with a list or one text; empty if the field is missing. Raises
-        `ListFieldError`."""
+        """The values of a field with a list or one text; none if it is missing. Raises `ListFieldError`."""
         value = self._values.get(name, [])
         values = [value] if isinstance(value, str) else value
         if not isinstance(values, list) or not all(isinstance(each, str) and each.strip() for each in values):
@@ -71,7 +68,7 @@ def _parsed(name: str, text: str, parse: Callable[[str], T]) -> T:
 
 
 def fields_of(text: str, known: Collection[str]) -> Fields:
-    """Parses a text with one mapping in YAML or JSON. Raises `ListFieldError`."""
+    """One mapping in YAML or JSON. Raises `ListFieldError`."""
     try:
         found = yaml_text.items(text)
     except yaml_text.BadYaml as error:

@@ -1,4 +1,4 @@
-"""Parses one entry of `--health-queries`: the query for Prometheus, and the condition that each sample must meet."""
+"""One entry of `--health-queries`: the query for Prometheus, and the condition for each sample."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\
 
 
 class ConfiguredQuery(Value, kw_only=True):
-    """A query as a person wrote it. `of_node` replaces its placeholder `$NODE`."""
+    """As a person wrote it, with the placeholder `$NODE`."""
 
     name: str
     query: str
@@ -34,7 +34,7 @@ class ConfiguredQuery(Value, kw_only=True):
     text: str
 
     def of_node(self, node: str) -> HealthQuery:
-        """Returns the query for one node."""
+        """With the node's name."""
         return HealthQuery(
             name=self.name,
             query=self.query.replace(NODE, node),
@@ -47,7 +47,7 @@ class ConfiguredQuery(Value, kw_only=True):
 
 
 def parse(text: str) -> ConfiguredQuery:
-    """Parses the text of an entry. Raises `ListFieldError`."""
+    """Raises `ListFieldError`."""
     fields = fields_of(text, FIELDS)
     comparison, bound = fields.one("holds", _holds)
     return ConfiguredQuery(

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 
 class ListElement(str):
-    """JSON in which every value is a text, a list or a mapping. So `22:00` and `2026-12-24` stay texts, while YAML
-    would make a number and a date of them.
+    """JSON in which every value is a text, a list or a mapping: `22:00` and `2026-12-24` stay texts, while YAML would
+    make a number and a date of them.
 
-    `lines` maps the name of each field to its line, and the empty name to the line of the element itself.
+    `lines` has the line of each field, and under the empty name that of the element.
     """
 
     __slots__ = ("lines",)
@@ -17,7 +17,7 @@ class ListElement(str):
 
     @classmethod
     def of(cls, text: str, lines: Mapping[str, int]) -> ListElement:
-        """Returns the element with this text and the lines of its fields."""
+        """With the lines of its fields."""
         item = cls(text)
         item.lines = lines
         return item

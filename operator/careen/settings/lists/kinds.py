@@ -1,5 +1,5 @@
-"""The kinds of settings whose values are lists of mappings. The parser of a setting is imported only if the setting is
-given, because most agents use none of these settings."""
+"""The kinds of settings with lists of mappings. A parser is imported only if its setting is given, because most agents
+use none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parses one value of `--alertmanager-silence-matchers`: the matchers of one silence in Alertmanager."""
+"""One value of `--alertmanager-silence-matchers`: the matchers of one silence in Alertmanager."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _MATCHER = r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"
 
 
 class Matchers(Value):
-    """The matchers of one silence, each with label, operator and value. `of_node` replaces the placeholder `$NODE`."""
+    """One silence: label, operator and value of each matcher, with the placeholder `$NODE`."""
 
     text: str
     each: tuple[tuple[str, str, str], ...]
 
     def of_node(self, node: str) -> list[dict[str, Any]]:
-        """Returns the matchers for one node in the form of Alertmanager's API."""
+        """In the form of Alertmanager's API."""
         return [
             {
                 "name": label,
@@ -33,9 +33,10 @@ class Matchers(Value):
 
 
 def matchers(text: str) -> Matchers:
-    """Parses matchers such as `node="$NODE"`. Several are separated by commas, with or without braces.
+    """Such as `node="$NODE"`; several with commas, with or without braces.
 
-    Raises ValueError if the text is malformed, or if the silence would match the alerts of other nodes."""
+    Raises ValueError for a malformed text, or if the silence would match the alerts of other nodes.
+    """
     inside = text.strip()
     if inside.startswith("{") and inside.endswith("}"):
         inside = inside[1:-1]
@@ -58,8 +59,7 @@ def matchers(text: str) -> Matchers:
 
 
 def _is_of_one(operator: str, value: str) -> bool:
-    """Whether the matcher selects the alerts of a single node. For the node n1, the pattern `$NODE.*` also selects the
-    alerts of n10. The pattern `$NODE|` also selects alerts without the label."""
+    """Only a single node's alerts. For n1, `$NODE.*` also selects n10's, and `$NODE|` those without the label."""
     if NODE not in value or operator.startswith("!"):
         return False
     return operator == "=" or not any(

@@ -1,4 +1,4 @@
-"""Parses one entry of `--windows`: days and times, or a cron expression with a duration."""
+"""One entry of `--windows`: days and times, or a cron expression with a duration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EVERY_DAY = tuple(range(7))
 
 
 class ConfiguredWindow(Value, kw_only=True):
-    """A window as a person wrote it. If `has_zone` is False, its times are in the zone of --time-zone."""
+    """As a person wrote it. Without `has_zone`, times are in the zone of --time-zone."""
 
     window: NamedWindow
     has_zone: bool
@@ -28,7 +28,7 @@ class ConfiguredWindow(Value, kw_only=True):
 
 
 def parse(text: str) -> ConfiguredWindow:
-    """Parses the text of an entry. Raises `ListFieldError`."""
+    """Raises `ListFieldError`."""
     fields = fields_of(text, FIELDS)
     utc: tzinfo = UTC
     zone = fields.one("time-zone", kinds.time_zone, utc)
