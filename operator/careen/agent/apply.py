@@ -71,17 +71,15 @@ class Applied(Value, kw_only=True):
     memory: Memory
     is_node_written: bool = False
     node: NodeView | None = None
-    """The Node after the last write. If it is None, the next round of the agent's loop must read the Node, because
-    nothing was written or other clients are changing the Node."""
+    """None if the next turn must read the Node: nothing was written, or other clients are changing it."""
     node_written_at: float = 0.0
-    """When the last write of the Node began. `node` may lack changes that other clients made after this time."""
+    """When the last write of the Node began. `node` may lack later changes of other clients."""
     lock: LockReading | None = None
-    """The lock after the last write; None if nothing was written."""
+    """None if nothing was written."""
     lock_written_at: float = 0.0
-    """When the last write of the lock began."""
     stop: Stop | None = None
     is_reported: bool = True
-    """Whether the Events and messages were sent. Also true if there were none to send."""
+    """Also true if there was nothing to send."""
     unsent: UnsentReports | None = None
 
 

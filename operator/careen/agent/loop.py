@@ -64,8 +64,7 @@ class Loop:
         self._is_stopping = False
         self._wakes = False
         self.is_turning = False
-        """True during a turn (a round of the loop). If the agent is told to stop during a turn, it waits briefly for
-        the end of the turn."""
+        """An agent that is told to stop waits briefly for the end of the turn."""
 
     async def run(self) -> None:
         """Makes turns, each followed by its pause, until `stop` is called."""

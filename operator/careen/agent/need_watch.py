@@ -13,8 +13,8 @@ from careen.core.facts.observation import Need, NeedAnswer
 from careen.host.probes.said import together
 
 FILE_SECONDS = 2.0
-"""How often the agent reads the sentinel file between two rounds of its loop. The soft taint (PreferNoSchedule) must be
-on the Node within ten seconds after the file appears."""
+"""How often the sentinel file is read between two turns. The soft taint must be on the Node within ten seconds after
+the file appears."""
 
 # During a claim or a drain, an hour-old "yes" is not sufficient to drain a node.
 _COMMAND_AGE_WHEN_NEEDED_SECONDS = 60.0

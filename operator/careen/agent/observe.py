@@ -65,8 +65,8 @@ _ANSWER_SECONDS = 1.0
 _FOREIGN_SECONDS = 2.0
 
 DRY_RUNS_SECONDS = 60.0
-"""The time after which no further dry-run eviction begins. Without this limit, a node with 110 pods and a webhook that
-takes 8 s per eviction would keep its claim for a quarter of an hour."""
+"""After this time no further dry-run eviction begins. Otherwise a node with 110 pods and a webhook that takes 8 s would
+keep its claim for a quarter of an hour."""
 # Dry runs move nothing, so their order is free; half of the client's threads stay available.
 _DRY_RUNS_AT_ONCE = 4
 

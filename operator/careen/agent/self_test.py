@@ -27,7 +27,7 @@ class SelfTests:
         self._failures = 0
         self._told = SelfTest()
         self.last: SelfTest | None = None
-        """The result of the last self-test; None before the first self-test."""
+        """None before the first self-test."""
 
     async def read(self) -> SelfTest:
         """Runs the self-test if the last result is too old."""

@@ -36,11 +36,11 @@ class Turned(Value, kw_only=True):
     observation: Observation
     stop: Stop | None
     phase: Phase | None
-    """The node's phase as far as this process knows; None before the first observation. The phase of the previous round
-    stays if the Node cannot be read, or if it is uncertain whether the decision's patch was written."""
+    """The node's phase as far as this process knows; None before the first observation. It stays if the Node cannot be
+    read, or if it is uncertain whether the decision's patch was written."""
     is_reported: bool = True
-    """Whether the decision's Event and messages were sent. Also true if there were none to send. If false, a later
-    round of the agent's loop sends them."""
+    """Whether the decision's Event and messages were sent; also true if there were none. If false, a later turn sends
+    them."""
 
 
 class _UnsentDecision(Value, kw_only=True):

@@ -11,8 +11,8 @@ from careen.core.facts.progress import SOFT_REBOOTS
 from careen.host.commands import Exited, HostExec, run_on_host
 
 DEFAULT_FILE = "/proc/sys/kernel/random/boot_id"
-"""The file with the host's boot id. The kernel creates one boot id per boot, and the kubelet reports it in
-`status.nodeInfo.bootID`. A container reads the host's boot id, because the file is not namespaced."""
+"""The kernel creates one boot id per boot, and the kubelet reports it in `status.nodeInfo.bootID`. A container reads
+the host's, because the file is not namespaced."""
 
 
 def read_boot_id(file: Path) -> str | Unknown:

@@ -29,7 +29,7 @@ class Sources(Value, kw_only=True):
     packages: re.Pattern[str] | None = None
     longest_uptime_seconds: float = 0.0
     seconds: float
-    """The deadline in seconds of each source that says whether the host needs a reboot."""
+    """The deadline of each source."""
 
 
 class HostNeed:

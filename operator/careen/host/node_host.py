@@ -15,7 +15,7 @@ from careen.host.inhibitors import Inhibitor
 from careen.host.need import HostNeed
 
 TEST_SECONDS = 10.0
-"""The deadline in seconds for the test of the reboot command. A round of the agent's loop waits for this test."""
+"""The deadline for the test of the reboot command. A turn waits for this test."""
 
 
 class Host(Protocol):
@@ -56,8 +56,7 @@ class LocalHost:
     reboot_seconds: float
     test_seconds: float = TEST_SECONDS
     soft_reboots: boot_id.SoftReboots | None = None
-    """Counts the host's soft reboots, so that the boot id from `read_boot_id` contains their number. None without
-    --reboot-proof=soft-reboots."""
+    """Their number becomes a part of the boot id; None without --reboot-proof=soft-reboots."""
     proc: Path = Path("/proc")
 
     async def read_need(self) -> Need:

@@ -30,17 +30,16 @@ RECORD_LOCKS = (
     LockFile("/var/lib/rpm/.rpm.lock", "rpm"),  # the same before Fedora 36 and RHEL 10
     LockFile("/var/run/transactional-update.pid", "transactional-update"),  # tukit/tukit.cpp: lockf(F_TLOCK)
 )
-"""Files that package managers lock with fcntl(2) while they work."""
+"""Locked with fcntl(2) while a package manager works."""
 
 WHOLE_LOCKS = (LockFile("/var/lib/apt/daily_lock", "apt's daily service"),)  # apt.systemd.daily: flock -w 3600
-"""Files that package managers lock with flock(2) while they work. No system call queries such locks, so the agent reads
-/proc/locks."""
+"""Locked with flock(2) while a package manager works. No system call queries that, so the agent reads /proc/locks."""
 
 PID_FILES = (
     LockFile("/run/zypp.pid", "zypper"),  # libzypp, zypp/zypp_detail/ZyppLock.cc
     LockFile("/run/zypp-rpm.pid", "zypper"),
 )
-"""Files in which a package manager stores the id of its process while it works."""
+"""They have the process id of a package manager at work."""
 
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock: l_type, l_whence, l_start, l_len, l_pid
 _LOCKS_BYTES = 1024 * 1024

@@ -22,8 +22,8 @@ from careen.host.probes.said import a_few
 _PROGRAM_MISSING = re.compile(r"(command |: )not found|No such file or directory", re.IGNORECASE)
 
 PACKAGES_BESIDE = "reboot-required"
-"""The name of the sentinel file beside which Debian and Ubuntu keep a list of packages. The agent opens no list beside
-other sentinel files, because the ConfigMap may name sentinel files and must not choose which files the agent opens."""
+"""Beside this sentinel file Debian and Ubuntu keep a list of packages. None is opened beside others: the ConfigMap may
+name sentinel files, but must not choose which files the agent opens."""
 
 _MOST_BYTES = 64 * 1024
 _LONGEST_NAME = 255

@@ -138,7 +138,7 @@ _NOTHING_SAID: Mapping[str, Any] = {
     "remedies": [],
     "budget": None,
 }
-"""The defaults that `PodForecast` leaves out of its JSON. In the report every pod has every key."""
+"""What `PodForecast` leaves out of its JSON. In the report every pod has every key."""
 
 
 def verdict(forecast: Forecast, policy: Policy | None = None) -> str:

@@ -16,7 +16,7 @@ from careen.report.tables import age, count_of, listed, paragraph, table
 from scheduler_core.values import Value
 
 LockState = LockContent | Garbage | Unknown
-"""The lock as a command read it: its content, or Garbage if it cannot be parsed, or Unknown if it was not read."""
+"""Garbage if it cannot be parsed, Unknown if it was not read."""
 
 
 def lock_sentence(state: LockState, now: datetime) -> str:

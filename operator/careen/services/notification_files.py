@@ -17,9 +17,9 @@ class FoundTargets(Value, kw_only=True):
 
     targets: tuple[Target, ...] = ()
     refused: tuple[str, ...] = ()
-    """An error for each line that is not the URL of a receiver, with the file and the number of the line."""
+    """One for each line that is not the URL of a receiver, with the file and the line's number."""
     unread: tuple[str, ...] = ()
-    """Files that cannot be read. A missing file is no error in the settings, because a Secret may be created later."""
+    """Files that cannot be read. No error in the settings, because a Secret may be created later."""
 
 
 def read(paths: Sequence[str]) -> FoundTargets:

@@ -37,8 +37,8 @@ class Target:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     method: str = "POST"
     is_native: bool = False
-    """Whether the URL has apprise's own form. careen passes such a URL to apprise unchanged, and only apprise can say
-    whether the URL is complete."""
+    """Whether the URL has apprise's own form. It goes to apprise unchanged, and only apprise can say whether it is
+    complete."""
     remark: str = ""  # a warning about this receiver, without secrets
 
 

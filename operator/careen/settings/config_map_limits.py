@@ -50,8 +50,8 @@ def _power(name: str) -> Power | None:
 POWERS: dict[str, Power] = {
     name: power for name, setting in SETTINGS.items() if not setting.bootstrap and (power := _power(name)) is not None
 }
-"""The dangerous settings, by field name, each with the flag that lets the ConfigMap set it. A new setting that is a
-command or a path is included automatically."""
+"""The dangerous settings by field name, each with the flag that allows it. A new command or path is included
+automatically."""
 
 
 def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:

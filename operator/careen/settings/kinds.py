@@ -41,21 +41,20 @@ class ValueKind(Value, kw_only=True):
     split: Callable[[str], list[str]] = lambda text: [text]
     is_switch: bool = False
     is_mapping: bool = False
-    """Whether each value is a mapping. If so, the ConfigMap contains a list of mappings."""
+    """The ConfigMap contains a list of mappings."""
     choices: tuple[str, ...] = ()
-    """The allowed words, if the set of words is fixed."""
+    """The allowed words, if they are fixed."""
     bounds: tuple[int, int] | None = None
-    """The least and the greatest allowed number, if the value is a number."""
+    """The least and the greatest allowed number."""
     is_secret: bool = False  # the value belongs into a Secret, not on a command line
     redacted: Callable[[str], str] = lambda text: text
-    """A function that returns the text without its secrets, for messages."""
+    """The text without its secrets, for messages."""
     show: Callable[[Any], str] = str
     may_begin_with_a_quote: bool = False
-    """Whether quotes around the whole text may be intended. In other kinds of values such quotes come from a YAML
-    mistake, as in `--notify-url=""`."""
+    """Whether quotes around the whole text may be intended. Elsewhere they come from a YAML mistake, as in
+    `--notify-url=""`."""
     remark: Callable[[str], str] = lambda _: ""
-    """A function that returns a remark if careen reads the text differently from how it is written. Returns an empty
-    text if there is nothing to remark."""
+    """A remark if careen reads the text differently from how it is written, otherwise ""."""
 
     def shown(self, value: Any) -> str:
         """As a person would write it; `split` and `parse` can read it again."""

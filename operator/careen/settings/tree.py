@@ -37,11 +37,11 @@ class Setting(Value, kw_only=True):
     kind: kinds.ValueKind
     help: str
     is_kureds: bool
-    """Whether this setting is one of kured's 43 settings. The agent also reads such a setting from KURED_<NAME>."""
+    """One of kured's 43 settings, which the agent also reads from KURED_<NAME>."""
     is_live: bool
-    """Whether a change in the ConfigMap takes effect immediately. Other settings need a restart of the agent."""
+    """Whether a change in the ConfigMap takes effect at once. Otherwise the agent must restart."""
     bootstrap: bool
-    """Whether the agent needs the setting to find and read the ConfigMap. The ConfigMap cannot set such a setting."""
+    """Whether the agent needs it to find and read the ConfigMap, which cannot set it then."""
 
 
 def _kured(default: Any, kind: kinds.ValueKind, text: str, *, live: bool = True, bootstrap: bool = False) -> Any:
@@ -603,10 +603,10 @@ def flag(name: str) -> str:
 
 
 SETTINGS: dict[str, Setting] = {each.name: each.metadata["setting"] for each in fields(Settings)}
-"""Every setting by field name, in the order of the tree."""
+"""By field name, in the order of the tree."""
 
 LISTS_OF_MAPPINGS = frozenset(flag(name) for name, setting in SETTINGS.items() if setting.kind.is_mapping)
-"""The names of the settings that are lists of mappings, as written in the ConfigMap."""
+"""Those that are lists of mappings, as written in the ConfigMap."""
 
 DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
 

@@ -88,13 +88,12 @@ class Compared(Value, kw_only=True):
     node: str = ""
     said: tuple[tuple[str, float], ...] = ()
     why: str = ""
-    """Why scheduler_core did not expect the node that the scheduler chose, as a sentence."""
+    """Why scheduler_core did not expect the chosen node, as a sentence."""
     plugin: str = ""
-    """The plugin of scheduler_core that refuses the node that the scheduler chose; empty if no plugin does."""
+    """The plugin of scheduler_core that refuses the chosen node, if any."""
     is_sampled: bool = False
     is_best_of_all: bool = False
-    """Whether `node` has the highest score of all nodes that fit. A scheduler that examines every node takes a node
-    with the highest score."""
+    """Whether `node` has the highest score of all that fit. A scheduler that examines every node takes such a node."""
     nodes: int = 0
 
     @property

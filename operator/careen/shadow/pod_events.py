@@ -20,11 +20,11 @@ class PodNews(Value, kw_only=True):
     scheduler: str = "default-scheduler"
     node: str = ""
     is_refused: bool = False
-    """Whether the scheduler has said that the pod fits on no node."""
+    """The scheduler has said that the pod fits on no node."""
     is_leaving: bool = False
-    """Whether the pod has finished or is being deleted."""
+    """The pod has finished or is being deleted."""
     is_deleted: bool = False
-    """Whether the pod is being deleted or is gone. False for a pod that has only finished."""
+    """The pod is being deleted or is gone, not only finished."""
     is_mirror: bool = False
 
 

@@ -26,7 +26,7 @@ from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import replace_value
 
 MOST_WAITING: Final = 200
-"""The most bindings that may wait for their comparison. Further bindings are counted but not compared."""
+"""Bindings that may wait for their comparison. Further ones are counted but not compared."""
 _FEW_WAITING: Final = 20
 _FEW_SEARCHES: Final = 200  # a comparison costs in proportion to them
 
@@ -47,8 +47,7 @@ class Shadow:
         """Pods with a schedulerName in `profiles` are compared; `scheduler` must have a profile for each."""
         self.tally = RunCounts()
         self.estimate: SearchEstimate | None = None
-        """The estimate of where the scheduler begins its next search for a node. None until the first binding, and
-        after a gap in the watch."""
+        """Where the scheduler's next search starts; None until the first binding, and after a gap in the watch."""
         self._cache = cache
         self._scheduler = scheduler
         self._profiles = profiles

@@ -10,11 +10,10 @@ from careen.shadow.outcomes import Agreement, AgreementReason, Compared, outcome
 
 MOST_KEPT: Final = 1000
 ENOUGH: Final = 30
-"""The fewest comparisons that are enough to judge the agreement. With fewer, a low agreement may be chance."""
+"""The fewest comparisons that can judge the agreement. With fewer, a low one may be chance."""
 LEAST_AGREEMENT: Final = 0.8
-"""With a lower agreement, the scheduler probably has another configuration than the one given to careen. With the same
-configuration, the scheduler and scheduler_core agree far more often: the expected sets cover 95 of 100 cases, and
-unclear cases are not counted."""
+"""Below, the scheduler probably has another configuration than careen was given. With the same they agree far more
+often: the expected sets cover 95 of 100 cases, and unclear cases are not counted."""
 
 
 class RunCounts:

@@ -9,8 +9,7 @@ from typing import Any
 from scheduler_core.values import Value
 
 AHEAD = "--ahead"
-"""The first argument of a child process that starts before its request is known. The second argument is the memory
-limit of this process in bytes."""
+"""The first argument of a child that starts before its request is known. The second is its memory limit in bytes."""
 
 
 class NodesToAdd(Value):
@@ -25,26 +24,23 @@ class ForecastRequest(Value, kw_only=True):
     """The nodes to drain, and the source of the cluster's state: the API server or a file."""
 
     nodes: tuple[str, ...]
-    """The nodes to drain at the same time. The simulation moves no pod from one of these nodes to another."""
+    """Drained together: no pod moves from one of them to another."""
     kubeconfig: str
     memory_bytes: int
     scheduler_config: str
-    """The text of a KubeSchedulerConfiguration; empty for the default profile."""
+    """A KubeSchedulerConfiguration; empty for the default profile."""
     may_name_files: bool = False
-    """Whether `scheduler_config` may contain names of certificate files, which the child opens."""
+    """Whether `scheduler_config` may name certificate files, which the child opens."""
     context: str = ""
-    """The kubeconfig's context; empty for its current context."""
+    """Empty for the kubeconfig's current context."""
     dump: str = ""
-    """Path of a file that `careen snapshot` wrote. If it is given, the child reads the file instead of the API
-    server."""
+    """A file of `careen snapshot`, read instead of the API server."""
     drain_pod_selector: str = ""
-    """The label selector of the pods that the drain evicts. If it is empty, the drain evicts pods whatever their
-    labels."""
+    """The label selector of the pods to evict; empty for all labels."""
     more_nodes: NodesToAdd | None = None
-    """The nodes that the simulation adds to the cluster for pods that find no room."""
+    """Added for pods that find no room."""
     suggests_nodes: bool = False
-    """Whether to search for additional nodes on which the pods that find no room would fit. Only commands request this
-    search, because it is slow."""
+    """Whether to search for nodes on which such pods would fit. Only commands do, because it is slow."""
 
     @property
     def wants_more_memory(self) -> str:

@@ -24,7 +24,7 @@ _LOG = logging.getLogger("careen.rights")
 
 PREFIX = "admission.careen.dev/"
 _OWN = (keys.DEFAULT_TAINT_KEY, keys.REBOOT_LABEL, keys.LOCK_ANNOTATION)
-"""The keys that the admission policies allow without an entry in the DaemonSet's annotations."""
+"""The keys that the admission policies always allow."""
 _AGAIN_SECONDS = 60.0
 
 

@@ -41,11 +41,10 @@ _DOES_WITHOUT: dict[OptionalRight, str] = {
 }
 
 _PROTECTS_NOTHING = frozenset({OptionalRight.EVENTS, OptionalRight.FOLLOWING})
-"""Features that do not protect workloads. If a right for such a feature is missing, the agent always switches the
-feature off. The agent switches off other features only if it runs with kured's roles."""
+"""Features that protect no workloads: always switched off if their right is missing. Others only with kured's roles."""
 
 _BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRight.OWNERS, "budget": OptionalRight.NODES}
-"""Maps the field name of a setting to the optional feature that the setting requests."""
+"""The optional feature that a setting requests."""
 
 
 def asked_for_by(origins: Mapping[str, Supplied]) -> frozenset[OptionalRight]:
@@ -79,7 +78,7 @@ class Rights:
         self._are_kureds = False
         self._told: frozenset[Right] = frozenset()
         self.without: frozenset[OptionalRight] = frozenset()
-        """The features that the agent switches off, because rights for them are missing."""
+        """Switched off, because rights are missing."""
 
     @property
     def is_known(self) -> bool:

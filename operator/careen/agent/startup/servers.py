@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from careen.services.silences import Silences
 
 _SILENCES_TIMEOUT_SECONDS = 2.5
-"""The timeout of a request that creates a silence. The reboot waits at most twice as long for the answer."""
+"""Of a request that creates a silence. The reboot waits at most twice as long."""
 
 
 def alert_source(settings: Settings) -> AlertSource | None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("careen.agent")
 
 PATIENCE_SECONDS = 30.0
-"""How long a node with a claim waits for an unreadable lock or settings before it continues without them."""
+"""How long a holder waits for an unreadable lock or settings before it goes on without them."""
 
 _RETRY_SECONDS = 2.0
 _LONGEST_RETRY_SECONDS = 60.0
@@ -76,7 +76,7 @@ class Start:
     lock_problem: str = field(default="", init=False)
     """Why the lock may differ from the other agents' lock."""
     node_read: tuple[NodeView, float] | None = field(default=None, init=False)
-    """The agent's Node and when it was read; None if it was not read."""
+    """The agent's Node and when it was read; None if it was not."""
     rights: Rights = field(init=False)
     allowed_keys: AllowedKeys | None = field(default=None, init=False)
 

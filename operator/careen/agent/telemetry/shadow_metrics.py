@@ -21,9 +21,9 @@ class Traffic(Value, kw_only=True):
     bytes: int
     lists: int
     troubled: int
-    """How many kinds of objects cannot be watched at the moment."""
+    """Kinds of objects that cannot be watched at the moment."""
     waiting: int
-    """How many bound pods have not been compared yet."""
+    """Bound pods that have not been compared yet."""
     nodes: int
     pods: int
 

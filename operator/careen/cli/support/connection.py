@@ -50,14 +50,13 @@ class Cluster(Value, kw_only=True):
     api: ClusterApi
     clock: SystemClock
     kubeconfig: str
-    """The path of the kubeconfig in use. Empty if the command uses the service account of the pod in which it runs."""
+    """The kubeconfig in use; empty for the service account of the command's pod."""
     context: str
-    """The context that the caller named with --context. Empty for the current context of the kubeconfig."""
+    """The value of --context; empty for the kubeconfig's current context."""
     namespace: str
     name: str
     annotation: str
     server: str = ""
-    """The address of the API server."""
 
     @property
     def context_in_use(self) -> str:

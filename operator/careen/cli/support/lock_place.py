@@ -7,11 +7,11 @@ from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import Forbidden, NotFound
 
 OURS = ("careen", "careen")
-"""The namespace and the name of the DaemonSet that manifests/ installs."""
+"""The DaemonSet of manifests/."""
 
 KUREDS = ("kube-system", "kured")
-"""The default namespace and name of the DaemonSet (kured's). The settings define the same defaults, but to import the
-settings is slow, so this file repeats the defaults. A test checks that both are equal."""
+"""The settings' defaults, which are kured's. Repeated here because importing the settings is slow; a test compares
+them."""
 
 
 async def find(api: ClusterApi, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:

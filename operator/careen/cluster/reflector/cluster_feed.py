@@ -45,14 +45,13 @@ class ClusterFeed:
     ) -> None:
         self.cache = cache
         self.troubles: dict[str, ClusterError] = {}
-        """The kinds of objects that cannot be watched at the moment, each with the error of the watch."""
+        """The kinds that cannot be watched at the moment, each with its error."""
         self.events = 0
         self.bytes = 0
         self.lists = 0
         self._audience = audience
         self.one_at_a_time = asyncio.Lock()
-        """The lock of the cache. The feed holds this lock while it changes the cache. A caller that reads the cache
-        must hold this lock too."""
+        """The lock of the cache: the feed holds it for changes, and whoever reads the cache must hold it too."""
         self._missing = {source.kind for source in sources}
         self._is_complete = asyncio.Event()
         self._has_news = asyncio.Event()

@@ -45,8 +45,7 @@ KINDS = {
     "storageclasses": "StorageClass",
     "volumeattachments": "VolumeAttachment",
 }
-"""The kind of each resource that careen requests. For a resource outside this table, a response of the API server could
-not be distinguished from a page of a proxy."""
+"""The kind of each requested resource. Without it a response could not be told from a proxy's page."""
 
 
 class RequestedObject(Value):

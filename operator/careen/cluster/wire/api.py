@@ -54,11 +54,9 @@ class ClusterApi:
         self.transport = transport
         self.clock = clock
         self.clock_skew_seconds: float | None = None
-        """The local clock minus the API server's clock, in seconds. The value comes from the last response with a Date
-        header and is accurate to about a second."""
+        """The local clock minus the API server's, in seconds, from the last Date header: accurate to about a second."""
         self.withheld: Callable[[Request], str] = lambda _: ""
-        """A function that returns why the API server would answer a request with 403; such a request is not sent. The
-        function returns an empty text for a request that is to be sent."""
+        """Why the server would answer 403, so that the request is not sent; "" for a request to send."""
         self._chance = chance
         self._observer = observer
 

@@ -59,7 +59,7 @@ TRICKS = {
     "no-wsgi": "prometheus_client is loaded without wsgiref; the agent serves its metrics itself",
     **{f"on-use:{name}": f"`{name}` is loaded when something uses it" for name in ON_USE},
 }
-"""The name and the effect of each memory-saving trick. `bench.agent.tricks` switches off one trick at a time."""
+"""The tricks and their effects. `bench.agent.tricks` switches off one at a time."""
 
 switched_off: set[str] = set()
 

@@ -38,7 +38,7 @@ PROBES: dict[str, HostAccess] = {
     "flatcar": HostAccess.COMMAND,
     "staged-deployment": HostAccess.FILES,
 }
-"""The access to the host that each probe needs, by the name of the probe."""
+"""By the name of the probe."""
 
 _MODULES = {
     "needs-restarting": "careen.host.probes.needs_restarting",
@@ -56,7 +56,7 @@ class HostFacts(Value, kw_only=True):
 
     root: Path
     release: str
-    """The running kernel's release."""
+    """Of the running kernel."""
     uptime_seconds: float
     longest_uptime_seconds: float
 

@@ -10,7 +10,7 @@ from careen.host.commands import Exited, NotFollowed, NotStarted, Outcome, Timed
 from scheduler_core.sentences import first_few
 
 IN_ENGLISH = ("env", "LC_ALL=C")
-"""The beginning of each command whose messages careen parses. Without it, tools would translate their messages."""
+"""Before each command whose messages careen parses: otherwise tools would translate them."""
 
 _NO_PROGRAM = 127  # the exit code of env and of shells for a missing program
 

@@ -14,7 +14,7 @@ from careen.report.tables import count_of, duration
 from scheduler_core.simulation.timeline import Timeline
 
 FROM_NODES = 50
-"""With this many nodes or more, the page begins with the picture, and a click shows the rows of single nodes."""
+"""From this number of nodes on, the page begins with the picture, and a click shows the rows of single nodes."""
 
 MOST_ZONES = 8  # a reader cannot distinguish more stripes; the smallest zones become "others"
 BINS = 60

@@ -12,7 +12,7 @@ from scheduler_core.values import Value
 
 FIELDS = ("name", "query", "holds", "fresh", "labels")
 NODE = "$NODE"
-"""The placeholder for the node's name, in the query and in the values of labels."""
+"""The node's name, in the query and in the values of labels."""
 
 _DEFAULT_FRESH_SECONDS = 300.0  # as far as Prometheus itself looks back
 _LONGEST_QUERY = 4096
@@ -30,7 +30,7 @@ class ConfiguredQuery(Value, kw_only=True):
     bound: float
     fresh_seconds: float
     matchers: tuple[tuple[str, str, str], ...]
-    """The matchers of labels, each as label, operator and value."""
+    """Label, operator and value."""
     text: str
 
     def of_node(self, node: str) -> HealthQuery:

@@ -8,7 +8,7 @@ from typing import Any
 from scheduler_core.values import Value
 
 NODE = "$NODE"
-"""The placeholder for the node's name in the value of a matcher."""
+"""The node's name in the value of a matcher."""
 
 _MATCHER = r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^"\s,{}]+))\s*(,|$)'
 
@@ -78,5 +78,4 @@ DEFAULT = (
     Matchers('node="$NODE"', (("node", "=", NODE),)),
     Matchers('instance=~"$NODE(:[0-9]+)?"', (("instance", "=~", "$NODE(:[0-9]+)?"),)),
 )
-"""Selects alerts whose label `node` is the node's name, or whose label `instance` is that name with or without a
-port."""
+"""Alerts whose label `node` is the node's name, or whose `instance` is that name with or without a port."""
