@@ -10,7 +10,7 @@ from careen.agent.need_watch import FILE_SECONDS, NeedWatch
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.logs import LogContext
 from careen.agent.telemetry.metrics import Metrics
-from careen.agent.turn import Mind, Turned
+from careen.agent.turn import Reconciler, TurnResult
 from careen.cluster.wire.transport import Clock
 from careen.core.facts import on_record
 from careen.core.facts.policy import Policy
@@ -34,7 +34,7 @@ class Loop:
     def __init__(
         self,
         *,
-        mind: Mind,
+        reconciler: Reconciler,
         policy: Callable[[], Policy],
         need: NeedWatch,
         clock: Clock,
@@ -43,12 +43,12 @@ class Loop:
         metrics: Metrics,
         heartbeat: Heartbeat,
         after_first_turn: Callable[[], None],
-        after_turn: Callable[[Turned], None] = lambda _: None,
+        after_turn: Callable[[TurnResult], None] = lambda _: None,
         other_deadlines_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """`other_deadlines_seconds` is how long a turn may wait for anything but the API server. `after_first_turn` is
         called even if that turn raised an error, `after_turn` only after turns without one."""
-        self._mind = mind
+        self._reconciler = reconciler
         self._policy = policy
         self._need = need
         self._clock = clock
@@ -93,7 +93,7 @@ class Loop:
         self.is_turning = True
         started = self._clock.monotonic()
         try:
-            turned = await self._mind.turn(self._policy())
+            result = await self._reconciler.turn(self._policy())
         except Exception as error:
             # After any error the agent must go on, or a cordoned node would be abandoned.
             _LOG.exception("a round of the agent's loop failed with an exception")
@@ -104,8 +104,8 @@ class Loop:
             self._metrics.turn_seconds.labels(self._place.node).observe(self._clock.monotonic() - started)
             self._metrics.last_turn.labels(self._place.node).set(self._clock.now().timestamp())
         try:
-            self._after_turn(turned)
-            return self._after(turned)
+            self._after_turn(result)
+            return self._after(result)
         except Exception:
             _LOG.exception(
                 "a round of the agent's loop succeeded, but the work after this round failed with an exception"
@@ -128,28 +128,28 @@ class Loop:
         """Reports the error on the Node; after several, puts the node back into service. If that fails too, the next
         turn with an error tries again."""
         try:
-            await self._mind.broke(error)
+            await self._reconciler.broke(error)
         except Exception:
             _LOG.exception(
                 "the agent can neither report nor repair a failed round of its loop; after the next failed round, the "
                 "agent tries again to report and repair"
             )
 
-    def _after(self, turned: Turned) -> float:
-        self._tell(turned)
-        if turned.stop is None:
+    def _after(self, result: TurnResult) -> float:
+        self._tell(result)
+        if result.stop is None:
             self._stops_in_a_row = 0
             self._heartbeat.ready()
             self._metrics.turns.labels(self._place.node, "done").inc()
-            return min(turned.decision.look_again_seconds, order.LONGEST_LOOK_SECONDS)
+            return min(result.decision.look_again_seconds, order.LONGEST_LOOK_SECONDS)
         self._metrics.turns.labels(self._place.node, "stopped").inc()
         _LOG.log(
-            logging.ERROR if turned.stop.is_refusal else logging.INFO,
+            logging.ERROR if result.stop.is_refusal else logging.INFO,
             "a round of the agent's loop did not finish, so the agent tries again: %s",
-            turned.stop.why,
+            result.stop.why,
         )
         return self._pause_after_failure(
-            _FIRST_PAUSE_AFTER_CONFLICT_SECONDS if turned.stop.is_stale else _FIRST_PAUSE_SECONDS
+            _FIRST_PAUSE_AFTER_CONFLICT_SECONDS if result.stop.is_stale else _FIRST_PAUSE_SECONDS
         )
 
     def _broken(self) -> float:
@@ -161,22 +161,22 @@ class Loop:
         longest = min(first * 2.0 ** min(self._stops_in_a_row - 1, 10), _LONGEST_PAUSE_SECONDS)
         return longest * (0.5 + 0.5 * self._chance())
 
-    def _tell(self, turned: Turned) -> None:
+    def _tell(self, result: TurnResult) -> None:
         """Updates log and metrics. Logs the reason only if it or the phase has changed."""
-        decision, node = turned.decision, self._place.node
-        self._metrics.show_need(turned.observation.need)
-        if turned.phase is not None:
+        decision, node = result.decision, self._place.node
+        self._metrics.show_need(result.observation.need)
+        if result.phase is not None:
             self._metrics.show_phase(
-                turned.phase,
+                result.phase,
                 at=self._clock.now().timestamp(),
-                recorded=on_record.phase_since(turned.observation.node, turned.phase),
+                recorded=on_record.phase_since(result.observation.node, result.phase),
             )
-        self._metrics.show_need_since(on_record.need_since(turned.observation.node))
+        self._metrics.show_need_since(on_record.need_since(result.observation.node))
         self._metrics.show_refusals(decision.refusals)
         self._metrics.show_overdue(decision.memory.holder_check.overdue)
-        if not turned.is_reported:
+        if not result.is_reported:
             return  # the actions failed, so the phase did not change; the next turn decides again
-        self._place.phase, self._place.reason = turned.phase.value if turned.phase else "", decision.reason.code.value
+        self._place.phase, self._place.reason = result.phase.value if result.phase else "", decision.reason.code.value
         news = (decision.phase.value, decision.reason.code.value)
         if news == self._told:
             return

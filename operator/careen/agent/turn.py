@@ -29,7 +29,7 @@ _MOST_ROUNDS = 2 * len(Evidence)
 _MOST_UNSENT = 3
 
 
-class Turned(Value, kw_only=True):
+class TurnResult(Value, kw_only=True):
     """The outcome of one turn."""
 
     decision: Decision
@@ -55,9 +55,9 @@ class NeverDecided(Exception):
     """Every decision of the turn asked for more evidence, which is a bug. No action was applied."""
 
 
-class Mind:
-    """The memory and the node's phase between two turns. They are lost with the process, so nothing that must be
-    correct depends on them."""
+class Reconciler:
+    """Makes turns, and keeps the memory and the node's phase between them. Both are lost with the process, so nothing
+    that must be correct depends on them."""
 
     def __init__(self, observer: Observer, hands: Hands) -> None:
         self._observer = observer
@@ -68,7 +68,7 @@ class Mind:
         self.memory = Memory()
         self.phase: Phase | None = None
 
-    async def turn(self, policy: Policy) -> Turned:
+    async def turn(self, policy: Policy) -> TurnResult:
         """The turn ends after the last action, or at the first whose success is not certain."""
         self._policy = policy
         seen, decision = await self._decide(policy)
@@ -89,7 +89,7 @@ class Mind:
         decision = drain_pauses.after_evictions(decision, self.memory, uptime=self._hands.host.uptime())
         if await self._rescue.worked(seen.node):
             self._observer.saw_node(None, 0.0)
-        return Turned(
+        return TurnResult(
             decision=decision, observation=seen, stop=applied.stop, phase=self.phase, is_reported=applied.is_reported
         )
 

@@ -15,7 +15,7 @@ from careen.agent.need_watch import NeedWatch
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.logs import LogContext
 from careen.agent.telemetry.metrics import Metrics
-from careen.agent.turn import Turned
+from careen.agent.turn import TurnResult
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import Chance, Gone, Need, NeedAnswer, Observation
@@ -30,7 +30,7 @@ POLICY = Policy(node_name="n1")
 Outcome = float | Exception | Stop
 
 
-class ScriptedMind:
+class ScriptedReconciler:
     """Replaces the rounds of the agent's loop. Each round ends with the next item of `outcomes`: the seconds until the
     next round, an exception, or a stop. The loop ends after the last item."""
 
@@ -44,7 +44,7 @@ class ScriptedMind:
         self.refusals: tuple[Refusal, ...] = ()
         self.during: Callable[[int], None] = lambda _: None
 
-    async def turn(self, policy: Policy) -> Turned:
+    async def turn(self, policy: Policy) -> TurnResult:
         assert policy is POLICY
         self.turned_at.append(self.clock.seconds)
         outcome = self.outcomes.pop(0)
@@ -71,7 +71,7 @@ class ScriptedMind:
             look_again_seconds=outcome if isinstance(outcome, float) else 99.0,
             refusals=self.refusals,
         )
-        return Turned(
+        return TurnResult(
             decision=decision, observation=seen, stop=outcome if isinstance(outcome, Stop) else None, phase=self.phase
         )
 
@@ -81,13 +81,13 @@ class Stage:
         self.clock = VirtualClock()
         self.host = FakeHost(self.clock)
         self.need = NeedWatch(self.host.read_need, self.clock, period_seconds=lambda: 3600.0)
-        self.mind = ScriptedMind(self.clock, self.host, *outcomes)
+        self.reconciler = ScriptedReconciler(self.clock, self.host, *outcomes)
         self.metrics = Metrics("n1")
         self.heartbeat = Heartbeat(self.clock.monotonic)
         self.place = LogContext("n1")
         self.started: list[float] = []
         self.loop = Loop(
-            mind=self.mind,
+            reconciler=self.reconciler,
             policy=lambda: POLICY,
             need=self.need,
             clock=self.clock,
@@ -97,11 +97,11 @@ class Stage:
             heartbeat=self.heartbeat,
             after_first_turn=lambda: self.started.append(self.clock.seconds),
         )
-        self.mind.loop = self.loop
+        self.reconciler.loop = self.loop
 
     async def run(self) -> list[float]:
         await self.loop.run()
-        return self.mind.turned_at
+        return self.reconciler.turned_at
 
 
 async def test_the_decision_sets_the_time_of_the_next_loop_round() -> None:
@@ -142,7 +142,7 @@ async def test_a_new_sentinel_file_starts_the_next_loop_round_within_two_seconds
 
 async def test_changed_settings_start_the_next_loop_round_within_two_seconds() -> None:
     stage = Stage(300.0, 1.0)
-    stage.mind.during = lambda number: stage.loop.wake() if number == 1 else None
+    stage.reconciler.during = lambda number: stage.loop.wake() if number == 1 else None
     assert await stage.run() == [0, 2]
 
 
@@ -207,7 +207,7 @@ async def test_an_unchanged_reason_is_logged_only_once(caplog: pytest.LogCapture
 async def test_the_health_probe_fails_if_the_loop_stops() -> None:
     stage = Stage(5.0, 1.0)
     seen: list[tuple[bool, str]] = []
-    stage.mind.during = lambda _: seen.append(stage.heartbeat.health())
+    stage.reconciler.during = lambda _: seen.append(stage.heartbeat.health())
     assert not stage.heartbeat.readiness()[0]
     await stage.run()
     assert seen == [(True, "a turn")] * 2
@@ -219,8 +219,8 @@ async def test_the_health_probe_fails_if_the_loop_stops() -> None:
 async def test_the_metrics_show_the_phase_and_the_refusals_of_the_last_decision() -> None:
     stage = Stage(5.0, 1.0)
     stage.host.need = Need(answer=NeedAnswer.YES)
-    stage.mind.phase = Phase.WAITING
-    stage.mind.refusals = (Refusal(gate="hold", code=Code.HELD, sentence="held"),)
+    stage.reconciler.phase = Phase.WAITING
+    stage.reconciler.refusals = (Refusal(gate="hold", code=Code.HELD, sentence="held"),)
     await stage.run()
     text = stage.metrics.exposition().decode()
     for line in (
@@ -237,7 +237,7 @@ async def test_the_health_probe_fails_only_after_a_loop_round_exceeds_the_config
     """A forecast may take a quarter of an hour. The liveness probe must not end the agent during this time."""
     stage = Stage(5.0, 1.0)
     loop = Loop(
-        mind=stage.mind,
+        reconciler=stage.reconciler,
         policy=lambda: POLICY,
         need=stage.need,
         clock=stage.clock,
@@ -248,7 +248,7 @@ async def test_the_health_probe_fails_only_after_a_loop_round_exceeds_the_config
         after_first_turn=lambda: None,
         other_deadlines_seconds=lambda: 900.0,
     )
-    stage.mind.loop = loop
+    stage.reconciler.loop = loop
     health: list[bool] = []
 
     def during(_: int) -> None:
@@ -257,7 +257,7 @@ async def test_the_health_probe_fails_only_after_a_loop_round_exceeds_the_config
         stage.clock.seconds += 200.0
         health.append(stage.heartbeat.health()[0])
 
-    stage.mind.during = during
+    stage.reconciler.during = during
     await loop.run()
     assert health[:2] == [True, False]
 

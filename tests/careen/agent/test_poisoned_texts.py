@@ -19,7 +19,7 @@ from careen.agent.messages import wording
 from careen.agent.rescue import Rescue
 from careen.agent.telemetry import logs
 from careen.agent.telemetry.http_server import Heartbeat
-from careen.agent.turn import Mind
+from careen.agent.turn import Reconciler
 from careen.cluster.events import Subject, event
 from careen.cluster.wire.errors import Unclear
 from careen.cluster.wire.transport import Request, Response, Transport
@@ -88,16 +88,16 @@ def ears(request: pytest.FixtureRequest, shell: Shell) -> Iterator[Recorder]:
 
 
 async def turns(shell: Shell, policy: Policy = POLICY, most: int = 6) -> None:
-    mind = Mind(shell.observer(), shell.hands)
+    reconciler = Reconciler(shell.observer(), shell.hands)
     for _ in range(most):
-        turned = await mind.turn(policy)
-        logging.getLogger("careen.loop").info("%s", turned.decision.reason.sentence)
-        if turned.stop:
+        result = await reconciler.turn(policy)
+        logging.getLogger("careen.loop").info("%s", result.decision.reason.sentence)
+        if result.stop:
             logging.getLogger("careen.loop").error(
-                "a round of the agent's loop did not finish, so the agent tries again: %s", turned.stop.why
+                "a round of the agent's loop did not finish, so the agent tries again: %s", result.stop.why
             )
-        shell.metrics.show_refusals(turned.decision.refusals)
-        shell.metrics.show_overdue(turned.decision.memory.holder_check.overdue)
+        shell.metrics.show_refusals(result.decision.refusals)
+        shell.metrics.show_overdue(result.decision.memory.holder_check.overdue)
         await shell.clock.sleep(60)
     await asyncio.gather(*shell.background)
 

@@ -14,7 +14,7 @@ from careen.agent.loop import Loop
 from careen.agent.rescue import Rescue, fault_of
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.logs import LogContext
-from careen.agent.turn import Mind
+from careen.agent.turn import Reconciler
 from careen.cluster.wire.errors import Unclear
 from careen.cluster.wire.transport import Request
 from careen.core.facts import keys
@@ -231,9 +231,9 @@ async def test_the_drain_is_undone_even_if_the_boot_id_cannot_be_read(
     assert not is_cordoned(shell)
 
 
-async def loop_for(shell: Shell, mind: Mind, seconds: float, policy: Any = lambda: POLICY) -> None:
+async def loop_for(shell: Shell, reconciler: Reconciler, seconds: float, policy: Any = lambda: POLICY) -> None:
     loop = Loop(
-        mind=mind,
+        reconciler=reconciler,
         policy=policy,
         need=shell.need,
         clock=shell.clock,
@@ -259,7 +259,7 @@ async def test_the_loop_undoes_the_drain_if_every_decision_raises_an_exception(
 ) -> None:
     drain(shell)
     monkeypatch.setattr(turn, "decide", lambda *_: 1 / 0)
-    await loop_for(shell, Mind(shell.observer(), shell.hands), 90)
+    await loop_for(shell, Reconciler(shell.observer(), shell.hands), 90)
     assert not is_cordoned(shell)
     assert "ZeroDivisionError in tests.careen.agent.test_rescue" not in reason(shell), (
         "the report shows where in careen the error occurred"
@@ -272,7 +272,7 @@ async def test_the_loop_undoes_the_drain_if_the_settings_raise_an_exception(shel
         raise FileNotFoundError("/etc/scheduler.yaml")
 
     drain(shell)
-    await loop_for(shell, Mind(shell.observer(), shell.hands), 90, policy)
+    await loop_for(shell, Reconciler(shell.observer(), shell.hands), 90, policy)
     assert not is_cordoned(shell)
 
 
@@ -282,7 +282,7 @@ async def test_the_loop_continues_if_the_undo_of_the_drain_raises_an_exception(
     drain(shell)
     monkeypatch.setattr(turn, "decide", lambda *_: 1 / 0)
     monkeypatch.setattr(Rescue, "broke", lambda *_: 1 / 0)
-    await loop_for(shell, Mind(shell.observer(), shell.hands), 90)
+    await loop_for(shell, Reconciler(shell.observer(), shell.hands), 90)
     assert "the agent can neither report nor repair a failed round of its loop" in caplog.text
     assert shell.clock.seconds >= 90
 

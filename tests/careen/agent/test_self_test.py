@@ -88,12 +88,12 @@ async def test_a_host_whose_self_test_failed_is_drained_and_rebooted_after_a_per
     """No pod moves before a person repairs the host. After the repair, the agent continues by itself."""
     async with a_life(tmp_path) as life:
         life.host.self_test = BROKEN
-        mind = life.new_process()
+        reconciler = life.new_process()
         for _ in range(60):
-            turned = await mind.turn(POLICY)
+            result = await reconciler.turn(POLICY)
             await life.settle_background()
-            assert turned.phase in (Phase.WAITING, Phase.IDLE, None)
-            await life.clock.sleep(max(turned.decision.look_again_seconds, 0.02))
+            assert result.phase in (Phase.WAITING, Phase.IDLE, None)
+            await life.clock.sleep(max(result.decision.look_again_seconds, 0.02))
         assert [refusal["code"] for refusal in _refusals(life)] == ["reboot-impossible"]
         assert life.node("n1")["spec"].get("unschedulable") is None
         assert life.lock_content().get("locks", []) == []

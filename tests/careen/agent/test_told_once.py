@@ -12,7 +12,7 @@ import pytest
 from careen.agent.loop import Loop
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.logs import LogContext
-from careen.agent.turn import Mind
+from careen.agent.turn import Reconciler
 from careen.cluster.wire.errors import Unclear
 from careen.cluster.wire.transport import Request
 from careen.core.actions import Occasion
@@ -77,9 +77,9 @@ async def live(life: Life) -> None:
     """Run the loop of the real agent until the host reboots. Then run the loop of a new process until the node is
     idle."""
     for _ in range(2):
-        mind = life.new_process()
+        reconciler = life.new_process()
         loop = Loop(
-            mind=mind,
+            reconciler=reconciler,
             policy=lambda: POLICY,
             need=life.need,
             clock=life.clock,
@@ -92,13 +92,16 @@ async def live(life: Life) -> None:
         sleep, turns = life.clock.sleep, 0
 
         async def sleep_and_look(
-            pause: float, loop: Loop = loop, mind: Mind = mind, sleep: Callable[[float], object] = sleep
+            pause: float,
+            loop: Loop = loop,
+            reconciler: Reconciler = reconciler,
+            sleep: Callable[[float], object] = sleep,
         ) -> None:
             nonlocal turns
             turns += 1
             await sleep(pause)  # type: ignore[misc]
             await life.settle_background()
-            if turns > 400 or (life.reboots_seen and mind.phase is Phase.IDLE):
+            if turns > 400 or (life.reboots_seen and reconciler.phase is Phase.IDLE):
                 loop.stop()
 
         life.clock.sleep = sleep_and_look  # type: ignore[method-assign]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from careen.agent import turn
-from careen.agent.turn import Mind, NeverDecided
+from careen.agent.turn import NeverDecided, Reconciler
 from careen.cluster.wire.errors import Unclear
 from careen.cluster.wire.transport import Request
 from careen.core.actions import (
@@ -68,7 +68,7 @@ async def test_the_agent_reads_the_facts_that_a_decision_requests_and_decides_ag
     shown = think(
         monkeypatch, lambda seen, _: decision(seen, wants=frozenset({Evidence.LOCK})), lambda seen, _: decision(seen)
     )
-    await Mind(shell.observer(), shell.hands).turn(POLICY)
+    await Reconciler(shell.observer(), shell.hands).turn(POLICY)
     assert [isinstance(seen.lock, LockReading) for seen in shown] == [False, True]
 
 
@@ -81,7 +81,7 @@ async def test_the_actions_of_a_decision_that_requests_more_facts_are_not_carrie
         lambda seen, _: decision(seen, wants=frozenset({Evidence.LOCK}), actions=(patch(seen, a="1"),)),
         lambda seen, _: decision(seen),
     )
-    await Mind(shell.observer(), shell.hands).turn(POLICY)
+    await Reconciler(shell.observer(), shell.hands).turn(POLICY)
     assert "PATCH /api/v1/nodes/n1" not in shell.requests
 
 
@@ -91,7 +91,7 @@ async def test_a_decision_that_requests_the_same_fact_again_and_again_raises_an_
     shell.put_node("n1")
     think(monkeypatch, lambda seen, _: decision(seen, wants=frozenset({Evidence.BOOT_ID})))
     with pytest.raises(NeverDecided, match="boot-id"):
-        await Mind(shell.observer(), shell.hands).turn(POLICY)
+        await Reconciler(shell.observer(), shell.hands).turn(POLICY)
 
 
 async def test_the_agent_remembers_what_a_decision_stored_even_if_the_first_action_fails(
@@ -103,10 +103,10 @@ async def test_the_agent_remembers_what_a_decision_stored_even_if_the_first_acti
         lambda seen, _: decision(seen, memory=with_parts(seen.memory, line__key="kept"), actions=(patch(seen, a="1"),)),
     )
     shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None
-    mind = Mind(shell.observer(), shell.hands)
-    turned = await mind.turn(POLICY)
-    assert turned.stop is not None
-    assert mind.memory.line.key == "kept"
+    reconciler = Reconciler(shell.observer(), shell.hands)
+    result = await reconciler.turn(POLICY)
+    assert result.stop is not None
+    assert reconciler.memory.line.key == "kept"
 
 
 async def test_the_agent_does_not_remember_an_unsent_event_as_sent(
@@ -123,12 +123,16 @@ async def test_the_agent_does_not_remember_an_unsent_event_as_sent(
         ),
     )
     shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None
-    mind = Mind(shell.observer(), shell.hands)
-    turned = await mind.turn(POLICY)
-    assert (mind.memory.reported.code, mind.memory.reported.at, turned.is_reported) == ("", 0.0, False)
+    reconciler = Reconciler(shell.observer(), shell.hands)
+    result = await reconciler.turn(POLICY)
+    assert (reconciler.memory.reported.code, reconciler.memory.reported.at, result.is_reported) == ("", 0.0, False)
     shell.wire.before = lambda _: None
-    turned = await mind.turn(POLICY)
-    assert (mind.memory.reported.code, mind.memory.reported.at, turned.is_reported) == ("released", 9.0, True)
+    result = await reconciler.turn(POLICY)
+    assert (reconciler.memory.reported.code, reconciler.memory.reported.at, result.is_reported) == (
+        "released",
+        9.0,
+        True,
+    )
 
 
 async def test_a_successful_write_is_reported_even_if_the_next_write_conflicts(
@@ -151,10 +155,10 @@ async def test_a_successful_write_is_reported_even_if_the_next_write_conflicts(
         ),
         lambda seen, _: decision(seen),
     )
-    mind = Mind(shell.observer(), shell.hands)
-    turned = await mind.turn(POLICY)
-    assert turned.stop is not None
-    assert (turned.is_reported, mind.memory.reported.code, shell.told) == (True, "held", [message])
+    reconciler = Reconciler(shell.observer(), shell.hands)
+    result = await reconciler.turn(POLICY)
+    assert result.stop is not None
+    assert (result.is_reported, reconciler.memory.reported.code, shell.told) == (True, "held", [message])
 
 
 async def test_the_loop_round_after_a_write_of_the_lock_does_not_read_the_lock(
@@ -173,9 +177,9 @@ async def test_the_loop_round_after_a_write_of_the_lock_does_not_read_the_lock(
         return decision(seen, phase=Phase.CLAIMING, actions=(wanted,))
 
     shown = think(monkeypatch, write, lambda seen, _: decision(seen, phase=Phase.CLAIMING))
-    mind = Mind(shell.observer(), shell.hands)
+    reconciler = Reconciler(shell.observer(), shell.hands)
     for _ in range(3):
-        await mind.turn(POLICY)
+        await reconciler.turn(POLICY)
     versions = [seen.lock.resource_version for seen in shown if isinstance(seen.lock, LockReading)]
     assert versions[0] != versions[1] == versions[2]
     lock_path = "/apis/apps/v1/namespaces/careen/daemonsets/careen"
@@ -197,7 +201,7 @@ async def test_a_reboot_is_not_reported_if_the_claim_is_not_confirmed(
             seen, actions=(patch(seen, a="1"), ConfirmClaim(claim="c", node="n1"), message, AskReboot(within_seconds=5))
         ),
     )
-    await Mind(shell.observer(), shell.hands).turn(POLICY)
+    await Reconciler(shell.observer(), shell.hands).turn(POLICY)
     assert shell.told == []
 
 
@@ -208,9 +212,9 @@ async def test_the_loop_round_after_a_patch_does_not_read_the_node_again(
     shown = think(
         monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen)
     )
-    mind = Mind(shell.observer(), shell.hands)
-    await mind.turn(POLICY)
-    await mind.turn(POLICY)
+    reconciler = Reconciler(shell.observer(), shell.hands)
+    await reconciler.turn(POLICY)
+    await reconciler.turn(POLICY)
     assert shell.requests == ["GET /api/v1/nodes/n1", "PATCH /api/v1/nodes/n1"]
     assert isinstance(shown[1].node, NodeView)
     assert shown[1].node.annotations["a"] == "1"
@@ -225,14 +229,14 @@ async def test_the_node_is_read_again_after_a_slow_patch(shell: Shell, monkeypat
         lambda seen, _: decision(seen, phase=Phase.DRAINING, actions=(patch(seen, a="1"),)),
         lambda seen, _: decision(seen),
     )
-    mind = Mind(shell.observer(), shell.hands)
+    reconciler = Reconciler(shell.observer(), shell.hands)
 
     def slowly(request: Request) -> None:
         shell.clock.seconds += 5.0 if request.method == "PATCH" else 0.0
 
     shell.wire.before = slowly
-    await mind.turn(POLICY)
-    await mind.turn(POLICY)
+    await reconciler.turn(POLICY)
+    await reconciler.turn(POLICY)
     assert shell.requests.count("GET /api/v1/nodes/n1") == 2
 
 
@@ -248,9 +252,9 @@ async def test_the_node_is_read_again_after_an_uncordon(
         lambda seen, _: decision(seen, actions=(replace(patch(seen, a="1"), unschedulable=unschedulable),)),
         lambda seen, _: decision(seen),
     )
-    mind = Mind(shell.observer(), shell.hands)
-    await mind.turn(POLICY)
-    await mind.turn(POLICY)
+    reconciler = Reconciler(shell.observer(), shell.hands)
+    await reconciler.turn(POLICY)
+    await reconciler.turn(POLICY)
     assert shell.requests.count("GET /api/v1/nodes/n1") == reads
 
 
@@ -273,20 +277,20 @@ async def test_the_next_loop_round_after_a_refused_eviction_waits_for_the_back_o
     )
     evict = Evict(pods=(EvictPod(namespace="shop", name="a", uid="a"),), parallel=2)
     think(monkeypatch, lambda seen, _: decision(seen, actions=(evict,)))
-    turned = await Mind(shell.observer(), replace(shell.hands, chance=lambda: 0.0)).turn(POLICY)
-    assert turned.decision.look_again_seconds == pytest.approx(look)
+    result = await Reconciler(shell.observer(), replace(shell.hands, chance=lambda: 0.0)).turn(POLICY)
+    assert result.decision.look_again_seconds == pytest.approx(look)
 
 
 async def test_the_node_is_read_again_after_a_conflicting_patch(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
     think(monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen))
-    mind = Mind(shell.observer(), shell.hands)
+    reconciler = Reconciler(shell.observer(), shell.hands)
     shell.wire.before = lambda request: (
         shell.put_node("n1", labels={"changed": "1"}) and None if request.method == "PATCH" else None
     )
-    turned = await mind.turn(POLICY)
-    assert turned.stop is not None
-    await mind.turn(POLICY)
+    result = await reconciler.turn(POLICY)
+    assert result.stop is not None
+    await reconciler.turn(POLICY)
     assert shell.requests.count("GET /api/v1/nodes/n1") == 2
 
 
@@ -300,10 +304,10 @@ async def test_the_agent_reports_the_last_known_phase_of_a_node_that_it_cannot_r
         lambda seen, _: decision(seen, phase=Phase.DRAINING),
         lambda seen, _: decision(seen, phase=Phase.IDLE),
     )
-    mind = Mind(shell.observer(), shell.hands)
-    assert (await mind.turn(POLICY)).phase is Phase.DRAINING
+    reconciler = Reconciler(shell.observer(), shell.hands)
+    assert (await reconciler.turn(POLICY)).phase is Phase.DRAINING
     shell.wire.before = lambda _: Unclear("down")
-    assert (await mind.turn(POLICY)).phase is Phase.DRAINING
+    assert (await reconciler.turn(POLICY)).phase is Phase.DRAINING
 
 
 async def test_the_agent_reports_the_old_phase_if_the_patch_of_the_node_failed(
@@ -315,7 +319,7 @@ async def test_the_agent_reports_the_old_phase_if_the_patch_of_the_node_failed(
         lambda seen, _: decision(seen, phase=Phase.WAITING),
         lambda seen, _: decision(seen, phase=Phase.CLAIMING, actions=(patch(seen, a="1"),)),
     )
-    mind = Mind(shell.observer(), shell.hands)
-    assert (await mind.turn(POLICY)).phase is Phase.WAITING
+    reconciler = Reconciler(shell.observer(), shell.hands)
+    assert (await reconciler.turn(POLICY)).phase is Phase.WAITING
     shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None
-    assert (await mind.turn(POLICY)).phase is Phase.WAITING
+    assert (await reconciler.turn(POLICY)).phase is Phase.WAITING

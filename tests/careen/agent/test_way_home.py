@@ -20,7 +20,7 @@ import pytest
 from careen.agent.loop import Loop
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.logs import LogContext
-from careen.agent.turn import Mind
+from careen.agent.turn import Reconciler
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import connect
 from careen.cluster.wire.errors import Unclear
@@ -133,27 +133,27 @@ class Life(Shell):
     async def live(self, *, most_turns: int = 150) -> None:
         """Run the agent's loop until the node is idle after a reboot. After each simulated kill, continue with a new
         process."""
-        mind = self.new_process()
+        reconciler = self.new_process()
         for _ in range(most_turns):
             try:
-                turned = await mind.turn(POLICY)
+                result = await reconciler.turn(POLICY)
             except Killed:
                 await self.settle_background()
                 await self.clock.sleep(5.0)
-                mind = self.new_process()
+                reconciler = self.new_process()
                 continue
             await self.settle_background()
-            if turned.phase is Phase.IDLE and turned.stop is None and self.reboots_seen:
+            if result.phase is Phase.IDLE and result.stop is None and self.reboots_seen:
                 return
-            await self.clock.sleep(1.0 if turned.stop else max(turned.decision.look_again_seconds, 0.02))
+            await self.clock.sleep(1.0 if result.stop else max(result.decision.look_again_seconds, 0.02))
         raise AssertionError(
             f"the node is not idle after {most_turns} turns: "
-            f"{mind.phase}, {self.node('n1')['metadata'].get('annotations')}"
+            f"{reconciler.phase}, {self.node('n1')['metadata'].get('annotations')}"
         )
 
-    def new_process(self) -> Mind:
+    def new_process(self) -> Reconciler:
         self.starts += 1
-        return Mind(self.observer(), self.hands)
+        return Reconciler(self.observer(), self.hands)
 
     async def settle_background(self) -> None:
         tasks, self.background[:] = self.background[:], []
@@ -350,9 +350,9 @@ async def run_for(
 ) -> None:
     """Run the loop of one agent process for `seconds`. `at` maps times, in seconds of virtual time, to functions
     that the test calls at these times, for example to change an object."""
-    place, mind = LogContext("n1"), life.new_process()
+    place, reconciler = LogContext("n1"), life.new_process()
     loop = Loop(
-        mind=mind,
+        reconciler=reconciler,
         policy=lambda: policy,
         need=life.need,
         clock=life.clock,

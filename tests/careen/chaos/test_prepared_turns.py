@@ -67,7 +67,7 @@ def memory_of(world: World, name: str) -> Memory:
     """Return the facts that the node's newest agent process keeps between its decisions."""
     process = [each for each in world.agents.processes if each.node == name][-1]
     assert process.loop is not None
-    return process.loop._mind.memory
+    return process.loop._reconciler.memory
 
 
 def prepared(world: World) -> list[str]:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from careen.agent.telemetry.metrics import Metrics
-from careen.agent.turn import Turned
+from careen.agent.turn import TurnResult
 from careen.cluster.pods import places_of
 from careen.cluster.wire.api import ClusterApi
 from careen.core.facts import keys
@@ -54,14 +54,14 @@ class EndedDrain(NamedTuple):
     sampled: frozenset[str] = frozenset()
 
 
-def finished_drain(turned: Turned) -> EndedDrain | None:
+def finished_drain(result: TurnResult) -> EndedDrain | None:
     """The drain that this turn finished by releasing the claim; None if it finished none, or if the Node has no
     forecast."""
-    node = turned.observation.node
+    node = result.observation.node
     if (
-        turned.stop is not None
+        result.stop is not None
         or not isinstance(node, NodeView)
-        or turned.decision.phase not in (Phase.IDLE, Phase.WAITING)
+        or result.decision.phase not in (Phase.IDLE, Phase.WAITING)
     ):
         return None
     record = node.written

@@ -37,7 +37,7 @@ from careen.agent.startup.start import Start
 from careen.agent.telemetry import logs
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
 from careen.agent.telemetry.metrics import Metrics
-from careen.agent.turn import Mind, Turned
+from careen.agent.turn import Reconciler, TurnResult
 from careen.cluster.access import OptionalRight
 from careen.cluster.events import Subject, post_event
 from careen.cluster.lock_store import LockStore
@@ -166,15 +166,15 @@ class Agent:
         if self._start.node_read is not None:
             observer.saw_node(*self._start.node_read)
         messages = self._messenger(live)
-        mind = Mind(observer, self._hands(live, host, lock, messages))
+        reconciler = Reconciler(observer, self._hands(live, host, lock, messages))
         patience = ForecastPatience(lambda: live.settings.forecast_patience)
 
-        def after_turn(turned: Turned) -> None:
-            self._look_further(live, messages, turned)
-            self._after_turn(patience, tests, forecaster, turned)
+        def after_turn(result: TurnResult) -> None:
+            self._look_further(live, messages, result)
+            self._after_turn(patience, tests, forecaster, result)
 
         loop = Loop(
-            mind=mind,
+            reconciler=reconciler,
             policy=lambda: self._start.policy_of(live),
             need=need,
             clock=self._clock,
@@ -182,7 +182,7 @@ class Agent:
             place=self._place,
             metrics=self._metrics,
             heartbeat=self._heartbeat,
-            after_first_turn=lambda: self._after_first_turn(live, self._test_host(host, need, tests), mind, loop),
+            after_first_turn=lambda: self._after_first_turn(live, self._test_host(host, need, tests), reconciler, loop),
             after_turn=after_turn,
             other_deadlines_seconds=lambda: _deadlines_of(live.settings),
         )
@@ -240,13 +240,15 @@ class Agent:
         self._metrics.show_only_agent(-1)
         return None
 
-    def _after_first_turn(self, live: LiveSettings, test: Coroutine[Any, Any, None], mind: Mind, loop: Loop) -> None:
+    def _after_first_turn(
+        self, live: LiveSettings, test: Coroutine[Any, Any, None], reconciler: Reconciler, loop: Loop
+    ) -> None:
         self._in_background(test)
         if self._start.lock_problem:
             self._in_background(self._start.judge_lock_again(live, loop.wake))
         if self._basics.config_map and not {OptionalRight.SETTINGS, OptionalRight.FOLLOWING} & self._rights.without:
             self._follow_config_map(live, loop)
-        self._in_background(self._review_rights(live, mind))
+        self._in_background(self._review_rights(live, reconciler))
         self._start.check_keys(live)
 
     def _follow_config_map(self, live: LiveSettings, loop: Loop) -> None:
@@ -299,12 +301,12 @@ class Agent:
         self._rights.keep(asked_for_by(live.resolved.origins))
         self._rights.tell(besides=() if live.settings.forecast != "off" else (OptionalRight.FORECAST,))
 
-    async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
+    async def _review_rights(self, live: LiveSettings, reconciler: Reconciler) -> None:
         """Repeats the review while rights are missing and no reboot is under way. With more rights the process ends,
         and a new one starts with them."""
         while not self._rights.is_whole:
             await self._clock.sleep(AGAIN_SECONDS if self._rights.is_known else UNKNOWN_SECONDS)
-            if mind.phase not in (None, Phase.IDLE, Phase.WAITING):
+            if reconciler.phase not in (None, Phase.IDLE, Phase.WAITING):
                 continue
             before = self._rights.without
             await self._rights.review()
@@ -374,19 +376,19 @@ class Agent:
 
         return await figures_of_rollout(self._api)
 
-    def _look_further(self, live: LiveSettings, messages: Messenger, turned: Turned) -> None:
+    def _look_further(self, live: LiveSettings, messages: Messenger, result: TurnResult) -> None:
         """Reports a node that has been refused for long, and silences the alerts of a node that reboots. Both modules
         are loaded only when they are needed."""
-        if turned.decision.refusals and messages.is_wanted(Occasion.BLOCKED):
+        if result.decision.refusals and messages.is_wanted(Occasion.BLOCKED):
             if self._teller is None:
                 from careen.agent.telling.teller import Teller
 
                 self._teller = Teller(
                     api=self._api, settings=lambda: live.settings, messages=messages, in_background=self._in_background
                 )
-            self._teller.look(turned)
+            self._teller.look(result)
         if self._silencer is not None or live.settings.alertmanager_silence:
-            self._silencer_of(live).look(turned.phase, turned.observation)
+            self._silencer_of(live).look(result.phase, result.observation)
 
     def _silencer_of(self, live: LiveSettings) -> Silencer:
         if self._silencer is None:
@@ -412,12 +414,12 @@ class Agent:
         patience: ForecastPatience,
         tests: SelfTests,
         forecaster: ChildForecaster,
-        turned: Turned,
+        result: TurnResult,
     ) -> None:
-        self._in_background(forecaster.get_ready(is_wanted=turned.decision.starts_soon and turned.stop is None))
-        is_over, sentence = patience.look(turned.decision.refusals, turned.observation.now, turned.phase)
+        self._in_background(forecaster.get_ready(is_wanted=result.decision.starts_soon and result.stop is None))
+        is_over, sentence = patience.look(result.decision.refusals, result.observation.now, result.phase)
         self._metrics.forecast_overdue.labels(self._node).set(is_over)
-        node = turned.observation.node
+        node = result.observation.node
         if sentence and isinstance(node, NodeView):
             _LOG.warning("%s", sentence)
             subject = Subject(kind="Node", name=node.name, uid=node.uid)
@@ -435,7 +437,7 @@ class Agent:
             )
         if isinstance(node, NodeView):
             self._tell_self_test(tests, node)
-        if drain := forecast_check.finished_drain(turned):
+        if drain := forecast_check.finished_drain(result):
             self._in_background(self._quietly(forecast_check.check(self._api, drain, self._metrics, self._node)))
 
     def _tell_self_test(self, tests: SelfTests, node: NodeView) -> None:

@@ -18,7 +18,7 @@ from careen.core.facts.observation import LockReading, NodeView, Observation
 from careen.settings.tree import Settings
 
 if TYPE_CHECKING:
-    from careen.agent.turn import Turned
+    from careen.agent.turn import TurnResult
     from careen.core.people.rollout import Figures
 
 _LOG = logging.getLogger("careen.messages")
@@ -52,14 +52,14 @@ class Teller:
         self._in_background = in_background
         self._told = ""
 
-    def look(self, turned: Turned) -> None:
+    def look(self, result: TurnResult) -> None:
         """After each turn. Sends no request unless a report is due."""
-        settings, seen = self._settings(), turned.observation
+        settings, seen = self._settings(), result.observation
         node = seen.node
         if not isinstance(node, NodeView) or not self._messages.is_wanted(Occasion.BLOCKED):
             return
         found = due(
-            node.name, turned.decision.refusals, turned.phase, seen.now, after_seconds=settings.notify_blocked_after
+            node.name, result.decision.refusals, result.phase, seen.now, after_seconds=settings.notify_blocked_after
         )
         if found is not None and found.once != self._told:
             self._told = found.once

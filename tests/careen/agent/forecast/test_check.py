@@ -19,7 +19,7 @@ from careen.agent.forecast.check import (
     score_of_owner,
     scores_of,
 )
-from careen.agent.turn import Turned
+from careen.agent.turn import TurnResult
 from careen.core.decision import Decision, Reason
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import Chance, Need, NeedAnswer, NodeView, Observation
@@ -157,9 +157,9 @@ async def test_the_forecast_check_does_not_list_the_pods_of_owners_without_a_for
     assert shell.requests == []
 
 
-def turned(
+def turn_result(
     before: Phase = Phase.SETTLING, after: Phase = Phase.IDLE, *, forecast: Any = None, stop: Stop | None = None
-) -> Turned:
+) -> TurnResult:
     record = Progress(phase=before.value, owners=(owner("web"),), drain_started_at="2026-03-04T12:00:00Z")
     said = (
         {"counts": {"moves": 1}, "pods": {"shop/web-1": ["n2"], "shop/web-2": "n3"}} if forecast is None else forecast
@@ -183,12 +183,12 @@ def turned(
     decision = Decision(
         phase=after, reason=Reason(code=Code.RELEASED, sentence="."), memory=Memory(), look_again_seconds=1.0
     )
-    return Turned(decision=decision, observation=seen, stop=stop, phase=after)
+    return TurnResult(decision=decision, observation=seen, stop=stop, phase=after)
 
 
 @pytest.mark.parametrize("after", [Phase.IDLE, Phase.WAITING])
 def test_the_agent_checks_the_forecast_when_it_releases_the_claim(after: Phase) -> None:
-    assert finished_drain(turned(after=after)) == EndedDrain(
+    assert finished_drain(turn_result(after=after)) == EndedDrain(
         {"shop/web-1": ("n2",), "shop/web-2": ("n3",)}, (owner("web"),), SINCE
     )
 
@@ -196,20 +196,22 @@ def test_the_agent_checks_the_forecast_when_it_releases_the_claim(after: Phase) 
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param(turned(before=Phase.DRAINING, after=Phase.WAITING), id="the agent has undone the drain"),
-        pytest.param(turned(after=Phase.SETTLING), id="the workloads have not settled yet"),
-        pytest.param(turned(stop=Stop("conflict")), id="the release of the claim conflicts with another write"),
-        pytest.param(turned(forecast={"counts": {}}), id="the forecast contains no pod that moves"),
-        pytest.param(turned(forecast=["x"]), id="the annotation is not a JSON object"),
-        pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="the forecast contains a number instead of a node name"),
+        pytest.param(turn_result(before=Phase.DRAINING, after=Phase.WAITING), id="the agent has undone the drain"),
+        pytest.param(turn_result(after=Phase.SETTLING), id="the workloads have not settled yet"),
+        pytest.param(turn_result(stop=Stop("conflict")), id="the release of the claim conflicts with another write"),
+        pytest.param(turn_result(forecast={"counts": {}}), id="the forecast contains no pod that moves"),
+        pytest.param(turn_result(forecast=["x"]), id="the annotation is not a JSON object"),
+        pytest.param(
+            turn_result(forecast={"pods": {"a/b": 7}}), id="the forecast contains a number instead of a node name"
+        ),
     ],
 )
-def test_an_unusable_forecast_and_the_forecast_of_an_unfinished_reboot_are_not_checked(other: Turned) -> None:
+def test_an_unusable_forecast_and_the_forecast_of_an_unfinished_reboot_are_not_checked(other: TurnResult) -> None:
     assert finished_drain(other) is None
 
 
 def test_the_forecast_check_skips_a_node_without_a_forecast() -> None:
-    without = turned()
+    without = turn_result()
     assert isinstance(without.observation.node, NodeView)
     bare = replace(
         without.observation.node,
@@ -217,7 +219,7 @@ def test_the_forecast_check_skips_a_node_without_a_forecast() -> None:
     )
     assert (
         finished_drain(
-            Turned(
+            TurnResult(
                 decision=without.decision,
                 observation=replace(without.observation, node=bare),
                 stop=None,

@@ -14,7 +14,7 @@ import pytest
 from careen.agent.messages import Messenger
 from careen.agent.telemetry.metrics import Metrics
 from careen.agent.telling.teller import Teller, figures_of_rollout
-from careen.agent.turn import Turned
+from careen.agent.turn import TurnResult
 from careen.cluster.wire.errors import Forbidden, Unclear
 from careen.core.actions import Notify
 from careen.core.decision import Decision, Reason, Refusal
@@ -30,7 +30,7 @@ from tests.careen.cluster.conftest import Cluster, cluster
 from tests.careen.core.builders import NOW, a_marked_node, a_progress, a_reading, an_observation, held
 
 
-def turned(name: str, code: Code, *, is_of_cluster: bool = False, **changes: Any) -> Turned:
+def turn_result(name: str, code: Code, *, is_of_cluster: bool = False, **changes: Any) -> TurnResult:
     since = NOW - timedelta(days=1, minutes=1)
     refusal = Refusal(gate="a", code=code, sentence="no", since=since, is_of_cluster=is_of_cluster)
     node = a_marked_node(a_progress(Phase.WAITING), name=name, uid=f"uid-{name}")
@@ -42,7 +42,7 @@ def turned(name: str, code: Code, *, is_of_cluster: bool = False, **changes: Any
         refusals=(refusal,),
     )
     seen = an_observation(node, lock=a_reading(held()))
-    return Turned(decision=decision, observation=seen, stop=None, phase=Phase.WAITING, **changes)
+    return TurnResult(decision=decision, observation=seen, stop=None, phase=Phase.WAITING, **changes)
 
 
 __all__ = ["cluster"]  # a fixture
@@ -80,7 +80,7 @@ def world(cluster: Cluster) -> World:
 async def test_each_node_reports_its_own_delay_once(world: World) -> None:
     one, other = world.teller(), world.teller()
     for teller, name in ((one, "n1"), (one, "n1"), (other, "n2"), (world.teller(), "n1")):
-        teller.look(turned(name, Code.BLOCKING_POD))
+        teller.look(turn_result(name, Code.BLOCKING_POD))
         await world.done()
     assert [message.sentence[:7] for message in world.told] == ["Node n1", "Node n2"], (
         "a restarted agent sends no second report"
@@ -89,7 +89,7 @@ async def test_each_node_reports_its_own_delay_once(world: World) -> None:
 
 async def test_only_one_of_the_paused_nodes_reports_the_pause(world: World) -> None:
     for name in ("n1", "n2", "n3"):
-        world.teller().look(turned(name, Code.PAUSED))
+        world.teller().look(turn_result(name, Code.PAUSED))
     assert await world.done() == 1
 
 
@@ -123,7 +123,7 @@ async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_agai
             "status": {"conditions": [{"type": "Ready", "status": ready}]},
         }
     )
-    world.teller().look(turned("n1", Code.PAUSED))
+    world.teller().look(turn_result("n1", Code.PAUSED))
     assert await world.done() == told
 
 
@@ -142,19 +142,19 @@ async def test_a_cluster_wide_refusal_is_reported_despite_a_refusal_that_concern
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         }
     )
-    world.teller().look(turned("n1", Code.HEALTH_QUERY, is_of_cluster=True))
+    world.teller().look(turn_result("n1", Code.HEALTH_QUERY, is_of_cluster=True))
     assert await world.done() == 1
 
 
 async def test_a_pause_is_reported_even_if_the_waiting_nodes_are_unknown(world: World) -> None:
     world.cluster.wire.before = lambda request: Unclear("no answer") if request.method == "GET" else None
-    world.teller().look(turned("n1", Code.PAUSED))
+    world.teller().look(turn_result("n1", Code.PAUSED))
     assert await world.done() == 1
 
 
 async def test_messages_are_sent_even_if_events_cannot_be_posted(world: World) -> None:
     world.cluster.wire.before = lambda _: Unclear("no answer")
-    world.teller().look(turned("n1", Code.BLOCKING_POD))
+    world.teller().look(turn_result("n1", Code.BLOCKING_POD))
     assert await world.done() == 1
 
 
@@ -162,15 +162,15 @@ async def test_an_agent_without_the_right_to_post_events_reports_no_cluster_wide
     no_right = Forbidden("POST events", status=403, reason="Forbidden", message="", retry_after_seconds=None)
     world.cluster.wire.before = lambda _: no_right
     for name in ("n1", "n2", "n3"):
-        world.teller().look(turned(name, Code.PAUSED))
+        world.teller().look(turn_result(name, Code.PAUSED))
     assert await world.done() == 0
-    world.teller().look(turned("n1", Code.BLOCKING_POD))
+    world.teller().look(turn_result("n1", Code.BLOCKING_POD))
     assert await world.done() == 1
 
 
 @pytest.mark.parametrize("settings", [{"notify_on": ("drain",)}, {"notify_url": ()}, {"notify_blocked_after": 0.0}])
 async def test_an_agent_without_message_receivers_sends_no_request(world: World, settings: dict[str, Any]) -> None:
-    world.teller(**settings).look(turned("n1", Code.BLOCKING_POD))
+    world.teller(**settings).look(turn_result("n1", Code.BLOCKING_POD))
     assert (await world.done(), world.tasks) == (0, [])
 
 

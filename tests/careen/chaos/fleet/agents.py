@@ -21,7 +21,7 @@ from careen.agent.self_test import SelfTests
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.logs import LogContext
 from careen.agent.telemetry.metrics import Metrics
-from careen.agent.turn import Mind
+from careen.agent.turn import Reconciler
 from careen.cluster.lock_store import LockStore
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import NotSent, Unclear
@@ -300,7 +300,7 @@ class Agents:
         api.withheld = self.withheld
         lock = LockStore(api, namespace="careen", name="careen", annotation=LOCK)
         need = NeedWatch(host.read_need, clock, period_seconds=lambda: 60.0)
-        mind = Mind(
+        reconciler = Reconciler(
             Observer(
                 Senses(
                     node_name=node,
@@ -328,7 +328,7 @@ class Agents:
             ),
         )
         process.loop = Loop(
-            mind=mind,
+            reconciler=reconciler,
             policy=lambda: self.policy(node),
             need=need,
             clock=clock,
