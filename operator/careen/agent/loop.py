@@ -88,7 +88,7 @@ class Loop:
         return REQUESTS_SECONDS + self._other_deadlines_seconds()
 
     async def _one_turn(self) -> float:
-        """Makes one turn; the pause after it, in seconds."""
+        """Makes one turn. Returns the pause after it, in seconds."""
         self._heartbeat.expect_within(self._longest_turn_seconds(), "a turn")
         self.is_turning = True
         started = self._clock.monotonic()

@@ -48,7 +48,7 @@ class Rescue:
         self._is_event_posted = False
 
     async def worked(self, node: NodeView | Gone | Unknown) -> bool:
-        """After a turn without an error: removes the report of earlier ones. Whether the Node was written."""
+        """After a turn without an error: removes the report of earlier ones. Returns whether the Node was written."""
         self._count, self._told_at, self._is_event_posted = 0, None, False
         self._show()
         reason = node.annotations.get(keys.REASON, "") if isinstance(node, NodeView) else ""
@@ -58,8 +58,8 @@ class Rescue:
         return patch is not None and await self._lands(patch)
 
     async def broke(self, error: Exception, policy: Policy | None) -> bool:
-        """After a broken turn: reports the error on the Node; after several, undoes claim or drain. Whether the node is
-        back in service."""
+        """After a broken turn: reports the error on the Node; after several, undoes claim or drain. Returns whether the
+        node is back in service."""
         self._count_one_more()
         fault, sent = fault_of(error), ""
         for _ in range(_ATTEMPTS):
@@ -173,8 +173,8 @@ class Rescue:
         return node if rescue.is_node(node, self._hands.node_name) else None
 
     async def _lands(self, patch: dict[str, Any]) -> bool:
-        """Whether the Node now certainly contains the patch. It carries a resourceVersion, so it conflicts if it
-        arrives late."""
+        """Returns whether the Node now certainly contains the patch, which carries a resourceVersion, so it conflicts
+        if it arrives late."""
         response = await self._send(
             Request(
                 method="PATCH",

@@ -144,7 +144,7 @@ def shadow(
 
 
 async def _run(cluster: Cluster, options: Options) -> int:
-    """Follows the cluster until the command ends; its exit code."""
+    """Follows the cluster until the command ends. Returns its exit code."""
     release = await server_version(cluster.api)
     version, note = supported(release)
     configuration, agents_note = await _configuration(cluster, options.configuration)
@@ -199,7 +199,7 @@ class _Run:
         self._began = self._told_at = self._monotonic()
 
     async def follow(self) -> int:
-        """Follows the cluster until the command ends, and prints the table; the exit code."""
+        """Follows the cluster until the command ends, and prints the table. Returns the exit code."""
         self._serve()
         self._listen_to_signals()
         await self._following.begin(lambda: self._is_interrupted)

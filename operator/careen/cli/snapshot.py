@@ -43,7 +43,7 @@ async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
 async def write_snapshot(
     cluster: Cluster, release: str, target: Path | None, learnt: Callable[[], Mapping[str, Any] | None] = lambda: None
 ) -> tuple[int, int]:
-    """Writes the dump to `target`, or to standard output. The numbers of list pages and of bytes.
+    """Writes the dump to `target`, or to standard output. Returns the numbers of list pages and of bytes.
 
     `learnt` is called after the last list: what `careen shadow` has learned becomes the last part. A cluster that
     cannot be read completely leaves no partial file.

@@ -59,7 +59,7 @@ async def read_signed_node(api: ClusterApi, name: str) -> SignedNode | Gone:
 
 
 async def count_nodes(api: ClusterApi, *, reboot_label: Sequence[str], most: int) -> int | None:
-    """How many Nodes have one of these labels; None if more than `most`. One page only."""
+    """How many Nodes have one of these values of the reboot label; None if more than `most`. One page only."""
     query, what = {"labelSelector": _labelled(reboot_label)}, f"GET {NODES}"
     async with aclosing(api.pages(NODES, query=query, page_size=most)) as pages:
         page = await anext(pages)

@@ -128,7 +128,7 @@ async def kill_group(process: asyncio.subprocess.Process) -> None:
 
 
 async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    """Waits for the process and its pipes; the beginning and the end of output and error output."""
+    """Waits for the process and its pipes. Returns the beginning and the end of output and error output."""
     if process.stdin is not None:
         process.stdin.close()
     output, errors, _ = await asyncio.gather(_ends_of(process.stdout), _ends_of(process.stderr), process.wait())

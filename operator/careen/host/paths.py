@@ -55,7 +55,8 @@ def read_regular_file(root: Path, path: str, most_bytes: int) -> str | None:
 
 
 def open_regular_file(root: Path, path: str) -> int:
-    """A descriptor, which the caller closes. Raises OSError if the file cannot be opened or is not a regular one."""
+    """An open descriptor, which the caller closes. Raises OSError if the file cannot be opened or is not a regular
+    one."""
     file = under_root(root, path)
     if not stat.S_ISREG(file.lstat().st_mode):
         raise OSError(22, "the file is not a regular file", str(file))

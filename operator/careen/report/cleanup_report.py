@@ -36,7 +36,7 @@ class Cleanup(Value, kw_only=True):
 
     @property
     def all(self) -> tuple[Cleaned, ...]:
-        """Of the Nodes and of the lock."""
+        """The Nodes' results and the lock's."""
         return (*self.nodes, self.lock)
 
     @property

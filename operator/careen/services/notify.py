@@ -63,8 +63,8 @@ async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Delive
 
 
 async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
-    """Runs the child and stores its answers as they arrive. Why an answer may be missing: the child took too long, or
-    it ended."""
+    """Runs the child and stores its answers as they arrive. Returns why an answer may be missing: the child took too
+    long, or it ended."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

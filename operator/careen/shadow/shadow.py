@@ -208,8 +208,8 @@ class Shadow:
         return len(self._landed)
 
     def compare(self, *, at_last: bool = False) -> bool:
-        """Compares the pod that was decided first, if it was seen `CLOSE_SECONDS` ago or `at_last` is true. Whether it
-        compared one."""
+        """Compares the pod that was decided first, if it was seen `CLOSE_SECONDS` ago or `at_last` is true. Returns
+        whether it compared one."""
         if not self._landed:
             return False
         landed = self._decided_first()

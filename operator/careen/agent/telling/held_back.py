@@ -49,7 +49,7 @@ class HeldBack(Value, kw_only=True):
 def due(
     node: str, refusals: Iterable[Refusal], phase: Phase | None, now: datetime, *, after_seconds: float
 ) -> HeldBack | None:
-    """The report that is due now, or None. With `after_seconds` 0 none ever is."""
+    """The report that is due now, if any. With `after_seconds` 0 there never is one."""
     oldest = _oldest(refusals)
     if oldest is None or not after_seconds or phase not in (Phase.WAITING, Phase.CLAIMING):
         return None

@@ -245,7 +245,7 @@ async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
 async def annotate_node(
     cluster: Cluster, name: str, purpose: str, change: Callable[[NodeView], dict[str, str | None]]
 ) -> NodeView:
-    """Sets annotations, or removes them (None). The Node after the write.
+    """Sets annotations, or removes them (None). Returns the Node after the write.
 
     `change` gives the annotations for the current Node; after a conflict it is called again.
     """

@@ -230,7 +230,7 @@ class _Pages:
         self.version = msgspec.json.decode(self._first, type=_ListHead).metadata.resource_version
 
     async def all(self) -> AsyncGenerator[bytes, None]:
-        """In order; all show the cluster at the first one's resourceVersion."""
+        """The pages in order; all show the cluster at the first one's resourceVersion."""
         first, self._first = self._first, b""
         yield first
         del first
