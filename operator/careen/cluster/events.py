@@ -41,7 +41,7 @@ async def post_event(
     once: str = "",
     pauses: Sequence[float] = (),
 ) -> str:
-    """Why the Event could not be posted; "" if it was.
+    """Posts an Event. Returns why that failed, or "".
 
     `once` gives it a name made of `subject`, `reason` and `once`, of which the server keeps only the first. Without an
     answer it is posted again after each of `pauses` (seconds); its name prevents duplicates.
@@ -73,8 +73,8 @@ async def post_event(
 
 
 async def is_first(api: ClusterApi, subject: Subject, *, reason: str, sentence: str, host: str, once: str) -> bool:
-    """Whether this warning is the first Event with its name, so that one of many agents sends people a message. True if
-    the server does not answer: two messages are better than none."""
+    """Posts this warning. Returns whether it is the first Event with its name, so that one of many agents sends people
+    a message; True if the server does not answer: two messages are better than none."""
     at = rfc3339(api.clock.now())
     body = event(subject, reason=reason, sentence=sentence, is_warning=True, host=host, at=at, once=once)
     try:

@@ -33,7 +33,7 @@ class CannotLock(Value):
 
 
 def take(root: Path, folder: str, node: str) -> Held | HeldByOther | CannotLock:
-    """Without waiting."""
+    """Takes the file lock of this node's agent, without waiting."""
     file = root
     descriptor = -1
     try:

@@ -23,7 +23,7 @@ IDLE_LOOK = "an idle agent sees the request within five minutes"
 
 
 async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
-    """Exit code 2 if the node has failed, or if its Node has a request of another kind."""
+    """Writes the request. Exit code 2 if the node has failed, or if its Node has a request of another kind."""
 
     def change(seen: NodeView) -> dict[str, str | None]:
         if phase_of(seen) == Phase.FAILED:
@@ -41,7 +41,7 @@ async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
 
 
 async def withdraw(cluster: Cluster, name: str, wish: Wish) -> bool:
-    """False if there is no request. Exit code 2 if it is of another kind."""
+    """Removes the request. Returns False if there is none. Exit code 2 if it is of another kind."""
     before = await read_node_or_fail(cluster, name)
     if keys.REQUEST not in before.annotations:
         return False

@@ -162,7 +162,7 @@ class ClusterApi:
     async def merge_patch(
         self, path: str, patch: object, kind: type[T], *, query: Mapping[str, str] | None = None
     ) -> T:
-        """A JSON merge patch: null removes a key, lists are replaced whole. The object after it."""
+        """Sends a JSON merge patch: null removes a key, lists are replaced whole. Returns the object after it."""
         response = await self.write("PATCH", path, patch, content_type=MERGE_PATCH, query=query)
         return the_object(response.body, path, kind, f"PATCH {path}")
 

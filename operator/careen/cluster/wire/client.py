@@ -275,7 +275,7 @@ class ClientTransport:
         return headers
 
     def _reload(self) -> bool:
-        """After a 401. False if the credentials were read a moment ago or cannot be read."""
+        """Reads the credentials again after a 401. Returns False if that was a moment ago or fails."""
         if time.monotonic() - self._loaded_at < RELOAD_SECONDS:
             return False
         self._loaded_at = time.monotonic()
