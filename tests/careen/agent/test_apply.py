@@ -279,10 +279,9 @@ async def test_serial_evictions_wait_until_each_replacement_is_scheduled(shell: 
     assert [round(later - earlier, 3) for earlier, later in pairwise(asked)] == [ONE_BY_ONE_SECONDS] * 2
 
 
-async def test_if_a_webhook_is_slow_the_remaining_evictions_are_left_to_the_next_loop_round(shell: Shell) -> None:
-    """Between two rounds of its loop, the agent checks whether a person forbids the reboot (by a hold or a pause), and
-    whether the node still needs it. If one round evicted 110 pods at 8 s each, the round would last a quarter of an
-    hour."""
+async def test_if_a_webhook_is_slow_the_remaining_evictions_are_left_to_the_next_turn(shell: Shell) -> None:
+    """Between two turns, the agent checks whether a person forbids the reboot (by a hold or a pause), and whether the
+    node still needs it. If one turn evicted 110 pods at 8 s each, the turn would last a quarter of an hour."""
     names = [f"pod-{number:03}" for number in range(110)]
     for name in names:
         shell.put_pod(name, metadata={"uid": name})

@@ -31,8 +31,8 @@ Outcome = float | Exception | Stop
 
 
 class ScriptedReconciler:
-    """Replaces the rounds of the agent's loop. Each round ends with the next item of `outcomes`: the seconds until the
-    next round, an exception, or a stop. The loop ends after the last item."""
+    """Makes scripted turns. Each ends with the next item of `outcomes`: the seconds until the next turn, an exception,
+    or a stop. The loop ends after the last item."""
 
     def __init__(self, clock: VirtualClock, host: FakeHost, *outcomes: Outcome) -> None:
         self.clock = clock
@@ -271,7 +271,7 @@ async def test_an_error_between_two_loop_rounds_does_not_end_the_loop(caplog: py
 
 async def test_a_thread_that_could_not_start_is_started_after_a_later_loop_round() -> None:
     """For example, the operating system allows no further thread when the agent tries to start kopf's thread after the
-    first round of its loop."""
+    first turn."""
     stage = Stage(5.0, 5.0, 5.0, 1.0)
     tries = 0
 

@@ -1,5 +1,5 @@
-"""If rounds of the agent's loop fail, the agent reports the failure on the Node, in a metric and in an Event. It then
-restores a draining node by separate code, because the code of the normal round may fail again."""
+"""If turns fail, the agent reports the failure on the Node, in a metric and in an Event. It then restores a draining
+node by separate code, because the code of a normal turn may fail again."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""One round of the agent's loop: observe, decide, apply, remember. In these tests, functions of the test make the
-decisions. test_way_home.py runs the real decisions."""
+"""One turn: observe, decide, apply, remember. In these tests, functions of the test make the decisions.
+test_way_home.py runs the real decisions."""
 
 from __future__ import annotations
 
@@ -138,8 +138,7 @@ async def test_the_agent_does_not_remember_an_unsent_event_as_sent(
 async def test_a_successful_write_is_reported_even_if_the_next_write_conflicts(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next round of the agent's loop finds the result of the first write on the Node and would not report this
-    write."""
+    """The next turn finds the result of the first write on the Node and would not report this write."""
     shell.put_node("n1")
     told, message = (
         PostEvent(code=Code.HELD, sentence="undone", is_warning=False),
@@ -262,8 +261,7 @@ async def test_the_node_is_read_again_after_an_uncordon(
 async def test_the_next_loop_round_after_a_refused_eviction_waits_for_the_back_off(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, budget: int, look: float
 ) -> None:
-    """The next round of the agent's loop begins after a second if the pod terminates, and after the back-off if the
-    eviction was refused."""
+    """The next turn begins after a second if the pod terminates, and after the back-off if the eviction was refused."""
     shell.put_node("n1")
     shell.put_pod("a", metadata={"uid": "a", "labels": {"app": "db"}})
     shell.server.seed(

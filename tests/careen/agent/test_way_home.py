@@ -311,7 +311,7 @@ async def test_an_api_server_outage_at_any_moment_only_delays_the_reboot(tmp_pat
 
 async def live_twice(life: Life, lag: int) -> None:
     """Run two agent processes on one node, as after the forced deletion of a pod. Their loops run at the same time, and
-    the second process starts `lag` rounds of the loop later."""
+    the second process starts `lag` turns later."""
     first, second = life.new_process(), life.new_process()
     for number in range(200):
         both = [first.turn(POLICY)] if number < lag else [first.turn(POLICY), second.turn(POLICY)]

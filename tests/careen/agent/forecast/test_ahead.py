@@ -148,8 +148,8 @@ class FakeClock:
 
 
 async def test_the_agent_waits_a_minute_before_it_replaces_a_prestarted_process() -> None:
-    """On a node with too little memory, the child process that computes forecasts ends at once. Without this delay,
-    the agent would start a new process in each round of its loop."""
+    """On a node with too little memory, the child process that computes forecasts ends at once. Without this delay, the
+    agent would start a new process in each turn."""
     made: list[FakeProcess] = []
 
     async def start() -> Any:
