@@ -1,1 +1,2 @@
-"""careen: reboots the nodes of a Kubernetes cluster one by one, and forecasts where every pod will land."""
+"""careen: reboots the nodes of a Kubernetes cluster one by one, and forecasts where every pod will land.
+docs/glossary.md has its words."""

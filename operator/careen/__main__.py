@@ -1,7 +1,8 @@
 """The entry point of `python -m careen` and of the console scripts `careen`, `kubectl-careen` and `kured`.
 
-It installs the SIGTERM handler before it loads anything else. So if Kubernetes stops a pod whose agent is still
-loading, the pod ends as completed, not as failed."""
+The SIGTERM handler is installed before anything of careen is loaded: a pod that Kubernetes stops while its agent loads
+ends as completed, not as failed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _OWN_OPTIONS = ("-h", "--help", "--version")
 
 
 def main() -> None:
-    """Runs the command of the command line; never returns."""
+    """Runs the command line. Never returns."""
     arguments = with_command(sys.argv[0], sys.argv[1:])
     if arguments[:1] == ["agent"]:
         signal.signal(signal.SIGTERM, _leave)
@@ -28,10 +29,11 @@ def main() -> None:
 
 
 def with_command(called_as: str, arguments: Sequence[str]) -> list[str]:
-    """Returns the arguments with `agent` in front if the command line names no command.
+    """Puts `agent` in front if the command line names no command.
 
-    kured has one program and no commands, so its manifests do not write `agent`. Flags without a command also go to the
-    agent, so that `args: [--period=1h]` works in a DaemonSet."""
+    kured has no commands, so its manifests do not write `agent`. Flags alone also go to the agent, so that `args:
+    [--period=1h]` works in a DaemonSet.
+    """
     first = arguments[0] if arguments else ""
     is_kured = PurePath(called_as).name == "kured"
     if first != "agent" and (is_kured or (first.startswith("-") and first not in _OWN_OPTIONS)):

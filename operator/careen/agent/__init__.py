@@ -1,1 +1,1 @@
-"""The agent's outer layer: clock, I/O and kopf. `careen.core` makes the decisions. Words: docs/glossary.md."""
+"""The agent's outer layer: clock, I/O and kopf. `careen.core` makes the decisions."""

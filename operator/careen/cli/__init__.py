@@ -1,4 +1,4 @@
-"""`careen`: the commands, in the order of `careen --help`. Words: docs/glossary.md.
+"""`careen`: the commands, in the order of `careen --help`.
 
 A command's file is loaded only when it is called: the agent runs on every node and must not load the libraries of
 commands for people (rich, numpy, the demo's server).
