@@ -11,7 +11,9 @@ from tests.architecture.source_tree import ROOT, all_modules
 
 ROWS = dict(
     re.findall(
-        r"^\| (add [^|]+|change [^|]+|replace [^|]+) \| (.+) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE
+        r"^\| ((?:add|change|replace|make|follow) [^|]+) \| (.+) \|$",
+        (ROOT / "CONTRIBUTING.md").read_text(),
+        re.MULTILINE,
     )
 )
 

@@ -1,9 +1,13 @@
 """Tests `KubeVersion`, which says for each behaviour of kube-scheduler whether a release has this behaviour. The tests
 check each behaviour in all releases from 1.32 to 1.37."""
 
+import sys
+
 import pytest
 
 from scheduler_core.config.kube_version import KubeVersion, UnsupportedKubeVersionError
+from tests.architecture.source_tree import ROOT
+from tests.patience import run
 
 FIRST_RELEASE_WITH = {
     "balanced_allocation_skips_best_effort": 33,
@@ -59,6 +63,11 @@ def test_ties_are_broken_at_random_until_1_34_and_by_heap_order_later(minor: int
 def test_every_version_switch_is_tested() -> None:
     switches = {name for name, value in vars(KubeVersion).items() if type(value).__name__ == "cached_property"}
     assert switches == set(FIRST_RELEASE_WITH) | set(LAST_RELEASE_WITH) | {"tie_break"}
+
+
+def test_a_table_test_fails_for_each_version_switch_that_is_turned() -> None:
+    done = run([sys.executable, "-m", "tests.scheduler_core.config.turned_switches"], cwd=ROOT)
+    assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
 
 
 @pytest.mark.parametrize("text", ["1.36", "v1.36", "v1.36.3", " 1.36.0 ", "v1.36.2-eks-abc", "v1.36.1+k3s1"])

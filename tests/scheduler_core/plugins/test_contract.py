@@ -1,10 +1,13 @@
 """Tests the contract of every in-tree plugin: equal decisions for one node and for all nodes, deterministic results, an
-unchanged snapshot, and a reason for every refusal."""
+unchanged snapshot, a reason for every refusal, and a table test for each of these reasons."""
 
 from __future__ import annotations
 
+import ast
 import gzip
 import json
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +144,36 @@ def test_a_plugin_has_its_registered_name_and_an_extension_point(name: str) -> N
 @pytest.mark.parametrize("version", VERSIONS, ids=str)
 def test_every_default_plugin_is_registered(version: KubeVersion) -> None:
     assert {plugin.name for plugin in default_plugins(version)} <= set(IN_TREE)
+
+
+REFUSES = {"unschedulable", "unresolvable", "error", "unknown"}
+PLUGIN_FILES = sorted((Path(__file__).parents[3] / "scheduler_core" / "plugins").glob("*.py"))
+
+
+def texts_of(tree: ast.AST) -> Iterator[str]:
+    return (each.value for each in ast.walk(tree) if isinstance(each, ast.Constant) and isinstance(each.value, str))
+
+
+@cache
+def texts_of_the_table_tests() -> str:
+    """Identifiers too: a test may name the class of a plugin."""
+    paths = (path for path in Path(__file__).parents[1].rglob("test_*.py") if path != Path(__file__))
+    trees = [ast.parse(path.read_text()) for path in paths]
+    names = (each.id for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Name))
+    return "\n".join({*(text for tree in trees for text in texts_of(tree)), *names})
+
+
+@pytest.mark.parametrize("path", PLUGIN_FILES, ids=lambda path: path.stem)
+def test_a_table_test_expects_each_text_with_which_a_plugin_refuses(path: Path) -> None:
+    calls = (
+        each
+        for each in ast.walk(ast.parse(path.read_text()))
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id in REFUSES
+    )
+    texts = {text.strip() for call in calls for argument in call.args for text in texts_of(argument)}
+    assert {text for text in texts if text not in texts_of_the_table_tests()} == set()
+
+
+@pytest.mark.parametrize("name", IN_TREE)
+def test_a_plugin_has_a_table_test(name: str) -> None:
+    assert name in texts_of_the_table_tests().splitlines()
