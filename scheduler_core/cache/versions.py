@@ -13,7 +13,7 @@ _DELETIONS: Final = 4096
 
 
 class Versions:
-    """By kind and key."""
+    """The version of each object, by kind and key."""
 
     def __init__(self) -> None:
         self._held: defaultdict[str, dict[str, int]] = defaultdict(dict)

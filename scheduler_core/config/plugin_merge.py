@@ -45,7 +45,7 @@ class EnabledPlugin(Value, kw_only=True):
 
 
 class PluginSelection(Value, kw_only=True):
-    """Of one extension point. `*` in `disabled` stands for every default plugin."""
+    """What is enabled and disabled at one extension point. `*` in `disabled` stands for every default plugin."""
 
     enabled: tuple[EnabledPlugin, ...] = ()
     disabled: tuple[str, ...] = ()

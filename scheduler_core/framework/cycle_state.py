@@ -28,7 +28,7 @@ class CycleError(Exception):
 
 
 class CycleState:
-    """Also the names of the plugins that skip Filter or Score for this pod."""
+    """The plugins' state in one pod's cycle, and the names of the plugins that skip Filter or Score for this pod."""
 
     __slots__ = ("_notes", "skipped_filters", "skipped_scores")
 

@@ -274,7 +274,7 @@ class BindPlugin(Protocol):
 
 @runtime_checkable
 class PostBindPlugin(Protocol):
-    """After the pod was bound."""
+    """Called after the pod was bound."""
 
     @property
     def name(self) -> str: ...

@@ -41,7 +41,7 @@ class Refusals:
         return any(verdict.code is code for verdict in self._verdicts.values())
 
     def verdict(self, code: int) -> Verdict:
-        """SUCCESS for 0."""
+        """SUCCESS for code 0."""
         if code == 0:
             return SUCCESS
         return self._verdicts(code) if callable(self._verdicts) else self._verdicts[code]

@@ -42,7 +42,7 @@ def _find(snapshot: Snapshot, key: str) -> Pod | str:
 
 
 def _without(snapshot: Snapshot, pods: list[Pod]) -> Snapshot:
-    """Whether the pods are on a node or not."""
+    """The cluster without these pods, on a node or not."""
     for pod in pods:
         snapshot = snapshot.without(pod.key)
     return snapshot

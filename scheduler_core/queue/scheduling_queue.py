@@ -109,7 +109,7 @@ class SchedulingQueue:
         return None
 
     def profile(self, scheduler_name: str) -> ProfileInQueue:
-        """Without plugins and hints if no profile has this schedulerName."""
+        """A profile without plugins and hints if none has this schedulerName."""
         return self._profiles.get(scheduler_name) or ProfileInQueue()
 
     @property

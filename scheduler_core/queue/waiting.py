@@ -40,7 +40,7 @@ class RegisteredHints(Value, kw_only=True):
         return tuple(hint.event for hint in self.by_plugin.get(plugin, ()))
 
     def judge(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Requeue:
-        """By the hints of the plugins that refused the pod."""
+        """The event's effect, by the hints of the plugins that refused the pod."""
         if not queued.rejectors:
             return Requeue.AFTER_BACKOFF
         if event.is_wildcard:

@@ -81,7 +81,7 @@ class DomainCount(Value, eq=False):
     counts: Ints
 
     def at(self, labels: Labels) -> int:
-        """In the domain of a node with these labels; 0 if it is in no domain."""
+        """The count in the domain of a node with these labels; 0 if it is in no domain."""
         code = self.topology.code_of.get(labels.get(self.topology.key, ""), -1) if self.topology.key in labels else -1
         return 0 if code < 0 else int(self.counts[code])
 

@@ -193,7 +193,7 @@ class HardConstraint(Value, eq=False):
 
 
 def _fewest(counts: Ints, is_domain: Mask | None, min_domains: int | None) -> int:
-    """0 without domains, or with fewer than minDomains."""
+    """The smallest count of a domain; 0 without domains, or with fewer than minDomains."""
     domains = counts[:-1] if is_domain is None else counts[is_domain]
     return 0 if not len(domains) or len(domains) < (min_domains or 1) else int(domains.min())
 

@@ -77,14 +77,14 @@ def budget_from_manifest(manifest: Manifest) -> DisruptionBudget:
 
 
 def node_affinity_from_manifest(manifest: Manifest | None) -> NodeAffinityRules | None:
-    """Outside of a pod, such as a profile's addedAffinity."""
+    """A nodeAffinity outside of a pod, such as a profile's addedAffinity."""
     if manifest is None:
         return None
     return node_affinity(_convert(manifest, "NodeAffinity", wire.WireNodeAffinity))
 
 
 def spread_constraint_from_manifest(manifest: Manifest) -> TopologySpreadConstraint:
-    """Outside of a pod, such as a profile's default constraint."""
+    """A topologySpreadConstraint outside of a pod, such as a profile's default constraint."""
     return spread_constraint(_convert(manifest, "TopologySpreadConstraint", wire.WireSpread))
 
 

@@ -304,7 +304,7 @@ class WireTemplate(Wire, frozen=True):
 
 
 class WireSelectorSpec(Wire, frozen=True):
-    """Of a ReplicaSet or StatefulSet."""
+    """The spec of a ReplicaSet or StatefulSet."""
 
     selector: WireSelector | None = None
     replicas: int | None = None
@@ -317,7 +317,7 @@ class WireSelectingController(Wire, frozen=True):
 
 
 class WireLabelledSpec(Wire, frozen=True):
-    """Of a Service or ReplicationController."""
+    """The spec of a Service or ReplicationController."""
 
     selector: Pairs | None = None
     replicas: int | None = None

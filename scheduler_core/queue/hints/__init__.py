@@ -26,7 +26,6 @@ _REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 def default_hints(
     profile: Profile, kube_version: KubeVersion, rules: RequestRules
 ) -> Mapping[str, tuple[EventHint, ...]]:
-    """By plugin."""
     affinity = profile.plugin_args("NodeAffinity", kube_version)
     assert isinstance(affinity, NodeAffinityArgs)
     return {

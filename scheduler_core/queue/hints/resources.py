@@ -58,7 +58,7 @@ def _frees_what_is_wanted(pod: Pod, old: Pod, new: Pod, rules: RequestRules) -> 
 
 
 def _named(requests: Requests) -> list[str]:
-    """Those with a request above zero."""
+    """Resources with a request above zero."""
     return [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *requests.scalars) if requests.amount(name) > 0]
 
 

@@ -35,7 +35,7 @@ def _names_claim(pod: Pod, _old: PersistentVolumeClaim | None, new: PersistentVo
 
 
 def _uses_claim(pod: Pod, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-    """Also if the claim was created for one of the pod's ephemeral volumes."""
+    """As `_names_claim`, and also if the claim was created for one of the pod's ephemeral volumes."""
     return pod.namespace == new.namespace and any(use.name == new.name for use in claims_used(pod))
 
 
