@@ -140,7 +140,7 @@ class SchedulingQueue:
                 return queued
 
     def pop_pod(self, key: str, now: float) -> QueuedPod | None:
-        """Pops this pod out of turn. None if a PreEnqueue plugin refuses it, or if it is not in the queue."""
+        """Pops this pod, even before others. None if a PreEnqueue plugin refuses it, or if it is not in the queue."""
         self._activate(key, now)
         queued = self._active.remove(key)
         return queued if queued is not None and self._active.begin(queued) else None
