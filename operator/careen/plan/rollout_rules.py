@@ -33,8 +33,10 @@ from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import OwnerHealth, Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
-from careen.core.gates import cluster_interval, foreseen, maintenance_window
+from careen.core.gates import foreseen
+from careen.core.gates.cluster_interval import ends as interval_ends
 from careen.core.gates.hold import until_of
+from careen.core.gates.maintenance_window import maintenance_window
 from careen.core.gates.question import Foreseen, When
 from careen.core.lock import content as lock
 from careen.core.lock import order
@@ -137,7 +139,7 @@ class RolloutRules:
         it."""
         situation = self._situation(node, at, forecast)
         for gate in self._gates[Foreseen.WITH_FORECAST if forecast else Foreseen.WITHOUT_FORECAST]:
-            if gate is maintenance_window.GATE and self._windows.is_open(node, at):
+            if gate is maintenance_window and self._windows.is_open(node, at):
                 continue
             when = When.READY if When.READY in gate.when else When.CLAIMED
             if (refused := gate.ask(situation, when)) is not None:
@@ -180,7 +182,7 @@ class RolloutRules:
     def next_opening(self, at: datetime) -> datetime | None:
         """Returns the next time at which a closed window opens or a gate stops refusing a node's reboot."""
         instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at) :][:1]
-        again = cluster_interval.ends(self._content, self._policy, at)
+        again = interval_ends(self._content, self._policy, at)
         instants += [each for each in (again, self._windows.next_opening(at)) if each is not None and each > at]
         return min(instants, default=None)
 
@@ -197,7 +199,7 @@ class RolloutRules:
         interval."""
         if not self._policy.cluster_interval_seconds or self._wanted_now:
             return False
-        again = cluster_interval.ends(self._content, self._policy, at)
+        again = interval_ends(self._content, self._policy, at)
         return bool(self._content.holders) or (again is not None and at < again)
 
     def _ready(self, waiting: Collection[str], at: datetime) -> Collection[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from careen.core.facts.reasons import Code
-from careen.core.gates import asked, halt
+from careen.core.gates import asked
+from careen.core.gates.halt import halt, halted_because
 from careen.core.gates.question import When
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
@@ -59,13 +60,13 @@ def test_the_failure_of_another_node_refuses_the_reboot(content: LockContent | s
     ],
 )
 def test_the_refusal_shows_the_failed_node_and_the_remedy(failed: tuple[str, ...], sentence: str) -> None:
-    assert halt.halted_because(held(*(an_entry(name, failed="never-ready") for name in failed))) == sentence
+    assert halted_because(held(*(an_entry(name, failed="never-ready") for name in failed))) == sentence
 
 
 def test_the_halt_gate_is_not_evaluated_for_draining_nodes() -> None:
-    assert halt.GATE in asked(When.READY)
-    assert halt.GATE in asked(When.CLAIMED)
-    assert halt.GATE not in asked(When.BEFORE_REBOOT)
+    assert halt in asked(When.READY)
+    assert halt in asked(When.CLAIMED)
+    assert halt not in asked(When.BEFORE_REBOOT)
 
 
 def test_no_claim_is_added_while_a_failed_node_keeps_its_claim() -> None:

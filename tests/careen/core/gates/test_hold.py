@@ -10,7 +10,7 @@ import pytest
 from careen.core.facts import keys
 from careen.core.facts.observation import NOT_ASKED, Unknown
 from careen.core.facts.reasons import Code
-from careen.core.gates import hold
+from careen.core.gates.hold import hold
 from careen.core.gates.question import When
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
