@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from inspect import signature
 
+from msgspec.structs import asdict
+
 from careen.core.decision import Refusal
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Evidence
@@ -64,12 +66,8 @@ _Needs = AbstractSet[Evidence] | Callable[[Policy], AbstractSet[Evidence]]
 _Ends = Callable[[NodeView, Policy], datetime | None]
 
 
-def _no_end(_node: NodeView, _policy: Policy) -> datetime | None:
-    return None
-
-
-class Gate(Value, kw_only=True):
-    """A gate; `gate` makes it from a function and says what the fields mean."""
+class Gate(Value):
+    """A gate; `gate` makes it of a function and says what the fields mean."""
 
     name: str
     question: Callable[..., No | None]
@@ -81,22 +79,15 @@ class Gate(Value, kw_only=True):
     ends: _Ends
 
     def ask(self, situation: Situation, when: When) -> Refusal | None:
-        """The gate's refusal; None if it permits the next step, or if the policy switches it off."""
+        """The gate's refusal; None if it permits the next step, or if it is off."""
         if not self.is_on(situation.policy):
             return None
         no = self.question(situation, when) if self.takes_when else self.question(situation)
-        return None if no is None else self.refusal(no)
+        return self.refusal(no) if no else None
 
     def refusal(self, no: No) -> Refusal:
         """The answer with the gate's name."""
-        return Refusal(
-            gate=self.name,
-            code=no.code,
-            sentence=no.sentence,
-            remedy=no.remedy,
-            is_of_cluster=no.is_of_cluster,
-            longest_seconds=no.longest_seconds,
-        )
+        return Refusal(gate=self.name, **asdict(no))
 
     def needs(self, policy: Policy) -> frozenset[Evidence]:
         """The evidence that `ask` reads under this policy."""
@@ -114,7 +105,7 @@ def gate(
     foresight: Foreseen | Unforeseen,
     when: frozenset[When] = ALWAYS,
     needs: _Needs = frozenset(),
-    ends: _Ends = _no_end,
+    ends: _Ends = lambda _node, _policy: None,
 ) -> Callable[[_Question], Gate]:
     """Makes a gate of a function that returns a `No`, or None. The function may take `When` as its second argument.
 
@@ -122,17 +113,6 @@ def gate(
     off). `ends`: the instant at which the gate stops refusing this Node, where a plan asks it again; None if the Node
     and the policy do not determine it.
     """
-
-    def made(question: _Question) -> Gate:
-        return Gate(
-            name=name,
-            question=question,
-            takes_when=len(signature(question).parameters) > 1,
-            when=when,
-            cost=cost,
-            evidence=needs,
-            foresight=foresight,
-            ends=ends,
-        )
-
-    return made
+    return lambda question: Gate(
+        name, question, len(signature(question).parameters) > 1, when, cost, needs, foresight, ends
+    )
