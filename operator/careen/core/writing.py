@@ -23,7 +23,7 @@ from careen.core.facts.observation import NodeView, SelfTest, Taint
 from careen.core.facts.phases import Evidence, Phase, is_allowed
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, to_annotation
-from careen.core.facts.reasons import REASONS, Code
+from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import json_of, number, short
 from careen.core.lock import content as lock
@@ -460,7 +460,7 @@ def _telling(situation: Situation, status: Status) -> PatchNode | None:
     )
     told = situation.memory.reported
     age = situation.seen.uptime - told.at
-    pause = RETELL_SECONDS if told.code == code.value else 0.0 if REASONS[code].is_warning else PASSING_SECONDS
+    pause = RETELL_SECONDS if told.code == code.value else 0.0 if code.is_warning else PASSING_SECONDS
     if not is_news and (node.annotations.get(keys.REASON) == sentence or age < pause):
         return None
     return PatchNode(
@@ -498,4 +498,4 @@ def _event(situation: Situation, status: Status) -> tuple[PostEvent, ...]:
     is_old = situation.memory.reported.code == code.value or situation.node.annotations.get(keys.REASON) == sentence
     if code in _QUIET or is_old:
         return ()
-    return (PostEvent(code=code, sentence=sentence, is_warning=REASONS[code].is_warning),)
+    return (PostEvent(code=code, sentence=sentence, is_warning=code.is_warning),)

@@ -12,7 +12,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.reasons import REASONS, Code
+from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import GATES
 from careen.core.gates.halt import halted_because
@@ -232,7 +232,7 @@ def _example(refusals: dict[str, Refusal]) -> tuple[str, Refusal]:
 
 
 def _remedy(code: Code, node: str = "NODE") -> str:
-    return REASONS[code].remedy.replace("NODE", node)
+    return code.remedy.replace("NODE", node)
 
 
 def _phase_since(node: NodeView) -> datetime | None:

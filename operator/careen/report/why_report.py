@@ -21,7 +21,7 @@ from careen.core.facts.observation import NodeView, PodView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, UnreadableProgress
-from careen.core.facts.reasons import REASONS, Code
+from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, span
 from careen.core.gates import GATES
 from careen.core.gates.gate_annotations import annotated, gate_annotations
@@ -182,7 +182,7 @@ def _not_asked(gate: Gate, sentence: str) -> GateAnswer:
 
 def remedy_for(code: Code, node: str) -> str:
     """Returns the remedy of the reason code, with this node's name."""
-    return REASONS[code].remedy.replace("NODE", node)
+    return code.remedy.replace("NODE", node)
 
 
 def summary(story: NodeStory) -> str:

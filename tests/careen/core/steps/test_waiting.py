@@ -609,7 +609,7 @@ def test_a_waiting_node_removes_a_claim_that_provably_has_no_holder() -> None:
     living = a_marked_node(a_progress(Phase.DRAINING), name="n9")
     assert WriteLock not in kinds(behind(Holders(nodes=(living,))))
     freed = behind(Holders(nodes=(a_node("n9"),)))
-    assert freed.reason.code is Code.GHOST_FREED
+    assert freed.reason.code is Code.STALE_CLAIM_FREED
     assert the_lock(freed).entries == ()
 
 

@@ -98,7 +98,7 @@ def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...])
     return stay(
         situation,
         Status(
-            Code.GHOST_FREED,
+            Code.STALE_CLAIM_FREED,
             f"the agent removed the claim of {nodes} from the lock, because provably no node uses the claim",
             refusals=stored_refusals(situation.node),
             label=_label(situation),
