@@ -38,9 +38,10 @@ from careen.core.gates.cluster_interval import ends as interval_ends
 from careen.core.gates.hold import until_of
 from careen.core.gates.maintenance_window import maintenance_window
 from careen.core.gates.question import Foreseen, When
+from careen.core.lock import changes, order
 from careen.core.lock import content as lock
-from careen.core.lock import order
 from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.groups import groups
 from careen.core.lock.line import Line
 from careen.core.situation import Situation
 from careen.core.steps.shared import late_gates
@@ -165,18 +166,20 @@ class RolloutRules:
         """Adds the node's claim to the lock. The roll-out calls this only if the lock has room for a claim."""
         view = self._waiters[node]
         entry = Entry(
-            node=node, id=node, uid=view.uid, groups=tuple(sorted(order.groups(view, self._policy))), zone=view.zone
+            node=node, id=node, uid=view.uid, groups=tuple(sorted(groups(view, self._policy))), zone=view.zone
         )
-        added = lock.add(self._content, entry, self._policy.concurrency, in_one_zone=self._policy.order is Order.ZONE)
+        added = changes.add(
+            self._content, entry, self._policy.concurrency, in_one_zone=self._policy.order is Order.ZONE
+        )
         assert added is not None, "a node took a claim beyond the limit"
         self._content = added
 
     def released(self, node: str, at: datetime) -> None:
         """Removes the node's claim from the lock. Remembers the node's zone, because the other nodes of this zone come
         next, except with --order=fewest-moves."""
-        self._content = lock.remove(self._content, node, node)
+        self._content = changes.remove(self._content, node, node)
         if self._policy.cluster_interval_seconds:
-            self._content = lock.released(self._content, rfc3339(at))
+            self._content = changes.released(self._content, rfc3339(at))
         self._zone = self._waiters[node].zone
 
     def next_opening(self, at: datetime) -> datetime | None:

@@ -18,7 +18,7 @@ from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, No, gate
 from careen.core.lock.content import LockContent, limit
-from careen.core.lock.order import groups
+from careen.core.lock.groups import groups
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 

@@ -24,8 +24,8 @@ from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import asked, missing, refusals
 from careen.core.gates.budgets import budgets, works
 from careen.core.gates.question import Cost, When
+from careen.core.lock import changes, order
 from careen.core.lock import content as lock
-from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.people import telling
 from careen.core.situation import Situation
@@ -102,7 +102,7 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
     """Return the decision to add this node's claim to the lock. In the same write, the agent puts the waiting nodes
     that come next into the line, because the agents of nodes in the line read the lock often."""
     is_by_zone = situation.policy.order is Order.ZONE
-    added = lock.add(
+    added = changes.add(
         content, situation.new_entry(situation.progress.claim), situation.policy.concurrency, in_one_zone=is_by_zone
     )
     if added is None:

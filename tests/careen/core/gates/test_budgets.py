@@ -16,7 +16,8 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.gates.budgets import _quorum_refusal, budgets
 from careen.core.gates.question import When
-from careen.core.lock.content import LockContent, parse
+from careen.core.lock.content import LockContent
+from careen.core.lock.notation import parse
 from tests.careen.core.builders import a_fleet, a_marked_node, a_node, a_policy, a_progress, a_situation, an_entry, held
 
 OWN = a_node("n1")

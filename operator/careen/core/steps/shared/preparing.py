@@ -25,7 +25,7 @@ from careen.core.facts.times import from_rfc3339, span
 from careen.core.gates.drain_forecast import drain_forecast
 from careen.core.gates.dry_run import ALLOWED, dry_run
 from careen.core.gates.question import When
-from careen.core.lock import order
+from careen.core.lock import pauses
 from careen.core.lock.content import Entry, LockContent, free_slots
 from careen.core.situation import Situation
 from careen.core.writing import Status, Stay, stay, want
@@ -58,7 +58,7 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
     return stay(
         situation.with_memory(memory),
         Status(Code.WAITING_FOR_TURN, "the node is next in line and prepares its drain", is_silent=True),
-        Stay(look=order.FIRST_LOOK_SECONDS),
+        Stay(look=pauses.FIRST_LOOK_SECONDS),
     )
 
 
