@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from careen.core.facts.phases import MOVES, PHASES, Phase
-from careen.core.facts.reasons import REASONS, Code, event_reason
+from careen.core.facts.reasons import Code, event_reason
 from careen.settings import kinds
 from careen.settings.config_map_limits import POWERS
 from careen.settings.tree import DEFAULTS, SETTINGS, flag, variable
@@ -106,8 +106,7 @@ def reasons_page() -> str:
 
 
 def _reason_row(code: Code) -> str:
-    text = REASONS[code]
-    return f"| `{code}`{' **!**' if text.is_warning else ''} | {event_reason(code)} | {text.meaning} | {text.remedy} |"
+    return f"| `{code}`{' **!**' if code.is_warning else ''} | {event_reason(code)} | {code.meaning} | {code.remedy} |"
 
 
 SETTINGS_HEAD = """\

@@ -26,7 +26,7 @@ from careen.core.facts.selectors import Selector
 from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import json_of
 from careen.core.gates.hold import until_of
-from careen.core.lock import content as lock
+from careen.core.lock import notation
 from careen.core.writing import stored_refusals
 from careen.host.commands import _ends_of
 from careen.host.inhibitors import of_shutdown
@@ -203,7 +203,7 @@ INPUTS: tuple[Input, ...] = (
     Input("Kubernetes version", KubeVersion.parse, (UnsupportedKubeVersionError,), ("v1.36.3", "1." + "9" * 5000)),
     Input("notification URL", notification_urls.parse, (ValueError,), ("slack://a/b/c", "generic+https://h/p?x=1")),
     Input("Slack hook", notification_urls.slack_hook, (ValueError,), ("https://hooks.slack.com/services/A/B/C",)),
-    Input("lock", lock.parse, (), ('{"nodeID":"n1"}', '{"maxOwners":2,"locks":[{"nodeID":"n1","id":"c"}]}')),
+    Input("lock", notation.parse, (), ('{"nodeID":"n1"}', '{"maxOwners":2,"locks":[{"nodeID":"n1","id":"c"}]}')),
     Input("record", from_annotation, (), ('{"version":1,"phase":"Draining","claim":"c","boot_left":"b"}',)),
     Input("refusals", as_refusals, (), ('[{"gate":"hold","code":"held","sentence":"s","since":null}]',)),
     Input("JSON in an annotation", json_of, (), ('{"a":[1e999,"\\ud800"]}',)),

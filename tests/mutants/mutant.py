@@ -31,7 +31,7 @@ class NoLongerApplies(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One mistake. `name` describes the wrong behaviour. `at` is a function such as `core/lock/content.py:remove` or
+    """One mistake. `name` describes the wrong behaviour. `at` is a function such as `core/lock/changes.py:remove` or
     `…:Class.method`.
 
     `survives` says why no test can or should fail. If a test kills such a mutant, the report says so.

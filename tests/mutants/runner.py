@@ -28,6 +28,7 @@ from typing import Any
 
 import pytest
 
+from careen.core.gates.question import Gate
 from tests.mutants.mutant import Mutant, codes
 from tests.mutants.reach import Reach, Record, record
 
@@ -133,6 +134,7 @@ def _make(mutant: Mutant) -> None:
     found: Any = importlib.import_module(mutant.module)
     for name in mutant.function.split("."):
         found = vars(found)[name]
+    found = found.question if isinstance(found, Gate) else found
     found = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
     assert isinstance(found, FunctionType), f"{mutant.at} is not a plain function"
     _, found.__code__ = codes(mutant)

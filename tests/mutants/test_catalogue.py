@@ -15,7 +15,7 @@ from tests.mutants.mutant import Mutant, NoLongerApplies, codes, unknown_names
 PARTS = ("core/", "agent/apply.py", "agent/observe.py", "cluster/")
 SAMPLE = Mutant(
     "Releasing a claim removes all entries of the node",
-    "core/lock/content.py:remove",
+    "core/lock/changes.py:remove",
     "(each.node == node and each.id == claim)",
     "(each.node == node)",
 )

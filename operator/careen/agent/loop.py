@@ -14,7 +14,7 @@ from careen.agent.turn import Reconciler, TurnResult
 from careen.cluster.wire.transport import Clock
 from careen.core.facts import on_record
 from careen.core.facts.policy import Policy
-from careen.core.lock import order
+from careen.core.lock import pauses
 
 _LOG = logging.getLogger("careen.loop")
 
@@ -141,7 +141,7 @@ class Loop:
             self._stops_in_a_row = 0
             self._heartbeat.ready()
             self._metrics.turns.labels(self._place.node, "done").inc()
-            return min(result.decision.look_again_seconds, order.LONGEST_LOOK_SECONDS)
+            return min(result.decision.look_again_seconds, pauses.LONGEST_LOOK_SECONDS)
         self._metrics.turns.labels(self._place.node, "stopped").inc()
         _LOG.log(
             logging.ERROR if result.stop.is_refusal else logging.INFO,

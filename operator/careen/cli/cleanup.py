@@ -23,7 +23,7 @@ from careen.core.cleanup import node as node_cleanup
 from careen.core.cleanup.marks import Extent
 from careen.core.cleanup.node import NodeLeftovers
 from careen.core.facts.observation import Gone, LockReading, SignedNode
-from careen.core.lock import content as claims
+from careen.core.lock import notation
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.report.cleanup_report import Cleaned, Cleanup, cleanup_json, cleanup_text
 from careen.report.tables import count_of, listed
@@ -249,7 +249,7 @@ async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[st
                 purpose="cleanup",
                 expected_resource_version=reading.resource_version,
                 daemonset_uid=reading.daemonset_uid,
-                content=claims.render(left),
+                content=notation.render(left),
             )
         )
         if isinstance(outcome, Landed):

@@ -18,7 +18,7 @@ from careen.core.actions import WriteLock
 from careen.core.facts import keys
 from careen.core.facts.observation import LockReading, NodeView
 from careen.core.facts.phases import WORKING
-from careen.core.lock import content as claims
+from careen.core.lock import changes, notation
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.report.lock_report import lock_json, lock_text
 from careen.report.tables import listed, paragraph
@@ -65,7 +65,7 @@ async def pause(cluster: Cluster, *, reason: str) -> None:
                 f"The claims of {listed(content.holders)} stay in the lock: a draining node undoes its drain, "
                 "and a rebooting node finishes."
             )
-        return claims.pause(content, reason, content.max_owners)
+        return changes.pause(content, reason, content.max_owners)
 
     if await _rewrite(cluster, "pause", paused):
         say("The lock is paused: no node begins a reboot until `careen lock resume`.")
@@ -82,7 +82,7 @@ async def resume(cluster: Cluster) -> None:
             return None
         if content.pause_reason:
             say(f"The lock was paused for this reason: {content.pause_reason}.")
-        return claims.resume(content)
+        return changes.resume(content)
 
     if await _rewrite(cluster, "resume", resumed):
         say("The lock is no longer paused: nodes may reboot again.")
@@ -115,7 +115,7 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
         entries = _entries_of(cluster, node, content)
         taken = f"at {entries[0].created}" if entries[0].created else "at an unknown time"
         say(f"This command frees the claim that {node} took {taken}.")
-        return claims.release_by_hand(content, node)
+        return changes.release_by_hand(content, node)
 
     if await _rewrite(cluster, "free the claim by hand", released):
         say(f"The claim of {node} was removed from the lock: the next node may take a claim.")
@@ -180,7 +180,7 @@ def _write(purpose: str, reading: LockReading, wanted: LockContent) -> WriteLock
         purpose=purpose,
         expected_resource_version=reading.resource_version,
         daemonset_uid=reading.daemonset_uid,
-        content=claims.render(wanted),
+        content=notation.render(wanted),
     )
 
 

@@ -16,7 +16,8 @@ from careen.cluster import objects
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import NotFound, Withheld
 from careen.core.facts.keys import LOCK_ANNOTATION
-from careen.core.lock.content import Garbage, LockContent, parse
+from careen.core.lock.content import Garbage, LockContent
+from careen.core.lock.notation import parse
 from careen.core.plain_text import one_line
 from scheduler_core.sentences import first_few
 from scheduler_core.values import Value

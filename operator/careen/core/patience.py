@@ -17,7 +17,8 @@ from datetime import datetime, timedelta
 from careen.core.decision import Decision
 from careen.core.facts.memory import Memory, Patience
 from careen.core.facts.phases import Evidence, Phase
-from careen.core.gates import GATES, host_state
+from careen.core.gates import GATES
+from careen.core.gates.host_state import host_state
 from careen.core.gates.question import When
 from careen.core.situation import Situation
 from careen.core.writing import stored_refusals
@@ -77,7 +78,7 @@ def after(situation: Situation, decision: Decision) -> Decision:
 
 
 def _is_known(situation: Situation, gate: str) -> bool:
-    if gate == host_state.GATE.name:
+    if gate == host_state.name:
         return host_state.ask(situation, When.BEFORE_REBOOT) is None
     needs = _NEEDS.get(gate) or next((each.needs(situation.policy) for each in GATES if each.name == gate), frozenset())
     return all(situation.seen.knows(evidence) for evidence in needs)

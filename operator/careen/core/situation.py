@@ -15,7 +15,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Mark, Progress, is_same_boot, phase_of
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock.content import Entry, Garbage, LockContent
-from careen.core.lock.order import groups
+from careen.core.lock.groups import groups
 from scheduler_core.values import Value, replace_value
 
 

@@ -23,11 +23,10 @@ from careen.core.facts.observation import NodeView, SelfTest, Taint
 from careen.core.facts.phases import Evidence, Phase, is_allowed
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, to_annotation
-from careen.core.facts.reasons import REASONS, Code
+from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import json_of, number, short
-from careen.core.lock import content as lock
-from careen.core.lock import order
+from careen.core.lock import changes, notation, order
 from careen.core.lock.content import LockContent
 from careen.core.people import asked
 from careen.core.plain_text import one_line
@@ -285,9 +284,9 @@ def removal(situation: Situation) -> tuple[WriteLock, ...]:
     content = situation.lock
     if not isinstance(content, LockContent) or situation.own_entry is None:
         return ()
-    left = lock.remove(content, situation.node.name, situation.progress.claim)
+    left = changes.remove(content, situation.node.name, situation.progress.claim)
     if situation.policy.cluster_interval_seconds and situation.progress.verify_started:
-        left = lock.released(left, rfc3339(situation.server_now))
+        left = changes.released(left, rfc3339(situation.server_now))
     return (write_lock(situation, "release the claim", left),)
 
 
@@ -299,7 +298,7 @@ def write_lock(situation: Situation, purpose: str, content: LockContent) -> Writ
         purpose=purpose,
         expected_resource_version=reading.resource_version,
         daemonset_uid=reading.daemonset_uid,
-        content=lock.render(content),
+        content=notation.render(content),
     )
 
 
@@ -460,7 +459,7 @@ def _telling(situation: Situation, status: Status) -> PatchNode | None:
     )
     told = situation.memory.reported
     age = situation.seen.uptime - told.at
-    pause = RETELL_SECONDS if told.code == code.value else 0.0 if REASONS[code].is_warning else PASSING_SECONDS
+    pause = RETELL_SECONDS if told.code == code.value else 0.0 if code.is_warning else PASSING_SECONDS
     if not is_news and (node.annotations.get(keys.REASON) == sentence or age < pause):
         return None
     return PatchNode(
@@ -498,4 +497,4 @@ def _event(situation: Situation, status: Status) -> tuple[PostEvent, ...]:
     is_old = situation.memory.reported.code == code.value or situation.node.annotations.get(keys.REASON) == sentence
     if code in _QUIET or is_old:
         return ()
-    return (PostEvent(code=code, sentence=sentence, is_warning=REASONS[code].is_warning),)
+    return (PostEvent(code=code, sentence=sentence, is_warning=code.is_warning),)

@@ -16,7 +16,7 @@ from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339, span
 from careen.core.gates import GATES
 from careen.core.gates.question import Cost
-from careen.core.lock import order
+from careen.core.lock import order, pauses
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.steps import draining, failed, idle, line, maintenance, rebooting, settling, verifying
 from careen.core.steps.shared import failing
@@ -72,7 +72,7 @@ _LOOKS = {
 
 # The number of waiting nodes that is assumed if the number of agents is unknown. With this many waiting nodes, a node
 # outside the line pauses for LONGEST_LOOK_SECONDS, the longest pause.
-_ANY_NUMBER = int(order.LONGEST_LOOK_SECONDS * order.LOOKS_PER_SECOND)
+_ANY_NUMBER = int(pauses.LONGEST_LOOK_SECONDS * pauses.LOOKS_PER_SECOND)
 _COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 
 
@@ -83,12 +83,12 @@ def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, polic
     if any(each.gate in _COSTLY for each in refused):
         look = line.COSTLY_PAUSE_LIMIT_SECONDS * 1.25
     elif node.labels.get(keys.REBOOT_LABEL) == order.READY:
-        look = order.look_again_seconds(node.name, content, policy, 1.0, waiting=waiting)
+        look = pauses.look_again_seconds(node.name, content, policy, 1.0, waiting=waiting)
     else:
         look = line.LOOK_SECONDS
     if node.name not in content.line.names:
-        look = order.paced(look, waiting, 1.0)
-    return min(look, order.LONGEST_LOOK_SECONDS)
+        look = pauses.paced(look, waiting, 1.0)
+    return min(look, pauses.LONGEST_LOOK_SECONDS)
 
 
 def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: datetime) -> float | None:

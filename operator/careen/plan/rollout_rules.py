@@ -33,12 +33,15 @@ from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import OwnerHealth, Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
-from careen.core.gates import cluster_interval, foreseen, maintenance_window
+from careen.core.gates import foreseen
+from careen.core.gates.cluster_interval import ends as interval_ends
 from careen.core.gates.hold import until_of
+from careen.core.gates.maintenance_window import maintenance_window
 from careen.core.gates.question import Foreseen, When
+from careen.core.lock import changes, order
 from careen.core.lock import content as lock
-from careen.core.lock import order
 from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.groups import groups
 from careen.core.lock.line import Line
 from careen.core.situation import Situation
 from careen.core.steps.shared import late_gates
@@ -137,7 +140,7 @@ class RolloutRules:
         it."""
         situation = self._situation(node, at, forecast)
         for gate in self._gates[Foreseen.WITH_FORECAST if forecast else Foreseen.WITHOUT_FORECAST]:
-            if gate is maintenance_window.GATE and self._windows.is_open(node, at):
+            if gate is maintenance_window and self._windows.is_open(node, at):
                 continue
             when = When.READY if When.READY in gate.when else When.CLAIMED
             if (refused := gate.ask(situation, when)) is not None:
@@ -163,24 +166,26 @@ class RolloutRules:
         """Adds the node's claim to the lock. The roll-out calls this only if the lock has room for a claim."""
         view = self._waiters[node]
         entry = Entry(
-            node=node, id=node, uid=view.uid, groups=tuple(sorted(order.groups(view, self._policy))), zone=view.zone
+            node=node, id=node, uid=view.uid, groups=tuple(sorted(groups(view, self._policy))), zone=view.zone
         )
-        added = lock.add(self._content, entry, self._policy.concurrency, in_one_zone=self._policy.order is Order.ZONE)
+        added = changes.add(
+            self._content, entry, self._policy.concurrency, in_one_zone=self._policy.order is Order.ZONE
+        )
         assert added is not None, "a node took a claim beyond the limit"
         self._content = added
 
     def released(self, node: str, at: datetime) -> None:
         """Removes the node's claim from the lock. Remembers the node's zone, because the other nodes of this zone come
         next, except with --order=fewest-moves."""
-        self._content = lock.remove(self._content, node, node)
+        self._content = changes.remove(self._content, node, node)
         if self._policy.cluster_interval_seconds:
-            self._content = lock.released(self._content, rfc3339(at))
+            self._content = changes.released(self._content, rfc3339(at))
         self._zone = self._waiters[node].zone
 
     def next_opening(self, at: datetime) -> datetime | None:
         """Returns the next time at which a closed window opens or a gate stops refusing a node's reboot."""
         instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at) :][:1]
-        again = cluster_interval.ends(self._content, self._policy, at)
+        again = interval_ends(self._content, self._policy, at)
         instants += [each for each in (again, self._windows.next_opening(at)) if each is not None and each > at]
         return min(instants, default=None)
 
@@ -197,7 +202,7 @@ class RolloutRules:
         interval."""
         if not self._policy.cluster_interval_seconds or self._wanted_now:
             return False
-        again = cluster_interval.ends(self._content, self._policy, at)
+        again = interval_ends(self._content, self._policy, at)
         return bool(self._content.holders) or (again is not None and at < again)
 
     def _ready(self, waiting: Collection[str], at: datetime) -> Collection[str]:

@@ -17,7 +17,8 @@ from typing import Final
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Order, Policy
 from careen.core.lock.content import LockContent
-from careen.core.lock.order import Alike, among_alike, groups, in_later_zone, line_length, need_since
+from careen.core.lock.groups import groups
+from careen.core.lock.order import Alike, among_alike, in_later_zone, line_length, need_since
 
 _MOST_GONE: Final = 200  # skipping up to this many names in the lists is faster than making the lists again
 

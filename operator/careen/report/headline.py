@@ -11,11 +11,12 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.reasons import REASONS, Code
+from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.core.gates import GATES, hold
+from careen.core.gates import GATES
 from careen.core.gates.halt import halted_because
-from careen.core.gates.question import Cost
+from careen.core.gates.hold import held_because, hold
+from careen.core.gates.question import Cost, No
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.writing import stored_refusals
 from careen.report.fleet_report import phase_of
@@ -163,9 +164,9 @@ def _by_their_refusals(
 def _refusals_now(node: NodeView, now: datetime) -> tuple[Refusal, ...]:
     """The refusals on the Node, and one for a hold that the agent has not seen yet."""
     stored = stored_refusals(node)
-    held = hold.held_because(node, now)
+    held = held_because(node, now)
     if held and Code.HELD not in {each.code for each in stored}:
-        return (*stored, Refusal(gate=hold.GATE.name, code=Code.HELD, sentence=held))
+        return (*stored, hold.refusal(No(Code.HELD, held)))
     return stored
 
 
@@ -223,7 +224,7 @@ def _example(refusals: dict[str, Refusal]) -> tuple[str, Refusal]:
 
 
 def _remedy(code: Code, node: str = "NODE") -> str:
-    return REASONS[code].remedy.replace("NODE", node)
+    return code.remedy.replace("NODE", node)
 
 
 def _phase_since(node: NodeView) -> datetime | None:

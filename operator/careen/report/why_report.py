@@ -20,12 +20,14 @@ from careen.core.facts.observation import NodeView, PodView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, UnreadableProgress
-from careen.core.facts.reasons import REASONS, Code
+from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, span
-from careen.core.gates import GATES, gate_annotations, halt
-from careen.core.gates import hold as hold_gate
-from careen.core.gates.question import Cost, Gate, When
-from careen.core.lock.content import Garbage, LockContent
+from careen.core.gates import GATES
+from careen.core.gates.gate_annotations import annotated, gate_annotations
+from careen.core.gates.halt import halt, halted_because
+from careen.core.gates.hold import closed, held_because, hold
+from careen.core.gates.question import Cost, Gate, No, When
+from careen.core.lock.content import LockContent
 from careen.core.writing import stored_refusals
 from careen.plan.next_turn import NextTurn, next_turn
 from careen.report.fleet_report import node_json, phase_of
@@ -105,27 +107,15 @@ def _said_since(story: NodeStory) -> list[Refusal]:
     """Refusals that the last turn may not have seen: holds, pauses, an unreadable lock, failures of other nodes, and
     annotations that forbid the reboot."""
     found = []
-    gate = hold_gate.GATE.name
-    if isinstance(story.lock, LockContent) and story.lock.is_paused:
-        found.append(
-            Refusal(
-                gate=gate,
-                code=Code.PAUSED,
-                sentence=f"a person paused the lock{f': {story.lock.pause_reason}' if story.lock.pause_reason else ''}",
-            )
-        )
-    if isinstance(story.lock, Garbage):
-        found.append(
-            Refusal(
-                gate=gate, code=Code.LOCK_GARBAGE, sentence=f"the lock's content cannot be understood: {story.lock.why}"
-            )
-        )
-    if isinstance(story.lock, LockContent) and (sentence := halt.halted_because(story.lock, besides=story.node.name)):
-        found.append(Refusal(gate=halt.GATE.name, code=Code.HALTED, sentence=sentence))
-    if annotated := gate_annotations.refusal_of(story.node, {}):
-        found.append(annotated)
-    if held := hold_gate.held_because(story.node, story.now):
-        found.append(Refusal(gate=gate, code=Code.HELD, sentence=held))
+    lock, node = story.lock, story.node
+    if not isinstance(lock, Unknown) and (no := closed(lock)):
+        found.append(hold.refusal(no))
+    if isinstance(lock, LockContent) and (sentence := halted_because(lock, besides=node.name)):
+        found.append(halt.refusal(No(Code.HALTED, sentence)))
+    if no := annotated(node, {}):
+        found.append(gate_annotations.refusal(no))
+    if held := held_because(node, story.now):
+        found.append(hold.refusal(No(Code.HELD, held)))
     return found
 
 
@@ -187,7 +177,7 @@ def _not_asked(gate: Gate, sentence: str) -> GateAnswer:
 
 def remedy_for(code: Code, node: str) -> str:
     """With this node's name."""
-    return REASONS[code].remedy.replace("NODE", node)
+    return code.remedy.replace("NODE", node)
 
 
 def summary(story: NodeStory) -> str:

@@ -22,7 +22,7 @@ from careen.core.facts.observation import Chance, Gone, Need, NeedAnswer, Observ
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
-from careen.core.lock import order
+from careen.core.lock import pauses
 from tests.careen.agent.conftest import FakeHost
 from tests.careen.virtual_shell import VirtualClock
 
@@ -116,12 +116,12 @@ async def test_the_loop_sleeps_for_milliseconds_if_the_decision_requests_a_delay
 async def test_the_loop_does_not_shorten_the_long_sleeps_of_agents_in_a_large_fleet() -> None:
     """If each agent's loop shortened its sleep to the same maximum, agents that started together would always send
     their requests at the same time."""
-    longest = order.paced(30.0, 5000, 1.0)
+    longest = pauses.paced(30.0, 5000, 1.0)
     assert await Stage(longest, 1.0).run() == [0, longest]
 
 
 async def test_the_loop_shortens_an_extremely_long_sleep() -> None:
-    assert await Stage(1e9, 1.0).run() == [0, order.LONGEST_LOOK_SECONDS]
+    assert await Stage(1e9, 1.0).run() == [0, pauses.LONGEST_LOOK_SECONDS]
 
 
 async def test_a_new_sentinel_file_starts_the_next_loop_round_within_two_seconds() -> None:

@@ -7,9 +7,8 @@ import asyncio
 
 import pytest
 
-from careen.core.lock import content as lock
-from careen.core.lock import order
-from careen.core.steps.shared import taint_spread
+from careen.core.lock import changes, gathering, pauses
+from careen.core.lock.gathering import SPREAD_SECONDS
 from tests.careen.chaos.fleet.thousands import (
     MOST_REQUESTS_PER_SECOND,
     REAL,
@@ -53,7 +52,7 @@ async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle,
     end(world)
     began = world.now
     while not (holders := {row["nodeID"] for row in world.lock().get("locks", [])} & set(world.shape.names)):
-        assert world.now < began + 2 * order.LONGEST_LOOK_SECONDS, "no node claims"
+        assert world.now < began + 2 * pauses.LONGEST_LOOK_SECONDS, "no node claims"
         await asyncio.sleep(0.5)
     world.stop()
     assert len(holders) == 1
@@ -62,13 +61,13 @@ async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle,
 
 def release(world: World) -> None:
     """Remove the claim of the Node `elsewhere`, for which all other nodes wait, and end the pause of the lock."""
-    edit(world, lambda content: lock.release_by_hand(lock.resume(content), "elsewhere"))
+    edit(world, lambda content: changes.release_by_hand(changes.resume(content), "elsewhere"))
 
 
-BY_THEN = order.OTHERS_LOOK_SECONDS + order.GATHER_SECONDS + 5.0
+BY_THEN = pauses.OTHERS_LOOK_SECONDS + gathering.GATHER_SECONDS + 5.0
 # With more than 500 agents, the soft taints are spread over a minute. A new roll-out waits this minute longer before
 # its first claim.
-GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS
+GATHERED_BY_THEN = BY_THEN + SPREAD_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS
             5000,
             both(hold_all, put_a_crowd),
             let_all_go,
-            order.LONGEST_LOOK_SECONDS,
+            pauses.LONGEST_LOOK_SECONDS,
             id="4 nodes and a crowd of 200 more wait until their holds are removed",
         ),
         pytest.param(5000, pause, resume, GATHERED_BY_THEN, id="4 of 5,000 nodes wait until a pause ends"),

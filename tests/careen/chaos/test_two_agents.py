@@ -123,7 +123,7 @@ async def wiped(seed: int, phase: str) -> World:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_removing_the_record_annotation_in_any_phase_breaks_no_rule(seed: int, phase: str) -> None:
     world = run_virtually(wiped(seed, phase))
-    # In Settling the node is uncordoned again, so a claim whose node has no record is a ghost. Any agent may remove it,
+    # In Settling the node is uncordoned again, so a claim whose node has no record is stale. Any agent may remove it,
     # and then no Event reports the release.
     tolerated = ("reported",) if phase == "Settling" else ()
     broken = [

@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 
 from careen.cli import cli
 from careen.core.facts import keys
-from careen.core.lock.content import LockContent, parse, render
+from careen.core.lock.content import LockContent
+from careen.core.lock.notation import parse, render
 from drydock.server.testing import RunningServer, server_in_thread
 
 # The full client, so that a command which runs in this process does not leave the lean client to other tests.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from careen.core.facts.times import rfc3339
-from careen.core.gates import drain_forecast
+from careen.core.gates.drain_forecast import drain_forecast
 from careen.core.gates.question import When
 from careen.core.lock.content import Entry, LockContent
 from careen.core.writing import stored_refusals

@@ -32,9 +32,10 @@ from careen.core.facts.observation import (
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Mark, OwnerHealth, Progress, from_annotation, to_annotation
-from careen.core.lock import content as lock
+from careen.core.lock import notation
+from careen.core.lock.clearance import hand_over_key
 from careen.core.lock.content import Entry, LockContent
-from careen.core.lock.order import GATHER_SECONDS, hand_over_key
+from careen.core.lock.gathering import GATHER_SECONDS
 from careen.core.situation import Situation
 from careen.core.writing import LABEL
 from scheduler_core.simulation.forecast import Forecast
@@ -115,7 +116,7 @@ def an_entry(node: str = "n1", claim: str = "c1", **changes: Any) -> Entry:
 
 def a_reading(content: LockContent | str | None) -> LockReading:
     """Return the result of a read of the lock with this content."""
-    text = lock.render(content) if isinstance(content, LockContent) else content
+    text = notation.render(content) if isinstance(content, LockContent) else content
     return LockReading.of(text, resource_version="42", daemonset_uid=DAEMONSET)
 
 
@@ -249,7 +250,7 @@ def the_record(decision: Decision) -> Progress:
 def the_lock(decision: Decision) -> LockContent:
     """Return the content of the lock that the decision writes."""
     (found,) = [action for action in decision.actions if isinstance(action, WriteLock)]
-    content = lock.parse(found.content)
+    content = notation.parse(found.content)
     assert isinstance(content, LockContent)
     return content
 

@@ -15,8 +15,7 @@ from careen.core.facts.observation import NOT_ASKED, Alert, Fleet, Need, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import AlertPolicy
 from careen.core.facts.reasons import Code
-from careen.core.lock import content as lock
-from careen.core.lock import order
+from careen.core.lock import changes, order
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
 from careen.core.steps.shared.giving_back import LATE_WRITE_SECONDS
@@ -92,7 +91,7 @@ def test_an_idle_node_removes_deleted_nodes_from_the_line_of_waiting_nodes() -> 
     [
         {"waiters": Unknown("503"), "lock": replace(NAMED, line=replace(NAMED.line, names=("n2", "n3")))},
         {"lock": replace(NAMED, line=replace(NAMED.line, names=("n2",)))},
-        {"lock": lock.pause(NAMED, "", 1)},
+        {"lock": changes.pause(NAMED, "", 1)},
     ],
     ids=["the waiting nodes are unknown", "every named node waits", "the lock is paused"],
 )

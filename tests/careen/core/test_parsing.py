@@ -15,7 +15,7 @@ from careen.core.facts import observation
 from careen.core.facts import progress as records
 from careen.core.facts.observation import LockReading, NodeView
 from careen.core.facts.phases import Phase
-from careen.core.lock import content as lock
+from careen.core.lock import notation
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.lock.line import Line
 from tests.careen.core.builders import (
@@ -41,7 +41,7 @@ def counted() -> Iterator[dict[str, int]]:
     """Count how often the code in this `with` block parses a lock, and how often it parses the record of a Node (the
     annotation with its progress)."""
     count = {"locks": 0, "records": 0}
-    parse, read = lock.parse, observation.from_annotation
+    parse, read = notation.parse, observation.from_annotation
 
     def of_lock(text: str | None) -> LockContent | Garbage:
         count["locks"] += 1
@@ -51,7 +51,7 @@ def counted() -> Iterator[dict[str, int]]:
         count["records"] += text is not None
         return read(text)
 
-    with patch.object(lock, "parse", of_lock), patch.object(observation, "from_annotation", of_record):
+    with patch.object(notation, "parse", of_lock), patch.object(observation, "from_annotation", of_record):
         yield count
 
 
@@ -60,7 +60,7 @@ def text_of(phase: Phase) -> str | None:
     n1."""
     claim = a_progress(phase).claim
     entries = [an_entry("n2", "c2", limit=2), *([an_entry("n1", claim, limit=2)] if claim else [])]
-    return lock.render(held(*entries, line=Line(names=("n3", "n1"), at="2026-03-04T11:59:00Z", waiting=2)))
+    return notation.render(held(*entries, line=Line(names=("n3", "n1"), at="2026-03-04T11:59:00Z", waiting=2)))
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -86,7 +86,7 @@ def test_a_decision_parses_the_progress_record_of_each_node_once(phase: Phase) -
 @pytest.mark.parametrize("text", [None, "", "garbage", '{"nodeID":"n1"}', '{"locks":[{"nodeID":"n1","id":"c1"}]}'])
 def test_a_lock_reading_has_the_text_of_the_annotation_and_the_parsed_lock(text: str | None) -> None:
     reading = LockReading.of(text, resource_version="1", daemonset_uid="u")
-    assert (reading.text, reading.content) == (text, lock.parse(text))
+    assert (reading.text, reading.content) == (text, notation.parse(text))
 
 
 def test_a_node_view_with_a_new_annotation_contains_the_new_progress_record() -> None:

@@ -42,6 +42,7 @@ from careen.core.facts.observation import (
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import OwnerHealth, Progress, from_annotation
+from careen.core.lock import changes, notation
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
 from scheduler_core.simulation.forecast import Forecast
@@ -239,11 +240,13 @@ class World:
     def unlock(self, name: str) -> None:
         self.say(f"a person releases the claim of {name}")
         self.touched_by_person.add(name)
-        self.write_lock(lock.render(lock.release_by_hand(self.content(), name)))
+        self.write_lock(notation.render(changes.release_by_hand(self.content(), name)))
 
     def pause(self, *, on: bool) -> None:
         self.say("a person pauses" if on else "a person resumes")
-        self.write_lock(lock.render(lock.pause(self.content(), "people", 2) if on else lock.resume(self.content())))
+        self.write_lock(
+            notation.render(changes.pause(self.content(), "people", 2) if on else changes.resume(self.content()))
+        )
 
     def recreate_daemonset(self) -> None:
         self.say("the DaemonSet is recreated")
@@ -533,7 +536,7 @@ class World:
         ):
             return False
         before = self.content()
-        after = lock.parse(action.content)
+        after = notation.parse(action.content)
         assert isinstance(after, LockContent)
         for entry in before.entries:
             if not after.entries_of(entry.node):  # the node is out of the lock, without another claim
@@ -720,7 +723,7 @@ _ORDER = list(Evidence)
 
 @functools.lru_cache  # called at every event, usually with an unchanged result
 def _content(annotation: str | None) -> LockContent:
-    found = lock.parse(annotation)
+    found = notation.parse(annotation)
     assert isinstance(found, LockContent), found
     return found
 

@@ -36,6 +36,7 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Policy
+from careen.core.lock import changes, notation
 from careen.core.lock import content as lock
 from scheduler_core.simulation.forecast import Forecast
 from tests.careen.explored.state import (
@@ -260,7 +261,7 @@ class SmallFleet:
 
     def _deeds(self, state: State) -> Iterator[Step]:
         if state.paused_at == NEVER and (spent := _spend(state, Kind.PAUSED)) is not None:
-            paused = lock.render(lock.pause(content_of(state.lock), "people", self.bounds.concurrency))
+            paused = notation.render(changes.pause(content_of(state.lock), "people", self.bounds.concurrency))
             yield Step("a person pauses", _locked(spent, paused)._replace(paused_at=state.now))
         for index, name in enumerate(self.names):
             if state.nodes[index] is None:
@@ -302,7 +303,7 @@ class SmallFleet:
             if state.back_at[index] == now:
                 state = self._registered(state, index)
         if state.paused_at + PAUSED_SECONDS == now:
-            state = _locked(state, lock.render(lock.resume(content_of(state.lock))))._replace(paused_at=NEVER)
+            state = _locked(state, notation.render(changes.resume(content_of(state.lock))))._replace(paused_at=NEVER)
         return Step(f"time advances to {now} s", state)
 
     def _down(self, state: State, index: int) -> State:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from unittest.mock import patch
 
 from careen.core.actions import AskReboot, PatchNode, WriteLock
+from careen.core.lock import changes, stale_claims
 from careen.core.lock import content as lock
-from careen.core.lock import ghosts
 from careen.core.steps import rebooting
 from tests.careen.explored.fleet import Bounds, Kind, SmallFleet
 
@@ -34,9 +34,9 @@ def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
     """Plant a bug: a node that releases its claim removes the first claim in the lock instead of its own."""
 
     def remove(content: lock.LockContent, _node: str, _claim: str) -> lock.LockContent:
-        return lock.remove_all(content, content.entries[:1])
+        return changes.remove_all(content, content.entries[:1])
 
-    with patch.object(lock, "remove", remove):
+    with patch.object(changes, "remove", remove):
         yield
 
 
@@ -54,12 +54,12 @@ def _reboots_with_an_old_reading(_fleet: SmallFleet) -> Iterator[None]:
 def _frees_missing_nodes_at_once(_fleet: SmallFleet) -> Iterator[None]:
     """Plant a bug: as soon as a Node is missing, an agent removes the node's claim. Without the bug, the agent waits,
     in case the Node is created again."""
-    watch = ghosts.watch
+    examine = stale_claims.examine
 
-    def at_once(*given: object, **options: object) -> ghosts.GhostWatch:
-        return watch(*given, **{**options, "deadline_seconds": -1.0})  # type: ignore[arg-type]
+    def at_once(*given: object, **options: object) -> stale_claims.StaleClaims:
+        return examine(*given, **{**options, "deadline_seconds": -1.0})  # type: ignore[arg-type]
 
-    with patch.object(ghosts, "watch", at_once):
+    with patch.object(stale_claims, "examine", at_once):
         yield
 
 

@@ -13,7 +13,7 @@ from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.progress import Progress, from_annotation
-from careen.core.lock import content as lock
+from careen.core.lock import notation
 from careen.core.lock.content import LockContent
 
 T = TypeVar("T")
@@ -146,7 +146,7 @@ class Tables:
 
 @functools.lru_cache(maxsize=100_000)
 def content_of(text: str | None) -> LockContent:
-    found = lock.parse(text)
+    found = notation.parse(text)
     assert isinstance(found, LockContent), found
     return found
 

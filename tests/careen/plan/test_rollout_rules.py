@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from careen.core import gates
-from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import (
@@ -32,7 +30,7 @@ from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.facts.times import rfc3339
-from careen.core.gates.question import ALWAYS, BEFORE_THE_CORDON, Cost, Foreseen, Gate, Unforeseen, When, nothing
+from careen.core.gates.question import ALWAYS, BEFORE_THE_CORDON, Cost, Foreseen, Gate, No, Unforeseen, When, gate
 from careen.core.situation import Situation
 from careen.core.windows import openings
 from careen.core.windows.daily import is_open
@@ -252,14 +250,14 @@ def test_a_hold_annotation_undoes_a_drain_even_if_late_policy_is_reboot(late_pol
     assert (obstacle.rule, obstacle.sentence) == ("hold", "held: auditors")
 
 
-def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS, **more: Any) -> Gate:
+def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS) -> Gate:
     """Return a new gate that refuses the reboot of n1. CONTRIBUTING.md explains how to write a gate."""
 
-    def ask(situation: Situation, _when: When) -> Refusal | None:
-        is_refused = situation.node.name == "n1"
-        return Refusal(gate="moon", code=Code.HELD, sentence="the moon is full") if is_refused else None
+    @gate("moon", when=when, cost=Cost.CHEAP, foresight=foresight)
+    def moon(situation: Situation) -> No | None:
+        return No(Code.HELD, "the moon is full") if situation.node.name == "n1" else None
 
-    return Gate(name="moon", ask=ask, when=when, cost=Cost.CHEAP, needs=nothing, foresight=foresight, **more)
+    return moon
 
 
 @pytest.mark.parametrize(
@@ -296,20 +294,18 @@ def test_a_gates_declaration_decides_whether_a_plan_evaluates_the_gate(
 def test_a_plan_waits_until_the_end_of_a_gates_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     end = NOW + timedelta(hours=3)
 
-    def ask(situation: Situation, _when: When) -> Refusal | None:
-        is_over = situation.seen.now >= end
-        return None if is_over else Refusal(gate="moon", code=Code.HELD, sentence="the moon is full")
+    @gate("moon", cost=Cost.CHEAP, foresight=Foreseen.WITHOUT_FORECAST, ends=lambda _node, _policy: end)
+    def moon(situation: Situation) -> No | None:
+        return None if situation.seen.now >= end else No(Code.HELD, "the moon is full")
 
-    moon = replace(a_new_gate(Foreseen.WITHOUT_FORECAST), ask=ask, ends=lambda _node, _policy: end)
     monkeypatch.setattr(gates, "GATES", (*gates.GATES, moon))
     (visit,) = plan([a_node("n1")]).visits
     assert visit.start == end
 
 
 def test_a_gate_that_does_not_declare_what_a_plan_can_foresee_is_an_error() -> None:
-    declared = {name: getattr(gates.hold.GATE, name) for name in ("name", "ask", "when", "cost", "needs")}
     with pytest.raises(TypeError, match="foresight"):
-        Gate(**declared)
+        gate("moon", cost=Cost.CHEAP)
 
 
 @pytest.mark.parametrize("line", list(Order))

@@ -14,9 +14,9 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Budget, BudgetKind, Order, Policy
 from careen.core.facts.selectors import Selector
-from careen.core.lock import content as lock
-from careen.core.lock import order
+from careen.core.lock import changes, order
 from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.groups import groups
 from careen.core.lock.line import Line
 from careen.plan import waiters
 from careen.plan.waiters import Waiters
@@ -70,8 +70,8 @@ def test_the_short_list_gives_the_same_next_nodes_as_the_list_of_all_nodes(
     holders = drawn.draw(st.lists(st.sampled_from(nodes), max_size=3, unique_by=lambda node: node.name))
     content = LockContent(line=Line(names=tuple(drawn.draw(st.lists(st.sampled_from(names), max_size=6, unique=True)))))
     for node in holders:
-        entry = Entry(node=node.name, id=node.name, groups=tuple(sorted(order.groups(node, policy))), zone=node.zone)
-        content = lock.add(content, entry, 20) or content
+        entry = Entry(node=node.name, id=node.name, groups=tuple(sorted(groups(node, policy))), zone=node.zone)
+        content = changes.add(content, entry, 20) or content
     waiting = drawn.draw(st.lists(st.sampled_from(names), unique=True)) or names
     moves = {name: drawn.draw(st.integers(0, 3)) for name in names}
     zone = drawn.draw(st.sampled_from((None, "a", "b")))

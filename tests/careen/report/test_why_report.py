@@ -9,7 +9,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Taint, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress, to_annotation
-from careen.core.facts.reasons import REASONS, Code
+from careen.core.facts.reasons import Code
 from careen.core.gates import GATES
 from careen.core.gates.question import When
 from careen.core.lock.content import Entry, Garbage, LockContent
@@ -76,7 +76,7 @@ def test_careen_why_prints_no_remark_about_the_agent_if_the_pods_could_not_be_li
 @pytest.mark.parametrize("code", list(Code), ids=str)
 def test_the_remedy_for_a_reason_contains_the_name_of_the_node(code: Code) -> None:
     assert "NODE" not in remedy_for(code, "n1")
-    assert remedy_for(code, "NODE") == REASONS[code].remedy
+    assert remedy_for(code, "NODE") == code.remedy
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 
 from careen.core.facts.observation import Sample, Unknown
 from careen.core.facts.policy import Policy
-from careen.core.gates import health_queries
+from careen.core.gates.health_queries import health_queries
 from careen.core.gates.question import When
 from careen.services.prometheus import Prometheus
 from careen.settings import live

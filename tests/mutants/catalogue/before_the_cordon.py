@@ -105,8 +105,8 @@ MUTANTS = (
     Mutant(
         "Every check of the holders forgets since when a holder's Node has been missing",
         _BEHIND + "look",
-        "ghosts=watch.since",
-        "ghosts={}",
+        "suspected=stale.suspected",
+        "suspected={}",
     ),
     Mutant(
         "The agent removes a claim without a holder from a paused lock", _BEHIND + "look", "or content.is_paused", ""

@@ -68,7 +68,7 @@ MUTANTS = (
     Mutant(
         "If the Node was recreated, the agent releases the claim of the old Node without any wait",
         _RECOVERING + "_from_careen",
-        "if entry not in watch.proven:",
+        "if entry not in stale.proven:",
         "if False:",
     ),
     Mutant(

@@ -184,7 +184,7 @@ class HolderCheck(Value, kw_only=True):
     again."""
 
     at: float = 0.0  # the uptime of the next check of the holders
-    ghosts: Mapping[str, float] = field(default_factory=dict)  # by claim id: first seen without its Node
+    suspected: Mapping[str, float] = field(default_factory=dict)  # by claim: first seen without its Node
     overdue: tuple[tuple[str, str], ...] = ()  # overdue holders and since when (RFC 3339), by the lock
     # The uptime of the next check whether the lock has a claim of this node that is missing in the record on the Node.
     holders_not_before: float = 0.0

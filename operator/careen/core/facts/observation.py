@@ -21,7 +21,7 @@ from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.phases import Evidence
 from careen.core.facts.progress import OwnerHealth, Progress, UnreadableProgress, consistent, from_annotation
-from careen.core.lock import content as lock
+from careen.core.lock import notation
 from careen.core.lock.content import Garbage, LockContent
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.values import Value
@@ -181,7 +181,7 @@ class LockReading(Value, kw_only=True):
     def of(cls, text: str | None, **others: Any) -> LockReading:
         """Return a LockReading with the parsed `text` of the lock annotation. `others` has the remaining fields of the
         LockReading, by name."""
-        return cls(content=lock.parse(text), text=text, **others)
+        return cls(content=notation.parse(text), text=text, **others)
 
     @property
     def object_id(self) -> str:

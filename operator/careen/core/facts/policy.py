@@ -265,6 +265,6 @@ class Policy(Value, kw_only=True):
 
     @property
     def absence_seconds(self) -> float:
-        """How many seconds the Node of a claim must be missing, or have another UID, before the agents treat the claim
-        as a ghost (a claim without a holder)."""
+        """How many seconds the Node of a claim must be missing, or have another UID, before the claim
+        counts as stale."""
         return max(self.reboot_deadline_seconds, self.lock_ttl_seconds)

@@ -1,6 +1,5 @@
-"""The ordered list of gates (the conditions that must be met before a node may begin its drain or its reboot): cheap
-and certain gates first, the expensive forecast and dry run last. A new gate needs a file in this folder and a line in
-this list."""
+"""The ordered list of gates: cheap and certain ones first, the expensive forecast and dry run last. A new gate is a
+file in this folder and a line in this list."""
 
 from __future__ import annotations
 
@@ -30,62 +29,55 @@ from careen.core.gates import (
     reboot_way,
     settings,
 )
-from careen.core.gates.question import Cost, Foreseen, Gate, Unforeseen, When, nothing
+from careen.core.gates.question import Cost, Foreseen, Gate, Unforeseen, When
 from careen.core.situation import Situation
 
 GATES: tuple[Gate, ...] = (
-    hold.GATE,  # the decision of a person comes before everything else
-    halt.GATE,  # needs only the lock
-    host_state.GATE,  # without a known need there is nothing to ask the others for
-    settings.GATE,  # needs only the agent's own settings
-    reboot_way.GATE,  # a small command on the host, at most once every few minutes
-    loop_limit.GATE,  # a need that survives reboots will survive the next one too
-    gate_annotations.GATE,  # needs only the Node, and the DaemonSet that contains the lock
-    maintenance_window.GATE,  # needs only the Node and the clock
-    minimum_interval.GATE,  # needs only the Node and the clock
-    foreign_cordon.GATE,  # needs only the Node and the clock
-    blocking_pods.GATE,  # one list of this node's pods, and only when selectors are configured
-    cluster_interval.GATE,  # needs only the Node, the lock and the clock; only the next node in line asks this gate
-    foreign_coordinator.GATE,  # one or two reads; only the next node in line asks this gate
-    blocking_pods_elsewhere.GATE,  # a list for each entry, picked by labels, and only when one is configured
-    bound_pods.GATE,  # one list of this node's pods, and the owners of those that no scheduler placed
-    budgets.GATE,  # one list of all nodes; only the next node in line asks this gate
-    control_plane.GATE,  # one read, and only by a control-plane node
-    alerts.GATE,  # another server, which may be slow
-    health_queries.GATE,  # the same server, a few questions
-    drain_forecast.GATE,  # a child process and lists of the whole cluster
-    dry_run.GATE,  # one request per pod, and only once the claim is held
+    hold.hold,  # a person's word comes first
+    halt.halt,  # needs only the lock
+    host_state.host_state,  # without a known need the others have no question
+    settings.settings,  # needs only the agent's own settings
+    reboot_way.reboot_way,  # a small command on the host, at most once every few minutes
+    loop_limit.loop_limit,  # a need that survives reboots will survive the next one too
+    gate_annotations.gate_annotations,  # needs only the Node and the lock's DaemonSet
+    maintenance_window.maintenance_window,  # needs only the Node and the clock
+    minimum_interval.minimum_interval,  # needs only the Node and the clock
+    foreign_cordon.foreign_cordon,  # needs only the Node and the clock
+    blocking_pods.blocking_pods,  # one list of this node's pods, if selectors are configured
+    cluster_interval.cluster_interval,  # needs only the Node, the lock and the clock
+    foreign_coordinator.foreign_coordinator,  # one or two reads
+    blocking_pods_elsewhere.blocking_pods_elsewhere,  # a list for each configured entry, picked by labels
+    bound_pods.bound_pods,  # one list of this node's pods, and the owners of those that no scheduler placed
+    budgets.budgets,  # one list of all nodes
+    control_plane.control_plane,  # one read, and only by a control-plane node
+    alerts.alerts,  # another server, which may be slow
+    health_queries.health_queries,  # the same server, a few questions
+    drain_forecast.drain_forecast,  # a child process and lists of the whole cluster
+    dry_run.dry_run,  # one request per pod, and only once the claim is held
 )
 
 
 def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
-    """Return the gates that an agent evaluates at the point `when` on the way to a reboot, in the order of `GATES`. If
-    `cost` is given, return only the gates of that cost."""
+    """The gates to ask at this point; only those of this cost, if given."""
     return tuple(gate for gate in GATES if when in gate.when and cost in {None, gate.cost})
 
 
 def foreseen(by: Foreseen) -> tuple[Gate, ...]:
-    """Return, in the order of `GATES`, the gates that `careen plan` can evaluate if it knows these facts."""
+    """The gates that `careen plan` can ask if it knows these facts."""
     return tuple(gate for gate in GATES if gate.foresight is by)
 
 
 def unforeseen(policy: Policy) -> tuple[str, ...]:
-    """Return one text for each gate that `careen plan` cannot foresee, in the order of the gates. The text completes
-    the sentence "a plan does not foresee …". Gates that this policy switches off are left out."""
-    return tuple(
-        gate.foresight.what
-        for gate in GATES
-        if isinstance(gate.foresight, Unforeseen) and (gate.needs is nothing or gate.needs(policy))
-    )
+    """How "a plan does not foresee …" goes on, for each gate that the policy uses and a plan cannot ask."""
+    return tuple(gate.foresight.what for gate in GATES if isinstance(gate.foresight, Unforeseen) and gate.is_on(policy))
 
 
 def missing(situation: Situation, gates: tuple[Gate, ...]) -> frozenset[Evidence]:
-    """Return the kinds of facts that these gates need and that the agent has not tried to read in this round of its
-    loop."""
+    """The evidence that these gates need and this turn has not tried to read."""
     needed = frozenset().union(*(gate.needs(situation.policy) for gate in gates)) if gates else frozenset()
     return frozenset(evidence for evidence in needed if situation.seen.lacks(evidence))
 
 
 def refusals(situation: Situation, gates: tuple[Gate, ...], when: When) -> tuple[Refusal, ...]:
-    """Return the refusals of these gates, in order; empty if no gate refuses."""
+    """The refusals of these gates, in order."""
     return tuple(refusal for gate in gates if (refusal := gate.ask(situation, when)) is not None)

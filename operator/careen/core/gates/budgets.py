@@ -1,9 +1,8 @@
-"""This gate refuses to let the node go down if too many nodes of the cluster or of a group would then be down, if nodes
-of two zones would be down at once (--order=zone), or if the control plane would lose its quorum.
+"""Refuses if too many nodes of the cluster or of a group would be down, if nodes of two zones would be down at once
+(--order=zone), or if the control plane would lose its quorum.
 
-The gate also counts nodes that are down for other reasons (not ready, or cordoned by another client). With
---count-cordoned=false it does not count nodes that are ready and only cordoned. It never counts its own node as already
-down, even if that node is cordoned or not ready.
+Nodes that are down for other reasons (not ready, or cordoned by another client) count too; with --count-cordoned=false
+not those that are ready and only cordoned. The node itself never counts as already down.
 """
 
 from __future__ import annotations
@@ -11,43 +10,40 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from careen.core import cordons
-from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import Fleet, NodeView
 from careen.core.facts.phases import WORKING, Evidence, Phase
-from careen.core.facts.policy import Budget, Order, Policy
+from careen.core.facts.policy import Budget, Order
 from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, No, gate
 from careen.core.lock.content import LockContent, limit
-from careen.core.lock.order import groups
+from careen.core.lock.groups import groups
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
 
-def needs(_policy: Policy) -> frozenset[Evidence]:
-    """Return the facts that the gate needs: every Node."""
-    return frozenset({Evidence.FLEET})
-
-
-def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return a refusal if careen cannot tell which nodes are down. Otherwise return the refusal for the first of these
-    cases: (1) too many nodes of the cluster would be down, (2) too many nodes of one of the node's groups would be
-    down, (3) with --order=zone, a node of another or an unknown zone holds a claim or was taken down by careen, (4) the
-    control plane would lose its quorum. Return None if no case applies."""
+@gate(
+    "budgets",
+    when=BEFORE_THE_CORDON,
+    cost=Cost.COSTLY,
+    needs={Evidence.FLEET},
+    foresight=Foreseen.WITHOUT_FORECAST,
+)
+def budgets(situation: Situation) -> No | None:
     content, fleet = situation.lock, situation.seen.fleet
     if not isinstance(content, LockContent):
         return None  # the gate `hold` refuses such a lock
     if not isinstance(fleet, Fleet):
-        return _no(Code.FLEET_UNKNOWN, f"careen cannot tell which nodes are down: {fleet.why}")
+        return No(Code.FLEET_UNKNOWN, f"careen cannot tell which nodes are down: {fleet.why}")
     down = others_down(situation.node.name, content, fleet, count_cordoned=situation.policy.count_cordoned)
     most = limit(content, situation.policy.concurrency)
     if len(down) + 1 > most:
         holders = [name for name in content.holders if name != situation.node.name]
         if len(holders) >= most:
             verb = "holds" if len(holders) == 1 else "hold"
-            return _no(Code.LIMIT_REACHED, f"{_list(holders)} {verb} a claim; the limit of claims is {most}")
-        return _no(
+            return No(Code.LIMIT_REACHED, f"{_list(holders)} {verb} a claim; the limit of claims is {most}")
+        return No(
             Code.NODES_DOWN,
             f"{_list(down.values())}; with this node {len(down) + 1} nodes would be down; the limit is {most}",
         )
@@ -59,7 +55,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned: bool = True) -> dict[str, str]:
-    """Return the names of the other nodes that are down or about to go down, each with a sentence that says why."""
+    """The names of the other nodes that are down or about to go down, each with a sentence that says why."""
     down: dict[str, str] = {}
     for node in fleet.nodes:
         if works(node):
@@ -77,12 +73,10 @@ def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned:
 
 
 def works(node: NodeView) -> bool:
-    """Whether careen has taken the node down, or may have taken it down, according to the record and the label on the
-    Node.
+    """Whether careen has taken the node down, or may have, by the record on the Node.
 
-    If the record cannot be read, return True if the label `careen.dev/reboot` has the value `in-progress` or `failed`.
-    The label can replace the record, because the same patch writes both. The label of a waiting node is `required` or
-    `ready`, so a waiting node with an unreadable record does not count as down.
+    The label careen.dev/reboot can replace an unreadable record, because the same patch writes both. A waiting node has
+    `required` or `ready`, so it does not count as down.
     """
     progress = node.record
     if isinstance(progress, UnreadableProgress):
@@ -94,7 +88,7 @@ def works(node: NodeView) -> bool:
     return progress.phase in WORKING | {Phase.SETTLING, Phase.FAILED}
 
 
-def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, down: dict[str, str]) -> Refusal | None:
+def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, down: dict[str, str]) -> No | None:
     nameless = {entry.node for entry in content.entries if entry.is_nameless}  # may be of any group
     labelled = {node.name: set(groups(node, situation.policy)) for node in fleet.nodes}
     for entry in content.entries:
@@ -102,13 +96,13 @@ def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, dow
     for group, (most, allowed) in sorted(_limits(situation, fleet).items()):
         members = [why for name, why in down.items() if group in labelled.get(name, ()) or name in nameless]
         if len(members) + 1 > most:
-            return _no(Code.BUDGET_SPENT, f"{_list(members)}; the budget {group} allows {allowed}")
+            return No(Code.BUDGET_SPENT, f"{_list(members)}; the budget {group} allows {allowed}")
     return None
 
 
 def _limits(situation: Situation, fleet: Fleet) -> dict[str, tuple[int, str]]:
-    """Return the limit for each group of the node: how many nodes of the group may be down, as a number and as text,
-    such as `(3, "3 (10% of 30)")`."""
+    """How many nodes of each of the node's groups may be down, as a number and as text, such as `(3, "3 (10% of
+    30)")`."""
     found = {group: (most, str(most)) for group, most in groups(situation.node, situation.policy).items()}
     for budget in situation.policy.budgets:
         group = budget.group_of(situation.node.labels)
@@ -126,9 +120,9 @@ def _size(budget: Budget, group: str, fleet: Fleet) -> int:
     return sum(1 for node in fleet.nodes if budget.group_of(node.labels) == group)
 
 
-def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
-    """With --order=zone, return a refusal while a node of another or an unknown zone holds a claim or was taken down by
-    careen. Return None if there is no such node."""
+def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> No | None:
+    """With --order=zone, refuses while a node of another or an unknown zone holds a claim or was taken down by
+    careen."""
     if situation.policy.order is not Order.ZONE:
         return None
     zones: dict[str, str | None] = {entry.node: entry.zone for entry in content.entries}
@@ -138,13 +132,13 @@ def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> R
     )
     if not elsewhere:
         return None
-    return _no(
+    return No(
         Code.ZONE_AT_WORK,
         f"nodes of another zone hold claims: {_list(elsewhere)}; --order=zone finishes one zone before the next",
     )
 
 
-def _quorum_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
+def _quorum_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> No | None:
     if not situation.node.is_control_plane:
         return None
     members = {node.name: node for node in fleet.nodes if node.is_control_plane}
@@ -156,7 +150,7 @@ def _quorum_refusal(situation: Situation, content: LockContent, fleet: Fleet) ->
     ]
     if len(members) < 3 or len(up) >= needed:  # one or two members have no quorum to keep: any reboot loses it
         return None
-    return _no(
+    return No(
         Code.QUORUM,
         f"without this node {len(up)} of {len(members)} control-plane nodes would be up; {needed} are needed",
     )
@@ -164,17 +158,3 @@ def _quorum_refusal(situation: Situation, content: LockContent, fleet: Fleet) ->
 
 def _list(texts: Iterable[str]) -> str:
     return first_few(list(texts))
-
-
-def _no(code: Code, sentence: str) -> Refusal:
-    return Refusal(gate=GATE.name, code=code, sentence=sentence)
-
-
-GATE = Gate(
-    name="budgets",
-    ask=ask,
-    when=BEFORE_THE_CORDON,
-    cost=Cost.COSTLY,
-    needs=needs,
-    foresight=Foreseen.WITHOUT_FORECAST,
-)

@@ -1,31 +1,32 @@
-"""This gate refuses to let the node begin its drain until some time has passed since the last node of the cluster came
-back from its reboot (--cluster-minimum-interval).
+"""Refuses until some time has passed since the last node of the cluster came back from its reboot
+(--cluster-minimum-interval).
 
-The lock holds the instant at which that last node released its claim, because every waiting node reads the lock anyway.
-While another node holds a claim, the reboot of that other node is not over. So with this setting nodes reboot one after
-another.
+The lock, which every waiting node reads anyway, holds the instant at which that node released its claim. While another
+node holds a claim, its reboot is not over: with this setting nodes reboot one after another.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from careen.core.decision import Refusal
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates.maintenance_window import is_waived
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When, nothing
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, No, When, gate
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 
 _CLOCKS_DIFFER = timedelta(minutes=5)  # an instant farther in the future is a mistake and would block for very long
 
 
-def ask(situation: Situation, when: When) -> Refusal | None:
-    """Return a refusal while another node holds a claim that comes before this node's claim in the lock. A node without
-    a claim comes after all nodes with claims. Also return a refusal until --cluster-minimum-interval has passed since
-    the end of the cluster's last reboot."""
+@gate(
+    "cluster-interval",
+    when=BEFORE_THE_CORDON,
+    cost=Cost.COSTLY,  # it reads nothing, but a cheap refusal would take one node after another out of the line
+    foresight=Foreseen.WITHOUT_FORECAST,
+)
+def cluster_interval(situation: Situation, when: When) -> No | None:
     content = situation.lock
     if not situation.policy.cluster_interval_seconds or is_waived(situation.node, situation.seen.now):
         return None
@@ -44,8 +45,7 @@ def ask(situation: Situation, when: When) -> Refusal | None:
 
 
 def ends(content: LockContent, policy: Policy, now: datetime) -> datetime | None:
-    """Return when the interval after the cluster's last reboot ends. Return None if no interval is set, or if the lock
-    records no reboot."""
+    """When the interval after the cluster's last reboot ends; None without an interval or a reboot in the lock."""
     last = from_rfc3339(content.released_at)
     if not policy.cluster_interval_seconds or last is None or last > now + _CLOCKS_DIFFER:
         return None
@@ -53,23 +53,13 @@ def ends(content: LockContent, policy: Policy, now: datetime) -> datetime | None
 
 
 def _before_us(situation: Situation, content: LockContent, when: When) -> str:
-    """Return the name of another node whose claim comes before this node's claim in the lock; empty if there is no such
-    node."""
+    """A node whose claim comes before this node's in the lock, or "". A node without a claim comes after all
+    holders."""
     holders, own = list(content.holders), situation.node.name
     if when is When.CLAIMED and own in holders:
         holders = holders[: holders.index(own)]
     return next((name for name in holders if name != own), "")
 
 
-def _no(sentence: str) -> Refusal:
-    return Refusal(gate=GATE.name, code=Code.CLUSTER_INTERVAL, sentence=sentence, is_of_cluster=True)
-
-
-GATE = Gate(
-    name="cluster-interval",
-    ask=ask,
-    when=BEFORE_THE_CORDON,
-    cost=Cost.COSTLY,  # it reads nothing, but a cheap refusal would take one node after another out of the line
-    needs=nothing,
-    foresight=Foreseen.WITHOUT_FORECAST,
-)
+def _no(sentence: str) -> No:
+    return No(Code.CLUSTER_INTERVAL, sentence, is_of_cluster=True)

@@ -1,8 +1,7 @@
-"""This gate refuses to let the node begin its drain or its reboot while a condition of --health-queries does not hold
-or is unknown.
+"""Refuses while a condition of --health-queries does not hold or is unknown.
 
-Every matching sample must be fresh and fulfil the condition. If a query returns no samples, the gate refuses, because a
-missing series, a target that is not scraped and a filter that matches nothing look the same.
+Every matching sample must be fresh and fulfil the condition. No samples are a refusal too: a missing series, a target
+that is not scraped and a filter that matches nothing look the same.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from careen.core.decision import Refusal
 from careen.core.facts.observation import NOT_ASKED, NotAsked, Sample, Unknown
 from careen.core.facts.phases import Evidence
-from careen.core.facts.policy import HealthQuery, Policy
+from careen.core.facts.policy import HealthQuery
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
-from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
+from careen.core.gates.question import Cost, No, Unforeseen, gate
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -25,26 +23,24 @@ from scheduler_core.sentences import first_few
 _CLOCKS_DIFFER_SECONDS = 60.0
 
 
-def needs(policy: Policy) -> frozenset[Evidence]:
-    """Return the facts that the gate needs: the results of the health queries, if any are configured."""
-    return frozenset({Evidence.QUERIES}) if policy.health_queries else frozenset()
-
-
-def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return a refusal for the first health query in the list whose condition does not hold or is unknown."""
-    if not situation.policy.health_queries:
-        return None
+@gate(
+    "health-queries",
+    cost=Cost.COSTLY,
+    needs=lambda policy: {Evidence.QUERIES} if policy.health_queries else set(),
+    foresight=Unforeseen("the health queries"),
+)
+def health_queries(situation: Situation) -> No | None:
     answers = situation.seen.queries
     if isinstance(answers, (Unknown, NotAsked)):
         return replace(_unknown(answers.why), is_of_cluster=True)
     for query in situation.policy.health_queries:
-        refused = _refusal(query, answers.get(query.name), situation.seen.now.timestamp())
-        if refused is not None:
-            return replace(refused, is_of_cluster=not query.is_of_node)
+        no = _no_of(query, answers.get(query.name), situation.seen.now.timestamp())
+        if no is not None:
+            return replace(no, is_of_cluster=not query.is_of_node)
     return None
 
 
-def _refusal(query: HealthQuery, answer: Sequence[Sample] | Unknown | None, now: float) -> Refusal | None:
+def _no_of(query: HealthQuery, answer: Sequence[Sample] | Unknown | None, now: float) -> No | None:
     if answer is None or isinstance(answer, Unknown):
         why = (answer or NOT_ASKED).why
         return _unknown(f"{query.name}: {why}")
@@ -59,11 +55,7 @@ def _refusal(query: HealthQuery, answer: Sequence[Sample] | Unknown | None, now:
     if not bad:
         return None
     values = first_few([f"{sample.value:.3g}" for sample in bad], 1)
-    return Refusal(
-        gate=GATE.name,
-        code=Code.HEALTH_QUERY,
-        sentence=f"{query.name}{_labels(bad[0])} is {values}; the value must be {query.condition}",
-    )
+    return No(Code.HEALTH_QUERY, f"{query.name}{_labels(bad[0])} is {values}; the value must be {query.condition}")
 
 
 def _why_unusable(sample: Sample, query: HealthQuery, now: float) -> str:
@@ -83,17 +75,5 @@ def _labels(sample: Sample) -> str:
     return f" ({', '.join(shown[:4])}{', …' if len(shown) > 4 else ''})"
 
 
-def _unknown(why: str) -> Refusal:
-    return Refusal(
-        gate=GATE.name, code=Code.HEALTH_UNKNOWN, sentence=f"careen cannot tell whether a health query holds: {why}"
-    )
-
-
-GATE = Gate(
-    name="health-queries",
-    ask=ask,
-    when=ALWAYS,
-    cost=Cost.COSTLY,
-    needs=needs,
-    foresight=Unforeseen(what="the health queries"),
-)
+def _unknown(why: str) -> No:
+    return No(Code.HEALTH_UNKNOWN, f"careen cannot tell whether a health query holds: {why}")

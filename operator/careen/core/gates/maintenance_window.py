@@ -1,21 +1,17 @@
-"""This gate refuses to let the node begin its drain or its reboot outside the maintenance windows of the node. kured's
-flags for days, start, end and time zone define one window; --windows defines several.
-
-`core/windows/` computes when a window is open.
-"""
+"""Refuses outside the maintenance windows of the node: the one that kured's flags for days, start, end and time zone
+define, and those of --windows. `core/windows/` computes when a window is open."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 
-from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
 from careen.core.gates.hold import until_of
-from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
+from careen.core.gates.question import Cost, Foreseen, No, gate
 from careen.core.people.asked import Standing, request_of, standing
 from careen.core.situation import Situation
 from careen.core.windows.openings import is_open, windows_of
@@ -26,33 +22,30 @@ _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MOST_TOLD = 3
 
 
-def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Return a refusal outside of the maintenance windows. With the annotation `careen.dev/reboot-now` the node needs
-    no open window until the instant in that annotation."""
+@gate("maintenance-window", cost=Cost.CHEAP, foresight=Foreseen.WITHOUT_FORECAST)
+def maintenance_window(situation: Situation) -> No | None:
     windows, now = windows_of(situation.policy, _own_labels(situation)), situation.seen.now
     if is_open(windows, now) or is_waived(situation.node, now):
         return None
     if not windows:
-        return Refusal(
-            gate=GATE.name,
-            code=Code.NO_WINDOW,
-            sentence="no window of --windows selects this node, and --reboot-days, --start-time and --end-time "
-            "set no window",
+        return No(
+            Code.NO_WINDOW,
+            "no window of --windows selects this node, and --reboot-days, --start-time and --end-time set no window",
         )
     # The sentence has no time of day: the agent would patch the Node with each change.
-    return Refusal(gate=GATE.name, code=Code.OUTSIDE_WINDOW, sentence=_are_closed(windows))
+    return No(Code.OUTSIDE_WINDOW, _are_closed(windows))
 
 
 def _own_labels(situation: Situation) -> dict[str, str]:
-    """Return the labels that the node had before --pre-reboot-node-labels changed them. With the changed labels, the
-    node could have another maintenance window during its drain than before."""
+    """The labels that the node had before --pre-reboot-node-labels changed them: its window must not change with
+    them."""
     labels = {**situation.node.labels, **situation.progress.prior_labels}
     return {key: value for key, value in labels.items() if value is not None}
 
 
 def is_waived(node: NodeView, now: datetime) -> bool:
-    """Whether a person asked for the node's reboot now, even outside of maintenance windows. An annotation
-    `careen.dev/reboot-now` without a readable `until` is ignored."""
+    """Whether a person asked for the node's reboot now, even outside its windows. An annotation careen.dev/reboot-now
+    without a readable `until` is ignored."""
     until = until_of(node.annotations.get(keys.REBOOT_NOW, ""))
     request = request_of(node)
     if until is not None and now < until:
@@ -70,7 +63,7 @@ def _are_closed(windows: Sequence[NamedWindow]) -> str:
 
 
 def describe(window: NamedWindow) -> str:
-    """Return a description of a maintenance window in words."""
+    """The window in words."""
     opens = _cron(window.opens) if isinstance(window.opens, Cron) else _daily(window.opens)
     named = f"{window.name} ({opens})" if window.name else opens
     if not window.excluded:
@@ -90,13 +83,3 @@ def _cron(window: Cron) -> str:
 
 def _dates(dates: Dates) -> str:
     return f"{dates.first}" if dates.first == dates.last else f"{dates.first}..{dates.last}"
-
-
-GATE = Gate(
-    name="maintenance-window",
-    ask=ask,
-    when=ALWAYS,
-    cost=Cost.CHEAP,
-    needs=nothing,
-    foresight=Foreseen.WITHOUT_FORECAST,
-)

@@ -1,78 +1,118 @@
-"""Defines a gate: a function that returns either a refusal, which forbids the node's next step, or None. A gate also
-has its cost, the points on the way to a reboot at which the agent evaluates it, the facts that it needs, and whether
-`careen plan` can foresee its result."""
+"""What a gate declares: its cost, when the agent asks it, which evidence it needs, and whether a plan foresees it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from enum import StrEnum
+from inspect import signature
+
+from msgspec.structs import asdict
 
 from careen.core.decision import Refusal
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import Policy
+from careen.core.facts.reasons import Code
 from careen.core.situation import Situation
 from scheduler_core.values import Value
 
 
 class When(StrEnum):
-    """The three points on the way to a reboot at which a node's agent evaluates gates."""
+    """The points on the way to a reboot at which an agent asks gates."""
 
     READY = "before the node gets the label `ready`"
     CLAIMED = "after the node takes its claim"
     BEFORE_REBOOT = "before the host reboots"
 
 
+ALWAYS = frozenset(When)
+BEFORE_THE_CORDON = frozenset({When.READY, When.CLAIMED})
+
+
 class Cost(StrEnum):
-    """Whether a gate is cheap or costly to evaluate. The agent of every waiting node evaluates the cheap gates in each
-    round of its loop. Only the agent of the next node in the line of waiting nodes evaluates the costly gates."""
+    """Every waiting node asks the cheap gates in each turn; only the next node in line asks the costly ones."""
 
     CHEAP = "cheap"
     COSTLY = "costly"
 
 
 class Foreseen(StrEnum):
-    """The facts that `careen plan` has to know before it can evaluate the gate at a simulated instant."""
+    """What `careen plan` must know to ask the gate at a simulated instant."""
 
     WITHOUT_FORECAST = "the nodes, the lock and the clock"
     WITH_FORECAST = "the nodes, the lock, the clock and the forecast of the drain"
 
 
 class Unforeseen(Value):
-    """Marks a gate that `careen plan` cannot evaluate. The plan assumes that the gate does not refuse, and says so.
-    `what` completes the sentence "a plan does not foresee …"."""
+    """`careen plan` cannot ask the gate: it assumes no refusal, and says "a plan does not foresee `what`"."""
 
     what: str
 
 
-ALWAYS = frozenset(When)
-BEFORE_THE_CORDON = frozenset({When.READY, When.CLAIMED})
+class No(Value):
+    """What a gate answers if it refuses; the fields are those of `Refusal`."""
+
+    code: Code
+    sentence: str
+    remedy: str = ""
+    is_of_cluster: bool = False
+    longest_seconds: float = 0.0
 
 
-def nothing(_policy: Policy) -> frozenset[Evidence]:
-    """Return no kinds of facts: the gate needs only the facts that the agent reads in every round of its loop."""
-    return frozenset()
+_Question = Callable[[Situation], No | None] | Callable[[Situation, When], No | None]
+_Needs = AbstractSet[Evidence] | Callable[[Policy], AbstractSet[Evidence]]
+_Ends = Callable[[NodeView, Policy], datetime | None]
 
 
-def no_end(_node: NodeView, _policy: Policy) -> datetime | None:
-    """Return None: the Node does not say when a refusal of this gate ends."""
-    return None
-
-
-class Gate(Value, kw_only=True):
-    """A condition that must be met before a node may go on to its drain or reboot. `ask` returns a refusal if the
-    condition is not met. `needs` returns the kinds of facts that `ask` uses. If the policy switches the gate off,
-    `needs` returns an empty set.
-
-    `ends` returns the instant at which the gate stops refusing this Node. `careen plan` evaluates the gate again at
-    that instant. `ends` returns None if the Node and the policy do not determine such an instant.
-    """
+class Gate(Value):
+    """A gate; `gate` makes it of a function and says what the fields mean."""
 
     name: str
-    ask: Callable[[Situation, When], Refusal | None]
+    question: Callable[..., No | None]
+    takes_when: bool
     when: frozenset[When]
     cost: Cost
-    needs: Callable[[Policy], frozenset[Evidence]]
+    evidence: _Needs
     foresight: Foreseen | Unforeseen
-    ends: Callable[[NodeView, Policy], datetime | None] = no_end
+    ends: _Ends
+
+    def ask(self, situation: Situation, when: When) -> Refusal | None:
+        """The gate's refusal; None if it permits the next step, or if it is off."""
+        if not self.is_on(situation.policy):
+            return None
+        no = self.question(situation, when) if self.takes_when else self.question(situation)
+        return self.refusal(no) if no else None
+
+    def refusal(self, no: No) -> Refusal:
+        """The answer with the gate's name."""
+        return Refusal(gate=self.name, **asdict(no))
+
+    def needs(self, policy: Policy) -> frozenset[Evidence]:
+        """The evidence that `ask` reads under this policy."""
+        return frozenset(self.evidence(policy) if callable(self.evidence) else self.evidence)
+
+    def is_on(self, policy: Policy) -> bool:
+        """Whether the policy uses the gate. A gate whose evidence depends on the policy is off if it needs none."""
+        return not callable(self.evidence) or bool(self.evidence(policy))
+
+
+def gate(
+    name: str,
+    *,
+    cost: Cost,
+    foresight: Foreseen | Unforeseen,
+    when: frozenset[When] = ALWAYS,
+    needs: _Needs = frozenset(),
+    ends: _Ends = lambda _node, _policy: None,
+) -> Callable[[_Question], Gate]:
+    """Makes a gate of a function that returns a `No`, or None. The function may take `When` as its second argument.
+
+    `needs`: the evidence beyond what every turn reads, or a function that gives it by the policy (empty: the gate is
+    off). `ends`: the instant at which the gate stops refusing this Node, where a plan asks it again; None if the Node
+    and the policy do not determine it.
+    """
+    return lambda question: Gate(
+        name, question, len(signature(question).parameters) > 1, when, cost, needs, foresight, ends
+    )

@@ -1,29 +1,16 @@
-"""This gate refuses to let the node begin its drain while the agent cannot use the newest settings and runs on older
-settings. So the agent takes no new claim. If the node is already drained, the gate permits the reboot if the older
-settings are complete, and refuses the reboot if they are not."""
+"""Refuses while the agent cannot use the newest settings and runs on older ones. A node that is already drained still
+reboots if the older settings are complete."""
 
 from __future__ import annotations
 
-from careen.core.decision import Refusal
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When, nothing
+from careen.core.gates.question import Cost, No, Unforeseen, When, gate
 from careen.core.situation import Situation
 
 
-def ask(situation: Situation, when: When) -> Refusal | None:
-    """Return a refusal while the agent cannot use the newest settings and runs on older ones. Return no refusal if the
-    node is drained and the older settings are complete, so that the node still reboots."""
+@gate("settings", cost=Cost.CHEAP, foresight=Unforeseen("settings that become unusable"))
+def settings(situation: Situation, when: When) -> No | None:
     policy = situation.policy
     if not policy.settings_problem or (when is When.BEFORE_REBOOT and policy.are_settings_whole):
         return None
-    return Refusal(gate=GATE.name, code=Code.SETTINGS_UNUSABLE, sentence=policy.settings_problem)
-
-
-GATE = Gate(
-    name="settings",
-    ask=ask,
-    when=ALWAYS,
-    cost=Cost.CHEAP,
-    needs=nothing,
-    foresight=Unforeseen("settings that become unusable"),
-)
+    return No(Code.SETTINGS_UNUSABLE, policy.settings_problem)

@@ -1,2 +1,1 @@
-"""The lock, an annotation on careen's DaemonSet: its content (which nodes hold claims), the order of the waiting nodes,
-and the search for claims that no node uses any more."""
+"""The lock: its content, its line, who may take a claim, and which claims are overdue or stale."""

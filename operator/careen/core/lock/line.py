@@ -1,8 +1,4 @@
-"""The line of waiting nodes in the lock: the nodes that come next, when they were named, and the nodes that were passed
-over because they did not take a claim in time.
-
-`order.py` decides which nodes are in the line, and in which order.
-"""
+"""The line in the lock. `order.py` decides which nodes are in it, and in which order."""
 
 from __future__ import annotations
 
@@ -12,13 +8,12 @@ from dataclasses import replace
 from scheduler_core.values import Value
 
 _MOST_NAMES = 256
-"""The greatest number of names in the line of waiting nodes, and of names of nodes that were passed over: 256 of the
-longest names take 64 KiB."""
+"""The most names in the line, and of nodes that were passed over: 256 of the longest names take 64 KiB."""
 
 
 class Line(Value, kw_only=True):
-    """The line of waiting nodes in the lock. Usually the agent that last released or took a claim has written the line.
-    A field keeps its default if the line is empty, or if the field's value is unknown."""
+    """Usually written by the agent that last released or took a claim. A field keeps its default if the line is empty,
+    or if its value is unknown."""
 
     names: tuple[str, ...] = ()  # the nodes that come next, in order
     at: str = ""  # RFC 3339: when they were named
@@ -27,17 +22,13 @@ class Line(Value, kw_only=True):
     passed: tuple[str, ...] = ()  # named nodes that did not start; the order puts them last until they are ready again
 
     def naming(self, names: tuple[str, ...], *, at: str, waiting: int, abreast: int | None = None) -> Line:
-        """Return the line of waiting nodes that consists of these names, in this order. `at` is the instant at which
-        the nodes were named. `waiting` is how many nodes wait for a reboot. `abreast` is how many nodes at the head of
-        the line are in the zone in which nodes reboot now; with None, the zones of the nodes do not matter. The list of
-        nodes that were passed over stays the same."""
+        """A new line of these names; the nodes that were passed over stay."""
         if not names:
             return Line(waiting=waiting, passed=self.passed)
         return replace(self, names=names[:_MOST_NAMES], at=at, waiting=waiting, abreast=abreast)
 
     def without(self, node: str) -> Line:
-        """Return the line of waiting nodes without this name. The instant `at`, when the nodes were named, stays the
-        same."""
+        """Without this name. `at` stays the same."""
         if node not in self.names:
             return self
         is_abreast = self.abreast and self.names.index(node) < self.abreast
@@ -49,7 +40,7 @@ class Line(Value, kw_only=True):
         )
 
     def keeping(self, waiting: Collection[str]) -> Line:
-        """Return the line of waiting nodes with only those of its names that are also in `waiting`."""
+        """With only those names that are also in `waiting`."""
         line = self
         for name in self.names:
             if name not in waiting:
@@ -57,17 +48,15 @@ class Line(Value, kw_only=True):
         return line
 
     def one_fewer(self) -> Line:
-        """Return the line with its number of waiting nodes reduced by one."""
+        """With one waiting node fewer."""
         return replace(self, waiting=max(0, self.waiting - 1))
 
     def passing_over(self, names: Collection[str]) -> Line:
-        """Return the line with these nodes added to the nodes that were passed over. These nodes were in the line and
-        did not take a claim in time. If the list of nodes passed over becomes too long, its older names are dropped
-        first."""
+        """With these nodes, which did not take a claim in time, among those that were passed over. A list that becomes
+        too long loses its older names."""
         before = [name for name in self.passed if name not in names]
         return replace(self, passed=tuple(sorted([*names, *before][:_MOST_NAMES])))
 
     def showing(self, node: str) -> Line:
-        """Return the line with this node removed from the list of nodes that were passed over, because the node is
-        ready again."""
+        """Without this node among those that were passed over: it is ready again."""
         return replace(self, passed=tuple(name for name in self.passed if name != node))

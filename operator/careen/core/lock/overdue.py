@@ -1,9 +1,8 @@
-"""Marks holders (nodes with claims) that take longer than usual as overdue, and describes them in sentences.
+"""Marks holders as overdue, and describes them in sentences.
 
-A holder whose host, agent or kubelet is dead cannot report that. So the agent of a waiting node checks the holders: it
-reads on each holder's Node since when the node has been in its phase. If that is longer than the settings allow, the
-agent marks the holder's claim in the lock, where all other agents read the mark. A mark frees no claim and stops no
-node: it is for people, and for the proof in `ghosts.py` that a claim has no holder.
+A holder whose host, agent or kubelet is dead cannot report that. So the agent of a waiting node reads on each holder's
+Node since when it has been in its phase, and marks the claims of those that take too long, where all other agents read
+the mark. A mark frees no claim and stops no node: it is for people, and for the proof in `stale_claims.py`.
 """
 
 from __future__ import annotations
@@ -26,12 +25,9 @@ LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no deadline; 
 
 
 def usual_seconds(phase: str, policy: Policy) -> float:
-    """Return how many seconds a node with a claim may be in the phase before other nodes mark the claim as overdue.
-
-    The time is the node's deadline for the phase plus a third of the reboot deadline, so that the node's own agent can
-    act first. In a phase without a deadline the time is a third of the reboot deadline, because a host usually comes
-    back within that time.
-    """
+    """How long a holder may be in the phase before it is overdue: the phase's deadline plus a third of the reboot
+    deadline, so that the node's own agent can act first. A host usually comes back within that third, which is all that
+    a phase without a deadline has."""
     some = policy.reboot_deadline_seconds / 3
     match phase:
         case Phase.CLAIMING:
@@ -50,9 +46,8 @@ def usual_seconds(phase: str, policy: Policy) -> float:
 
 
 def marked(content: LockContent, holders: Holders, policy: Policy, *, now: datetime) -> LockContent:
-    """Return the lock's content in which the claims of overdue holders (nodes that take longer than usual) are marked.
-    The claim of a holder that is no longer overdue loses its mark. A claim whose Node was not read keeps its mark.
-    `now` is by the API server's clock."""
+    """The content with the claims of overdue holders marked, and those of other holders unmarked. A claim whose Node
+    was not read keeps its mark. `now` is by the API server's clock."""
     nodes: dict[str, NodeView | None] = {**dict.fromkeys(holders.absent), **{node.name: node for node in holders.nodes}}
     entries = tuple(
         replace(entry, overdue=_mark(entry, nodes[entry.node], policy, now)) if entry.node in nodes else entry
@@ -79,23 +74,20 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
 
 
 def _since(node: NodeView, entry: Entry, now: datetime) -> datetime | None:
-    """Return the instant since which the node has been in its phase. If the Node has no such instant, or an instant in
-    the future, return the instant at which the node took its claim. Return None if that instant is unknown or in the
-    future too."""
+    """Since when the node has been in its phase, or, if the Node says nothing or an instant in the future, has had its
+    claim. None if that is unknown or in the future too."""
     told = (from_rfc3339(node.annotations.get(keys.SINCE, "")), from_rfc3339(entry.created))
     return next((at for at in told if at is not None and at <= now), None)
 
 
 def holders_overdue(content: LockContent, *, besides: str = "") -> tuple[Entry, ...]:
-    """Return the claims that are marked as overdue, in the order of the lock. Claims of the node `besides` are left
-    out."""
+    """The claims that are marked as overdue, except those of the node `besides`."""
     return tuple(entry for entry in content.entries if entry.overdue is not None and entry.node != besides)
 
 
 def sentences(entries: Collection[Entry]) -> str:
-    """Return a text about the nodes with these overdue claims, such as `n3 was asked to reboot at 2026-01-05 12:03
-    UTC and has not come back`. The text about a node does not change while the mark on its claim stays the same.
-    """
+    """The holders in words, such as `n3 was asked to reboot at 2026-01-05 12:03 UTC and has not come back`. The text
+    about a node does not change while its mark stays the same."""
     found = [_sentence(entry.node, entry.overdue) for entry in entries if entry.overdue is not None]
     return first_few(found, separator="; ")
 

@@ -21,10 +21,11 @@ from careen.core.facts.policy import Order
 from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
-from careen.core.gates import asked, budgets, missing, refusals
+from careen.core.gates import asked, missing, refusals
+from careen.core.gates.budgets import budgets, works
 from careen.core.gates.question import Cost, When
+from careen.core.lock import changes, order
 from careen.core.lock import content as lock
-from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.people import telling
 from careen.core.situation import Situation
@@ -101,7 +102,7 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
     """Return the decision to add this node's claim to the lock. In the same write, the agent puts the waiting nodes
     that come next into the line, because the agents of nodes in the line read the lock often."""
     is_by_zone = situation.policy.order is Order.ZONE
-    added = lock.add(
+    added = changes.add(
         content, situation.new_entry(situation.progress.claim), situation.policy.concurrency, in_one_zone=is_by_zone
     )
     if added is None:
@@ -166,7 +167,7 @@ def _ask_everything(situation: Situation) -> Decision:
         return want(situation, *_LAST, Evidence.PODS, Evidence.DISRUPTIONS)
     situation = _with_fresh_forecast(preparing.used(situation))
     for gate in asked(When.CLAIMED, Cost.COSTLY):
-        if gate is budgets.GATE:
+        if gate is budgets:
             continue  # asked last, because its list of nodes becomes too old first
         if lacking := missing(situation, (gate,)):
             return want(situation, *lacking)
@@ -221,11 +222,11 @@ def _others_first(situation: Situation) -> Decision | None:
         )
         return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
     others = [node for node in peers if node.name != situation.node.name and node.name not in content.holders]
-    working = sorted(node.name for node in others if budgets.works(node))
+    working = sorted(node.name for node in others if works(node))
     if len(content.holders) + len(working) > lock.limit(content, situation.policy.concurrency):
         other_nodes = ", ".join(working or content.holders)
         return _back(situation, Code.SURPLUS, f"the limit of claims is exceeded because of these nodes: {other_nodes}")
-    claiming = [node for node in others if not budgets.works(node) and _claims(node)]
+    claiming = [node for node in others if not works(node) and _claims(node)]
     return _wait_for(situation, claiming) if claiming else None
 
 

@@ -14,8 +14,10 @@ from careen.core.facts.observation import NeedAnswer, NotAsked, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
-from careen.core.gates import hold, host_state, settings
+from careen.core.gates.hold import hold
+from careen.core.gates.host_state import host_state
 from careen.core.gates.question import When
+from careen.core.gates.settings import settings
 from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps import maintenance, rebooting

@@ -17,7 +17,7 @@ from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, boot_id_of, is_same_boot
-from careen.core.facts.reasons import REASONS, Code
+from careen.core.facts.reasons import Code
 from careen.core.situation import Situation
 from careen.core.steps import settling, verifying
 from careen.core.steps.shared import failing, giving_back, working
@@ -63,7 +63,7 @@ def _give_back(situation: Situation) -> Decision:
 
 
 def _sentence(situation: Situation) -> str:
-    return situation.node.annotations.get(keys.REASON) or REASONS[_code(situation)].meaning
+    return situation.node.annotations.get(keys.REASON) or _code(situation).meaning
 
 
 def _halted(situation: Situation) -> Decision:

@@ -14,7 +14,7 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339, span
-from careen.core.lock import order
+from careen.core.lock import pauses
 from careen.core.lock.content import LockContent
 from careen.core.people import asked
 from careen.core.situation import Situation
@@ -189,7 +189,7 @@ def next_lock_read(situation: Situation) -> float:
     elif memory.holder_check.overdue:
         # Each idle node sees the mark of the overdue claim when it next reads the lock. In the end, all idle nodes read
         # the lock at this interval.
-        pause = max(LOCK_LOOK_SECONDS, agents / order.LOOKS_PER_SECOND)
+        pause = max(LOCK_LOOK_SECONDS, agents / pauses.LOOKS_PER_SECOND)
     else:
         pause = max(LEAST_LOCK_LOOK_SECONDS, LOCK_LOOK_SECONDS * agents) if agents > 1 else LONE_LOCK_LOOK_SECONDS
     return situation.seen.uptime + pause * (0.75 + 0.5 * situation.seen.chance.jitter)

@@ -24,9 +24,9 @@ from careen.core.gates import asked, missing
 from careen.core.gates.budgets import others_down
 from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
-from careen.core.lock import order, overdue
+from careen.core.lock import gathering, order, overdue, pauses
+from careen.core.lock.clearance import Clearance, start_of
 from careen.core.lock.content import Entry, LockContent
-from careen.core.lock.order import Clearance, start_of
 from careen.core.situation import Situation
 from careen.core.steps.shared import counting, crowd, giving_back, preparing
 from careen.core.writing import (
@@ -100,7 +100,7 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
     if gathers_for > 0 and not stored_costly(
         situation
     ):  # waiting here would replace the stored refusals, and with them the instants since when they stand
-        look = min(gathers_for, order.gather_pause_seconds(start.memory.agents))
+        look = min(gathers_for, gathering.gather_pause_seconds(start.memory.agents))
         return _say_waiting(situation, look=look)
     if not start.is_allowed and start.asks_waiters:
         if situation.seen.lacks(Evidence.WAITERS):
@@ -123,7 +123,7 @@ def _gathers_for(situation: Situation, start: Clearance) -> float:
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if start.gathers_for <= 0 or shown < 0:
         return start.gathers_for
-    return min(start.gathers_for, max(0.0, order.gather_seconds(situation.memory.agents) + 1.0 - shown))
+    return min(start.gathers_for, max(0.0, gathering.gather_seconds(situation.memory.agents) + 1.0 - shown))
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
@@ -143,7 +143,7 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
         situation,
         Status(Code.WAITING_FOR_TURN, _WAITS, label=order.READY, is_silent=True),
         Stay(
-            look=order.NEXT_LOOK_SECONDS,
+            look=pauses.NEXT_LOOK_SECONDS,
             actions=(write_lock(situation, f"{situation.node.name} adds nodes to the line of waiting nodes", handed),),
         ),
     )
@@ -241,7 +241,7 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
         situation.with_memory(memory),
         Status(Code.REFUSED, with_overdue(situation, refused.sentence), refusals=(refused,), label=order.READY),
         Stay(
-            look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_pause(situation, content)),
+            look=pauses.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_pause(situation, content)),
             annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
             actions=(write_lock(situation, f"{situation.node.name} cannot begin its reboot: {refused.code}", handed),)
             if is_named
@@ -374,12 +374,12 @@ def _overdue_holders(situation: Situation) -> tuple[Entry, ...]:
 
 def _line_pause(situation: Situation, content: LockContent) -> float:
     if not content.line.names and not content.holders:
-        return order.NEXT_LOOK_SECONDS * (
+        return pauses.NEXT_LOOK_SECONDS * (
             0.75 + 0.5 * situation.seen.chance.jitter
         )  # one of a few nodes is about to take a claim
     name, seen = situation.node.name, situation.seen
     waiting = crowd.how_many_wait(situation)
-    return order.look_again_seconds(
+    return pauses.look_again_seconds(
         name, content, situation.policy, seen.chance.jitter, waiting=waiting, now=situation.server_now
     )
 
@@ -392,4 +392,4 @@ def refused_pause(situation: Situation) -> float:
     content = situation.lock
     if isinstance(content, LockContent) and situation.node.name in content.line.names:
         return LOOK_SECONDS
-    return order.paced(LOOK_SECONDS, crowd.how_many_wait(situation), situation.seen.chance.jitter)
+    return pauses.paced(LOOK_SECONDS, crowd.how_many_wait(situation), situation.seen.chance.jitter)

@@ -26,7 +26,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Announcement
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
-from careen.core.gates import hold
+from careen.core.gates.hold import hold
 from careen.core.gates.question import When
 from careen.core.people import telling
 from careen.core.situation import Situation

@@ -20,11 +20,11 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.progress import Announcement, Progress, is_same_boot
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
-from careen.core.lock import content as lock
-from careen.core.lock import ghosts
+from careen.core.lock import changes
 from careen.core.lock.content import Entry, LockContent
 from careen.core.people.asked import kept, met_by_this_boot, sentence
 from careen.core.situation import Situation
+from careen.core.steps.shared import holder_checks
 from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay, want, write_lock
 
 _LOOK_SECONDS = 10.0
@@ -75,7 +75,7 @@ def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Dec
             look=0.0,
             actions=(
                 *((uncordon,) if node.unschedulable and not entry.cordoned and not entry.unread else ()),
-                write_lock(situation, "release the lock that kured left", lock.remove(content, node.name, entry.id)),
+                write_lock(situation, "release the lock that kured left", changes.remove(content, node.name, entry.id)),
             ),
         ),
     )
@@ -110,10 +110,10 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
             "the agent released the claim of a deleted Node of the same name: nobody had asked its host to reboot",
             memory,
         )
-    watch = ghosts.watch_on(situation, content, holders)
-    check = replace(memory.holder_check, ghosts=watch.since, holders_not_before=uptime + _LOOK_SECONDS)
+    stale = holder_checks.examined(situation, content, holders)
+    check = replace(memory.holder_check, suspected=stale.suspected, holders_not_before=uptime + _LOOK_SECONDS)
     memory = replace(memory, holder_check=check)
-    if entry not in watch.proven:
+    if entry not in stale.proven:
         return stay(
             situation.with_memory(memory),
             Status(Code.ENTRY_RELEASED, "the lock has a claim of a deleted Node with this node's name", is_silent=True),
@@ -138,7 +138,7 @@ def _release(situation: Situation, content: LockContent, entry: Entry, sentence:
                 write_lock(
                     situation,
                     "release a claim of which the Node has no record",
-                    lock.remove(content, entry.node, entry.id),
+                    changes.remove(content, entry.node, entry.id),
                 ),
             ),
         ),

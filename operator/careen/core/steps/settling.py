@@ -18,8 +18,7 @@ from careen.core.facts.progress import OwnerHealth
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import loop_limit
-from careen.core.lock import content as lock
-from careen.core.lock import order
+from careen.core.lock import changes, order
 from careen.core.lock.content import LockContent
 from careen.core.people import telling
 from careen.core.situation import Situation
@@ -97,7 +96,7 @@ def _marked_due(situation: Situation) -> tuple[WriteLock, ...]:
     is_told = told is not None and (left == 0 or (due - told).total_seconds() < _MUCH_LATER_SECONDS)
     if is_told or 0 < left < _SOON_SECONDS:
         return ()
-    marked = lock.mark_due(content, situation.node.name, situation.progress.claim, rfc3339(due))
+    marked = changes.mark_due(content, situation.node.name, situation.progress.claim, rfc3339(due))
     return (write_lock(situation, "record in the lock when the claim will be released", marked),)
 
 
@@ -168,9 +167,9 @@ def _without_own_claim(situation: Situation, content: LockContent) -> LockConten
     """Return the lock's content without this node's claim, and with the next nodes in the line. The next nodes are
     chosen from the list of waiting nodes if the agent could read that list."""
     name = situation.node.name
-    left = lock.remove(content, name, situation.progress.claim)
+    left = changes.remove(content, name, situation.progress.claim)
     if situation.policy.cluster_interval_seconds and situation.progress.verify_started:
-        left = lock.released(left, rfc3339(situation.server_now))
+        left = changes.released(left, rfc3339(situation.server_now))
     waiters = situation.seen.waiters
     if not isinstance(waiters, tuple):
         return left  # the names in the lock are still valid

@@ -15,11 +15,12 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
 from careen.core.gates import asked, missing, refusals
 from careen.core.gates.question import Cost, When
-from careen.core.lock import order
+from careen.core.lock import clearance, order
 from careen.core.lock.content import LockContent
+from careen.core.lock.gathering import spread_seconds
 from careen.core.situation import Situation
 from careen.core.steps import line
-from careen.core.steps.shared import crowd, giving_back, holder_checks, taint_spread
+from careen.core.steps.shared import crowd, giving_back, holder_checks
 from careen.core.windows.openings import opens_within, windows_of
 from careen.core.writing import (
     NodeChange,
@@ -85,7 +86,7 @@ def _is_over(situation: Situation) -> Decision | None:
 def _halted(situation: Situation, refused: Refusal) -> Decision:
     """Return the decision if only the gate `halt` refuses, because another node failed: the node keeps the label
     `ready` and its place in the line of waiting nodes."""
-    memory = order.unwatched(situation.memory)
+    memory = clearance.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),
         Status(Code.REFUSED, line.with_overdue(situation, refused.sentence), refusals=(refused,), label=order.READY),
@@ -97,7 +98,7 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
     """Return the decision for a node that cheap gates refuse (see `Cost` in `gates/question.py`). The agent writes all
     refusals of the cheap gates on the Node, and removes the node from the line of waiting nodes. Refusals of costly
     gates that are already stored on the Node stay there."""
-    memory = order.unwatched(situation.memory)
+    memory = clearance.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),
         Status(
@@ -121,7 +122,7 @@ def _refused_pause(situation: Situation, refused: tuple[Refusal, ...]) -> float:
     opening = opens_within(windows, situation.seen.now, usual)
     if opening is None:
         return usual
-    return min(usual, opening + (OPENING_SECONDS + taint_spread.longest_seconds(situation.memory.agents)) * jitter)
+    return min(usual, opening + (OPENING_SECONDS + spread_seconds(situation.memory.agents)) * jitter)
 
 
 def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:

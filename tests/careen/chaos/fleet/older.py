@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from careen.core.lock import content
+from careen.core.lock import content, notation
 
 OF_THE_LOCK = ("abreast", "passed")
 OF_AN_ENTRY = ("zone", "failed", "overdue")
@@ -36,13 +36,13 @@ def release(*, is_older: bool) -> Iterator[None]:
 def side_by_side() -> Iterator[None]:
     """Until the `with` block ends, patch the functions that parse the lock and write the lock. For agents of the older
     release, both functions drop the fields that the older release does not know."""
-    parse, render = content.parse, content.render
-    content.parse = lambda text: parse(_known(text) if _IS_OLDER.get() else text)  # type: ignore[assignment]
-    content.render = lambda wanted: _written(render, wanted)  # type: ignore[assignment]
+    parse, render = notation.parse, notation.render
+    notation.parse = lambda text: parse(_known(text) if _IS_OLDER.get() else text)  # type: ignore[assignment]
+    notation.render = lambda wanted: _written(render, wanted)  # type: ignore[assignment]
     try:
         yield
     finally:
-        content.parse, content.render = parse, render
+        notation.parse, notation.render = parse, render
 
 
 def _written(render: Callable[[content.LockContent], str | None], wanted: content.LockContent) -> str | None:

@@ -17,7 +17,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.policy import AlertPolicy, BlockingPods, BlockingScope, Window
 from careen.core.facts.progress import to_annotation
 from careen.core.facts.selectors import Selector
-from careen.core.lock import content as lock
+from careen.core.lock import changes, notation
 from careen.core.lock.content import LockContent
 from tests.careen.chaos.fleet import people
 from tests.careen.chaos.fleet.agents import Fault
@@ -42,19 +42,19 @@ def edit(world: World, change: Callable[[LockContent], LockContent]) -> None:
     def anew(_old: dict[str, Any]) -> str | None:
         found = world.server.get("daemonsets", "careen", "careen")
         assert found is not None
-        content = lock.parse((found["metadata"].get("annotations") or {}).get(people.LOCK))
+        content = notation.parse((found["metadata"].get("annotations") or {}).get(people.LOCK))
         assert isinstance(content, LockContent)
-        return lock.render(change(content))
+        return notation.render(change(content))
 
     people.edit_lock(world, anew)
 
 
 def pause(world: World) -> None:
-    edit(world, lambda content: lock.pause(content, "the network is rebuilt", 1))
+    edit(world, lambda content: changes.pause(content, "the network is rebuilt", 1))
 
 
 def resume(world: World) -> None:
-    edit(world, lock.resume)
+    edit(world, changes.resume)
 
 
 def hold_all(world: World) -> None:
@@ -130,7 +130,7 @@ def another_failed(world: World) -> None:
     record = a_progress(Phase.FAILED, claim="c9", failed="never-ready")
     put_node(world, "elsewhere", annotations={"careen.dev/progress": to_annotation(record)})
     failed = an_entry("elsewhere", "c9", uid="", failed="never-ready")
-    edit(world, lambda content: lock.put_back(content, failed, 1))
+    edit(world, lambda content: changes.put_back(content, failed, 1))
 
 
 def many_come_late(world: World) -> None:

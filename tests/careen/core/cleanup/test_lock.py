@@ -6,8 +6,9 @@ import pytest
 
 from careen.core.cleanup.lock import leftovers
 from careen.core.cleanup.marks import Extent
-from careen.core.lock.content import Entry, LockContent, parse, render
+from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.line import Line
+from careen.core.lock.notation import parse, render
 
 OURS = Entry(node="n1", id="claim-1", created="2026-03-04T12:00:00Z")
 KUREDS = Entry(node="n2")

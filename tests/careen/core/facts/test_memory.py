@@ -112,7 +112,7 @@ FULL = Memory(
         evictions={"p": EvictionMemory(attempts=3, not_before=UPTIME, answer=EvictAnswer.DENIED)},
         new_pods={"rs": NewPodsMemory(rounds=1, not_before=UPTIME)},
     ),
-    holder_check=HolderCheck(at=UPTIME, ghosts={"c": UPTIME}, overdue=(("n2", "2026-03-04T11:00:00Z"),)),
+    holder_check=HolderCheck(at=UPTIME, suspected={"c": UPTIME}, overdue=(("n2", "2026-03-04T11:00:00Z"),)),
     crowd=Crowd(count=3, until=UPTIME + 60),
     patience=Patience(since=UPTIME, gates=frozenset({"alerts"}), claim="c"),
     reported=Reported(code="held", at=UPTIME),

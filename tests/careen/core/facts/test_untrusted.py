@@ -26,7 +26,7 @@ from careen.core.gates.hold import held_because, until_of
 from careen.core.gates.maintenance_window import is_waived
 from careen.core.gates.minimum_interval import last_reboot
 from careen.core.lock import content as lock
-from careen.core.lock import order
+from careen.core.lock import notation, order
 from careen.core.lock.content import LockContent
 from careen.core.writing import stored_refusals
 from careen.plan.measured_durations import measured_boots
@@ -365,9 +365,9 @@ def test_the_agent_decides_whatever_the_lock_entries_of_other_nodes_contain(phas
     """No content of the entries prevents a decision. The agent treats unreadable entries as claims, and the lock still
     confirms the claim of the agent's own node."""
     own, entries = own_node(phase)
-    record = json.loads(lock.render(held(*entries)) or '{"locks":[]}')
+    record = json.loads(notation.render(held(*entries)) or '{"locks":[]}')
     text = json.dumps({**record, "locks": [*record["locks"], *rows], "maxOwners": 9})
-    content = lock.parse(text)
+    content = notation.parse(text)
     assert isinstance(content, LockContent) or any(type(value) is float for value in rows) or not json_of(text)
     decision = decide(an_observation(own, lock=a_reading(text)), a_policy(concurrency=1))
     if entries and isinstance(content, LockContent) and not content.is_paused:

@@ -10,7 +10,7 @@ import pytest
 from careen.core.facts.observation import NOT_ASKED, Alert, Unknown
 from careen.core.facts.policy import AlertPolicy
 from careen.core.facts.reasons import Code
-from careen.core.gates import alerts
+from careen.core.gates.alerts import alerts
 from careen.core.gates.question import When
 from tests.careen.core.builders import a_policy, a_situation
 

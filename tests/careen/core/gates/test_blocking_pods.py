@@ -12,7 +12,7 @@ from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BlockingPods, BlockingScope
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
-from careen.core.gates import blocking_pods
+from careen.core.gates.blocking_pods import blocking_pods
 from careen.core.gates.question import When
 from tests.careen.core.builders import a_pod, a_policy, a_situation
 

@@ -10,7 +10,7 @@ from careen.core.facts.observation import NOT_ASKED, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BoundPods, DrainPolicy
 from careen.core.facts.reasons import Code
-from careen.core.gates import bound_pods
+from careen.core.gates.bound_pods import bound_pods
 from careen.core.gates.question import When
 from tests.careen.core.builders import a_daemon_pod, a_pod, a_policy, a_situation, an_owner
 

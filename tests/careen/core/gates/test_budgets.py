@@ -14,9 +14,10 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Budget, BudgetKind, Order, Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
-from careen.core.gates import budgets
+from careen.core.gates.budgets import _quorum_refusal, budgets
 from careen.core.gates.question import When
-from careen.core.lock.content import LockContent, parse
+from careen.core.lock.content import LockContent
+from careen.core.lock.notation import parse
 from tests.careen.core.builders import a_fleet, a_marked_node, a_node, a_policy, a_progress, a_situation, an_entry, held
 
 OWN = a_node("n1")
@@ -230,7 +231,7 @@ def test_the_etcd_quorum_is_protected_under_any_limits() -> None:
         *members(5)[2:],
     )
     situation = a_situation(own, a_policy(node_name="cp1", concurrency=9), fleet=fleet)
-    refused = budgets._quorum_refusal(situation, LockContent(), fleet)
+    refused = _quorum_refusal(situation, LockContent(), fleet)
     assert refused is not None
     assert refused.code is Code.QUORUM
     assert refused.sentence == "without this node 2 of 5 control-plane nodes would be up; 3 are needed"
@@ -239,7 +240,7 @@ def test_the_etcd_quorum_is_protected_under_any_limits() -> None:
 def test_the_etcd_quorum_does_not_limit_worker_nodes() -> None:
     own = a_node("n1")
     fleet = a_fleet(own, *members(4, down=9))
-    assert budgets._quorum_refusal(a_situation(own, a_policy(concurrency=9), fleet=fleet), LockContent(), fleet) is None
+    assert _quorum_refusal(a_situation(own, a_policy(concurrency=9), fleet=fleet), LockContent(), fleet) is None
 
 
 @pytest.mark.parametrize("fleet", [Unknown("503"), NOT_ASKED])

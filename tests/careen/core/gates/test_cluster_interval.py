@@ -11,7 +11,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
-from careen.core.gates import cluster_interval
+from careen.core.gates.cluster_interval import cluster_interval
 from careen.core.gates.question import When
 from careen.core.lock.content import Garbage, LockContent
 from tests.careen.core.builders import NOW, a_node, a_policy, a_situation, an_entry, held

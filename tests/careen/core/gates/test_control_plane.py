@@ -7,7 +7,7 @@ import pytest
 from careen.core.facts import keys
 from careen.core.facts.observation import NOT_ASKED, Asked, Unknown
 from careen.core.facts.reasons import Code
-from careen.core.gates import control_plane
+from careen.core.gates.control_plane import control_plane
 from careen.core.gates.question import When
 from tests.careen.core.builders import a_node, a_situation
 

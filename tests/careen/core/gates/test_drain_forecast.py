@@ -11,7 +11,7 @@ from careen.core.drain.forecast_objection import objection_to
 from careen.core.facts.observation import NOT_ASKED, Unknown
 from careen.core.facts.policy import DrainPolicy, ForecastPolicy
 from careen.core.facts.reasons import Code
-from careen.core.gates import drain_forecast
+from careen.core.gates.drain_forecast import drain_forecast
 from careen.core.gates.question import When
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import a_policy, a_situation

@@ -10,7 +10,7 @@ import pytest
 from careen.core.facts.observation import NOT_ASKED, DryRunAnswer, Evictable, Unknown
 from careen.core.facts.policy import DrainPolicy
 from careen.core.facts.reasons import Code
-from careen.core.gates import dry_run
+from careen.core.gates.dry_run import dry_run
 from careen.core.gates.question import When
 from tests.careen.core.builders import a_daemon_pod, a_pod, a_policy, a_situation
 

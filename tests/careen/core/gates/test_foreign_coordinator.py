@@ -8,7 +8,7 @@ import pytest
 
 from careen.core.facts.observation import NOT_ASKED, Unknown
 from careen.core.facts.reasons import Code
-from careen.core.gates import foreign_coordinator
+from careen.core.gates.foreign_coordinator import foreign_coordinator
 from careen.core.gates.question import When
 from tests.careen.core.builders import a_situation
 

@@ -12,7 +12,8 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
-from careen.core.gates import budgets, foreign_cordon
+from careen.core.gates.budgets import budgets, others_down
+from careen.core.gates.foreign_cordon import foreign_cordon
 from careen.core.gates.question import When
 from careen.core.lock.content import LockContent
 from tests.careen.core.builders import a_fleet, a_marked_node, a_node, a_policy, a_progress, a_situation, decided
@@ -108,7 +109,7 @@ OURS = a_marked_node(a_progress(Phase.FAILED, claim="", boot_left="", is_cordone
 def test_a_setting_decides_whether_a_node_with_a_foreign_cordon_is_treated_as_down(
     other: NodeView, counts: bool, word: str
 ) -> None:
-    down = budgets.others_down("n1", LockContent(), a_fleet(a_node("n1"), other), count_cordoned=counts)
+    down = others_down("n1", LockContent(), a_fleet(a_node("n1"), other), count_cordoned=counts)
     assert down == ({"n2": f"n2 {word}"} if word else {})
 
 

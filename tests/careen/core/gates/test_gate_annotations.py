@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from careen.core.facts import keys
 from careen.core.facts.observation import LockReading, Unknown
 from careen.core.facts.reasons import Code
-from careen.core.gates import gate_annotations
+from careen.core.gates.gate_annotations import gate_annotations
 from careen.core.gates.question import When
 from tests.careen.core.builders import a_node, a_situation
 

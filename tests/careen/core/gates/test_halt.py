@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from careen.core.facts.reasons import Code
-from careen.core.gates import asked, halt
+from careen.core.gates import asked
+from careen.core.gates.halt import halt, halted_because
 from careen.core.gates.question import When
+from careen.core.lock import changes
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
 from tests.careen.core.builders import a_situation, an_entry, held
@@ -59,27 +61,27 @@ def test_the_failure_of_another_node_refuses_the_reboot(content: LockContent | s
     ],
 )
 def test_the_refusal_shows_the_failed_node_and_the_remedy(failed: tuple[str, ...], sentence: str) -> None:
-    assert halt.halted_because(held(*(an_entry(name, failed="never-ready") for name in failed))) == sentence
+    assert halted_because(held(*(an_entry(name, failed="never-ready") for name in failed))) == sentence
 
 
 def test_the_halt_gate_is_not_evaluated_for_draining_nodes() -> None:
-    assert halt.GATE in asked(When.READY)
-    assert halt.GATE in asked(When.CLAIMED)
-    assert halt.GATE not in asked(When.BEFORE_REBOOT)
+    assert halt in asked(When.READY)
+    assert halt in asked(When.CLAIMED)
+    assert halt not in asked(When.BEFORE_REBOOT)
 
 
 def test_no_claim_is_added_while_a_failed_node_keeps_its_claim() -> None:
     assert lock.free_slots(held(FAILED), 3) == 0
-    assert lock.add(held(FAILED), an_entry("n1"), 3) is None
+    assert changes.add(held(FAILED), an_entry("n1"), 3) is None
     assert lock.slots_beside_holders(held(FAILED), 3) == 2
-    assert lock.add(held(an_entry("n3", limit=3)), an_entry("n1"), 3) is not None
+    assert changes.add(held(an_entry("n3", limit=3)), an_entry("n1"), 3) is not None
 
 
 def test_a_lost_claim_is_restored_even_while_a_failed_node_keeps_its_claim() -> None:
-    assert lock.put_back(held(FAILED), an_entry("n1"), 3).holders == ("n3", "n1")
+    assert changes.put_back(held(FAILED), an_entry("n1"), 3).holders == ("n3", "n1")
 
 
 def test_only_the_claim_of_the_failed_node_is_marked_as_failed() -> None:
     content = held(an_entry("n3", "c3"), an_entry("n4", "c4"))
-    assert [entry.node for entry in lock.mark_failed(content, "n3", "c3", "never-ready").failed] == ["n3"]
-    assert lock.mark_failed(content, "n3", "other", "never-ready").failed == ()
+    assert [entry.node for entry in changes.mark_failed(content, "n3", "c3", "never-ready").failed] == ["n3"]
+    assert changes.mark_failed(content, "n3", "other", "never-ready").failed == ()

@@ -14,7 +14,7 @@ from careen.core.facts.observation import NOT_ASKED, Asked, Sample, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import HealthQuery, Matcher
 from careen.core.facts.reasons import Code
-from careen.core.gates import health_queries
+from careen.core.gates.health_queries import health_queries
 from careen.core.gates.question import When
 from tests.careen.core.builders import NOW, a_policy, a_situation
 

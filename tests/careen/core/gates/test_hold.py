@@ -10,9 +10,9 @@ import pytest
 from careen.core.facts import keys
 from careen.core.facts.observation import NOT_ASKED, Unknown
 from careen.core.facts.reasons import Code
-from careen.core.gates import hold
+from careen.core.gates.hold import hold
 from careen.core.gates.question import When
-from careen.core.lock import content as lock
+from careen.core.lock import changes
 from careen.core.lock.content import LockContent
 from tests.careen.core.builders import a_node, a_situation, an_entry, held
 
@@ -43,7 +43,7 @@ def test_a_hold_annotation_without_a_readable_end_never_expires(annotation: str 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        pytest.param(lock.pause(LockContent(), "holidays", 1), Code.PAUSED, id="a person paused the lock"),
+        pytest.param(changes.pause(LockContent(), "holidays", 1), Code.PAUSED, id="a person paused the lock"),
         pytest.param('{"nodeID":"manual"}', Code.PAUSED, id="kured's manual lock is in place"),
         pytest.param("reboot later", Code.LOCK_GARBAGE, id="the lock contains unparsable text"),
         pytest.param(Unknown("503"), Code.LOCK_UNKNOWN, id="the request for the lock failed"),

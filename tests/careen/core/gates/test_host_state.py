@@ -9,7 +9,7 @@ import pytest
 
 from careen.core.facts.observation import Need, NeedAnswer, Unknown
 from careen.core.facts.reasons import Code
-from careen.core.gates import host_state
+from careen.core.gates.host_state import host_state
 from careen.core.gates.question import When
 from tests.careen.core.builders import UNKNOWN_NEED, YES, a_situation
 

@@ -6,7 +6,7 @@ import pytest
 
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
-from careen.core.gates import loop_limit
+from careen.core.gates.loop_limit import loop_limit
 from careen.core.gates.question import When
 from tests.careen.core.builders import a_marked_node, a_policy, a_progress, a_situation
 

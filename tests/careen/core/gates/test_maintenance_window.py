@@ -13,7 +13,7 @@ from careen.core.facts import keys
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
-from careen.core.gates import maintenance_window
+from careen.core.gates.maintenance_window import maintenance_window
 from careen.core.gates.question import When
 from careen.core.windows.values import Cron, Dates, NamedWindow, Window
 from tests.careen.core.builders import a_node, a_policy, a_situation

@@ -6,7 +6,7 @@ import pytest
 
 from careen.core.facts import keys
 from careen.core.facts.reasons import Code
-from careen.core.gates import minimum_interval
+from careen.core.gates.minimum_interval import minimum_interval
 from careen.core.gates.question import When
 from tests.careen.core.builders import a_node, a_policy, a_situation
 

@@ -11,8 +11,8 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NOT_ASKED, SelfTest, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
-from careen.core.gates import reboot_way
 from careen.core.gates.question import When
+from careen.core.gates.reboot_way import reboot_way
 from tests.careen.core.builders import a_policy, a_progress, a_situation, decided, the_patch
 
 BROKEN = SelfTest(obstacle="the host has no program /sbin/reboot")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from careen.core.facts.reasons import Code
-from careen.core.gates import settings
 from careen.core.gates.question import When
+from careen.core.gates.settings import settings
 from tests.careen.core.builders import a_policy, a_situation
 
 

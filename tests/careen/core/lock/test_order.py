@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,17 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from careen.core.facts import keys
-from careen.core.facts.memory import Memory
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Budget, BudgetKind, Order, Policy
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.selectors import Selector
 from careen.core.lock import order
-from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.content import LockContent
+from careen.core.lock.groups import groups
 from careen.core.lock.line import Line
-from careen.core.steps.shared import counting
-from tests.careen.core.builders import NOW, a_node, a_policy, an_entry, held
+from tests.careen.core.builders import a_node, a_policy, an_entry, held
 
 
 def a_waiter(name: str, since: str = "12:00", zone: str = "a", label: str = "ready", **changes: Any) -> NodeView:
@@ -238,24 +236,6 @@ def test_an_invalid_pod_count_puts_the_node_last(nonsense: str) -> None:
     assert next_names(waiters, FREE, a_policy()) == ("n2", "n1")
 
 
-@pytest.mark.parametrize(
-    ("agents", "seconds"),
-    [
-        pytest.param(None, order.GATHER_SECONDS, id="the number of agents is unknown"),
-        pytest.param(1, 0.0, id="no other agent exists"),
-        pytest.param(2, order.GATHER_SECONDS, id="two agents exist"),
-        pytest.param(501, order.GATHER_SECONDS + 60.0, id="501 agents, which spread their taints over a minute"),
-    ],
-)
-def test_the_number_of_agents_decides_how_long_the_first_claim_of_a_roll_out_waits(
-    agents: int | None, seconds: float
-) -> None:
-    """During the wait, the agents of other nodes can count the pods of their nodes and set the label
-    `careen.dev/reboot=ready` on their Nodes. Only a node with this label can be chosen for the first claim, and the
-    choice depends on the counts."""
-    assert order.gather_seconds(agents) == seconds
-
-
 def test_nodes_that_hold_a_claim_do_not_influence_the_order_of_the_zones() -> None:
     waiters = [with_pods(a_waiter("a0", "01:00", "a"), 1), a_waiter("a1", "09:00", "a"), a_waiter("b1", "08:00", "b")]
     assert next_names(waiters, held(an_entry("a0")), a_policy()) == ("b1", "a1")
@@ -335,8 +315,8 @@ def test_each_budget_that_selects_a_node_gives_the_node_a_group_and_a_limit() ->
         )
     )
     node = a_node(labels={keys.ZONE: "a", "pool": "db", keys.MASTER: ""})
-    assert order.groups(node, policy) == {"zone=a": 2, "selector:pool=db": 3, "control-plane": 1}
-    assert order.groups(a_node(), policy) == {}
+    assert groups(node, policy) == {"zone=a": 2, "selector:pool=db": 3, "control-plane": 1}
+    assert groups(a_node(), policy) == {}
 
 
 BY_ZONE = a_policy(order=Order.ZONE, concurrency=3)
@@ -455,314 +435,6 @@ def test_room_in_a_budget_matters_more_than_a_low_pod_count_if_the_order_is_fewe
 
 
 FEWEST = a_policy(order=Order.FEWEST_MOVES)
-NAMED = LockContent(line=Line(names=("n1", "n2", "n3"), at="t"))
-
-
-def start(
-    name: str, content: LockContent, waited: float = 0.0, concurrency: int = 1, memory: Memory | None = None
-) -> order.Clearance:
-    first = order.start_of(name, content, a_policy(concurrency=concurrency), memory or Memory(), 1000.0)
-    return order.start_of(name, content, a_policy(concurrency=concurrency), first.memory, 1000.0 + waited)
-
-
-@pytest.mark.parametrize(
-    ("name", "waited", "concurrency", "expected"),
-    [
-        ("n1", 0, 1, True),
-        ("n2", 0, 1, False),
-        ("n2", 0, 2, True),
-        ("n2", 59, 1, False),
-        ("n2", 60, 1, True),
-        ("n3", 60, 1, False),
-        ("n3", 120, 1, True),
-        ("n9", 120, 1, False),
-        ("n9", 180, 1, True),
-    ],
-)
-def test_a_named_node_that_does_not_claim_within_a_minute_is_passed_over(
-    name: str, waited: float, concurrency: int, expected: bool
-) -> None:
-    assert start(name, NAMED, waited, concurrency).is_allowed is expected
-
-
-def test_no_node_may_add_a_claim_to_a_full_or_paused_lock() -> None:
-    assert not start("n1", held(an_entry("n9"), line=Line(names=("n1",))), 500).is_allowed
-    assert not start("n1", LockContent(is_paused=True, line=Line(names=("n1",))), 500).is_allowed
-    watching = start("n2", NAMED, 59).memory
-    stopped = order.start_of(
-        "n2", held(an_entry("n9"), line=Line(names=NAMED.line.names)), a_policy(), watching, 1059.0
-    ).memory
-    assert not start("n2", NAMED, 0, memory=stopped).is_allowed
-
-
-def test_a_release_restarts_the_minute_after_which_a_named_node_is_passed_over() -> None:
-    """n2 may take a claim after n1, the first node in line, has not taken a claim for a minute. After 59 seconds, a
-    release writes a new line. One second later, n2 still may not take a claim."""
-    watching = start("n2", NAMED, 59).memory
-    again = order.start_of(
-        "n2", LockContent(line=Line(names=NAMED.line.names, at="later")), a_policy(), watching, 1060.0
-    )
-    assert not again.is_allowed
-
-
-@pytest.mark.parametrize(
-    ("name", "waited", "content", "expected"),
-    [
-        pytest.param(
-            "n2",
-            0,
-            LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
-            True,
-            id="the second node of the first zone may claim",
-        ),
-        pytest.param(
-            "n3",
-            0,
-            LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
-            False,
-            id="a node of the next zone waits",
-        ),
-        pytest.param(
-            "n3",
-            60,
-            LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
-            True,
-            id="after a minute without a claim, a node of the next zone may claim",
-        ),
-        pytest.param(
-            "n1",
-            0,
-            held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=1)),
-            True,
-            id="a node may claim while another node of its zone holds a claim",
-        ),
-        pytest.param(
-            "n2",
-            600,
-            held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=1)),
-            False,
-            id="no node of the next zone may claim while a node holds a claim",
-        ),
-        pytest.param(
-            "n1",
-            600,
-            held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=0)),
-            False,
-            id="no node of the holder's zone waits",
-        ),
-        pytest.param(
-            "n2",
-            0,
-            held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t")),
-            True,
-            id="the lock was written under another value of --order, so the line has no limit for a zone",
-        ),
-    ],
-)
-def test_a_node_of_the_next_zone_waits_for_the_zone_in_progress_if_the_order_is_zone(
-    name: str, waited: float, content: LockContent, expected: bool
-) -> None:
-    first = order.start_of(name, content, BY_ZONE, Memory(), 1000.0)
-    assert order.start_of(name, content, BY_ZONE, first.memory, 1000.0 + waited).is_allowed is expected
-
-
-def test_the_agent_lists_the_waiting_nodes_if_no_node_is_named() -> None:
-    assert start("n1", LockContent()).asks_waiters
-
-
-def test_a_node_that_takes_a_claim_out_of_order_marks_the_earlier_nodes_as_passed_over() -> None:
-    assert start("n3", NAMED, 120).passed == ("n1", "n2")
-    assert start("n1", NAMED, 0).passed == ()
-    assert start("n2", NAMED, 120).passed == ("n1",), "n3 comes after n2 in the line, so n3 is not passed over"
-
-
-LINE = LockContent(line=Line(names=tuple(f"n{number}" for number in range(1, 14)), waiting=5000))
-
-
-@pytest.mark.parametrize(
-    ("name", "concurrency", "seconds"),
-    [
-        ("n1", 1, 3.0),
-        ("n2", 1, 5.0),
-        ("n3", 1, 10.0),
-        ("n4", 1, 10.0),
-        ("n5", 1, 15.0),
-        ("n6", 1, 20.0),
-        ("n7", 1, 25.0),
-        ("n13", 1, 25.0),
-        ("n4", 4, 3.0),
-        ("n5", 4, 5.0),
-        ("n6", 4, 10.0),
-        ("n13", 4, 10.0),
-        ("n5", 2, 10.0),
-        ("n9", 2, 15.0),
-        ("n10", 2, 20.0),
-    ],
-)
-def test_nodes_near_the_front_of_the_line_read_the_lock_more_often(name: str, concurrency: int, seconds: float) -> None:
-    assert order.look_again_seconds(name, LINE, a_policy(concurrency=concurrency), 0.5) == seconds
-
-
-@pytest.mark.parametrize(("waiting", "seconds"), [(0, 30.0), (180, 30.0), (6000, 1000.0)])
-def test_agents_of_nodes_that_are_not_named_read_the_lock_rarely(waiting: int, seconds: float) -> None:
-    assert (
-        order.look_again_seconds("other", LockContent(line=Line(names=("n1",), waiting=waiting)), a_policy(), 0.5)
-        == seconds
-    )
-
-
-FIRST = LockContent(line=Line(names=("n1", "n2"), waiting=2))
-
-
-def claimed(seconds_ago: float, **changes: Any) -> Entry:
-    created = (NOW - timedelta(seconds=seconds_ago)).isoformat()
-    return an_entry("n9", **{"created": created, **changes})
-
-
-def due(in_seconds: float) -> Entry:
-    return claimed(100, due=(NOW + timedelta(seconds=in_seconds)).isoformat())
-
-
-@pytest.mark.parametrize(
-    ("holders", "seconds"),
-    [
-        pytest.param((claimed(0),), 3.0, id="the claim is new"),
-        pytest.param((claimed(5.5),), 2.5, id="the claim is 5.5 seconds old"),
-        pytest.param((claimed(9.6),), 0.5, id="the claim is 9.6 seconds old"),
-        pytest.param((claimed(11),), 0.75, id="the claim is 11 seconds old"),
-        pytest.param((claimed(12),), 1.0, id="the claim is 12 seconds old"),
-        pytest.param((claimed(18),), 1.5, id="the claim is 18 seconds old"),
-        pytest.param((claimed(60),), 3.0, id="the claim is a minute old"),
-        pytest.param((claimed(-60),), 3.0, id="the creation time of the claim is in the future"),
-        pytest.param((claimed(0, created="soon"),), 3.0, id="the time of the claim is invalid"),
-        pytest.param((due(10),), 3.0, id="the release is due in ten seconds"),
-        pytest.param((due(1),), 1.0, id="the release is due in a second"),
-        pytest.param((due(0),), 0.5, id="the release is due now"),
-        pytest.param((due(-24),), 2.0, id="the release was due 24 seconds ago"),
-        pytest.param((claimed(60), claimed(12)), 1.0, id="one claim is a minute old, one is 12 seconds old"),
-    ],
-)
-def test_the_first_node_in_line_reads_the_lock_often_when_a_release_is_expected(
-    holders: tuple[Entry, ...], seconds: float
-) -> None:
-    content = held(*holders, line=Line(names=FIRST.line.names))
-    assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) == pytest.approx(seconds)
-    assert order.look_again_seconds("n2", content, a_policy(), 0.5, now=NOW) == 5.0
-    assert order.look_again_seconds("n1", content, a_policy(), 0.5) == 3.0, "without a clock the claim's age is unknown"
-
-
-def test_the_first_node_in_line_reads_the_lock_every_two_seconds_on_average() -> None:
-    at, looks = 0.0, 0
-    while at < 60:
-        content = held(claimed(at), line=Line(names=FIRST.line.names))
-        at, looks = at + order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW), looks + 1
-    assert 28 <= looks <= 32
-
-
-def test_the_first_node_in_line_sees_an_early_release_within_three_seconds() -> None:
-    for tenths in range(150):
-        content = held(claimed(tenths / 10), line=Line(names=FIRST.line.names))
-        assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) <= order.NEXT_LOOK_SECONDS
-
-
-RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
-
-
-@pytest.mark.parametrize(
-    ("content", "agents", "number"),
-    [
-        pytest.param(
-            LockContent(line=Line(names=("n1",), at=RECENT, waiting=20)),
-            5000,
-            20,
-            id="the number of waiting nodes in the lock is recent",
-        ),
-        pytest.param(
-            LockContent(line=Line(names=("n1",), at=OLD, waiting=20)),
-            5000,
-            5000,
-            id="the number of waiting nodes in the lock is old",
-        ),
-        pytest.param(
-            LockContent(line=Line(names=("n1",), at="2026-03-04T13:00:00Z", waiting=20)),
-            5000,
-            5000,
-            id="according to the lock, the waiting nodes were counted an hour in the future",
-        ),
-        pytest.param(
-            LockContent(line=Line(names=("n1",), at="soon", waiting=20)),
-            5000,
-            5000,
-            id="the lock contains no readable time at which the waiting nodes were counted",
-        ),
-        pytest.param(
-            LockContent(is_paused=True, line=Line(at=RECENT, waiting=20)),
-            5000,
-            5000,
-            id="the lock is paused",
-        ),
-        pytest.param(LockContent(), 5000, 5000, id="the lock lacks the number of waiting nodes"),
-        pytest.param(
-            LockContent(line=Line(names=("n1",), at=OLD, waiting=20)), None, 20, id="the number of agents is unknown"
-        ),
-        pytest.param(
-            LockContent(line=Line(names=("n1",), at=OLD, waiting=60)),
-            20,
-            60,
-            id="the number of waiting nodes in the lock is old and exceeds the number of agents",
-        ),
-        pytest.param(None, 5000, 5000, id="the lock cannot be read"),
-        pytest.param(None, None, 0, id="neither the lock nor the number of agents is known"),
-    ],
-)
-def test_without_a_recent_count_of_waiting_nodes_all_nodes_are_assumed_to_wait(
-    content: LockContent | None, agents: int | None, number: int
-) -> None:
-    assert order.how_many_wait(content, agents, NOW) == number
-
-
-@given(st.integers(1, 20), st.integers(0, 40))
-def test_the_agent_of_a_node_that_the_lock_names_sleeps_less_than_thirty_seconds(concurrency: int, place: int) -> None:
-    """Agents of other waiting nodes sleep longer: with 5,000 waiting nodes, up to a quarter of an hour."""
-    line = LockContent(line=Line(names=tuple(f"n{number}" for number in range(41)), waiting=5000))
-    assert 3.0 <= order.look_again_seconds(f"n{place}", line, a_policy(concurrency=concurrency), 0.0) < 30.0
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"order": Order.FEWEST_MOVES}, {"order": Order.ZONE}, {"budgets": (Budget(kind=BudgetKind.ZONE, limit=1),)}],
-)
-def test_no_node_in_line_sleeps_long_if_a_release_may_change_the_order(changes: dict[str, Any]) -> None:
-    assert order.look_again_seconds("n13", LINE, a_policy(**changes), 0.0) == 10.0
-    assert order.look_again_seconds("n2", LINE, a_policy(**changes), 0.0) == 5.0
-
-
-def test_the_limit_recorded_in_a_claim_decides_how_often_a_named_node_reads_the_lock() -> None:
-    assert (
-        order.look_again_seconds(
-            "n3", held(an_entry("n9", limit=1), line=Line(names=LINE.line.names)), a_policy(concurrency=4), 0.0
-        )
-        == 10.0
-    )
-
-
-def test_agents_of_five_thousand_waiting_nodes_send_under_twenty_requests_a_second() -> None:
-    """Each round of an agent's loop sends two requests: one for the lock and one for the agent's own Node."""
-    waiting = 5000
-    names = tuple(f"n{number}" for number in range(1 + order.SPARE_NAMES))
-    content = LockContent(line=Line(names=names, waiting=waiting))
-    looks = sum(1 / order.look_again_seconds(name, content, a_policy(), 0.0) for name in names)
-    looks += (waiting - len(names)) / order.look_again_seconds("other", content, a_policy(), 0.0)
-    assert 2 * looks < 20
-
-
-def test_five_thousand_agents_that_count_pods_send_under_twenty_requests_a_second() -> None:
-    waiting, named = 5000, 1 + order.SPARE_NAMES
-    names, policy = tuple(f"n{number}" for number in range(named)), a_policy(order=Order.FEWEST_MOVES)
-    content = LockContent(line=Line(names=names, waiting=waiting))
-    looks = sum(1 / order.look_again_seconds(name, content, policy, 0.5) for name in names)
-    looks += (waiting - named) / order.look_again_seconds("other", content, policy, 0.5)
-    assert 2 * looks + named / counting.NAMED_SECONDS + (waiting - named) / counting.OTHERS_SECONDS < 20
 
 
 @given(

@@ -19,8 +19,7 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
-from careen.core.lock import content as lock
-from careen.core.lock import overdue
+from careen.core.lock import changes, notation, overdue
 from careen.core.lock.content import Entry, LockContent, Overdue
 from careen.core.lock.line import Line
 from careen.core.steps.shared import holder_checks
@@ -118,7 +117,7 @@ def test_claims_of_failed_nodes_and_of_kured_are_never_overdue(changes: dict[str
 
 def test_a_claim_loses_its_overdue_mark_when_its_node_fails() -> None:
     marked = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
-    assert lock.mark_failed(marked, "n9", "c1", "reboot-not-happened").entries[0].overdue is None
+    assert changes.mark_failed(marked, "n9", "c1", "reboot-not-happened").entries[0].overdue is None
 
 
 @pytest.mark.parametrize("since", ["", "yesterday", "2026-12-01T00:00:00Z", "2999-01-01T00:00:00Z"])
@@ -147,7 +146,7 @@ def test_a_claim_whose_node_was_not_read_keeps_its_overdue_mark() -> None:
 
 def test_an_overdue_mark_is_unchanged_after_writing_and_reading_the_lock() -> None:
     content = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
-    assert lock.parse(lock.render(content)) == content
+    assert notation.parse(notation.render(content)) == content
 
 
 @pytest.mark.parametrize(
@@ -168,7 +167,7 @@ def test_an_overdue_mark_is_unchanged_after_writing_and_reading_the_lock() -> No
 )
 def test_a_claim_with_an_unreadable_overdue_mark_still_occupies_the_lock(mark_text: str) -> None:
     text = '{"nodeID":"n9","locks":[{"nodeID":"n9","id":"c1","overdue":' + mark_text + "}]}"
-    content = lock.parse(text)
+    content = notation.parse(text)
     assert isinstance(content, LockContent)
     assert [(entry.node, entry.overdue) for entry in content.entries] == [("n9", None)]
 
@@ -286,7 +285,7 @@ def test_a_waiting_node_removes_the_overdue_mark_of_a_node_that_makes_progress()
 
 
 def test_in_a_paused_lock_no_node_is_marked_as_overdue() -> None:
-    assert WriteLock not in kinds(waiting(lock.pause(LINE, "", 1), holders=Holders(nodes=(REBOOTING,))))
+    assert WriteLock not in kinds(waiting(changes.pause(LINE, "", 1), holders=Holders(nodes=(REBOOTING,))))
 
 
 def test_an_agent_remembers_an_overdue_node_until_the_node_recovers() -> None:

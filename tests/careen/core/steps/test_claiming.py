@@ -20,7 +20,7 @@ from careen.core.facts.policy import DrainPolicy, Order
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.facts.times import rfc3339
-from careen.core.lock import content as lock
+from careen.core.lock import changes
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
@@ -158,9 +158,9 @@ def test_a_claiming_node_records_in_the_lock_which_nodes_it_passed_over() -> Non
     [
         pytest.param({"lock": held(an_entry("n2", "c2"))}, Code.LIMIT_REACHED, id="another node claimed first"),
         pytest.param(
-            {"lock": lock.pause(LockContent(), "", 1)}, Code.PAUSED, id="the lock is paused and lacks the claim"
+            {"lock": changes.pause(LockContent(), "", 1)}, Code.PAUSED, id="the lock is paused and lacks the claim"
         ),
-        pytest.param({"lock": lock.pause(OWN, "", 1)}, Code.PAUSED, id="the lock is paused and contains the claim"),
+        pytest.param({"lock": changes.pause(OWN, "", 1)}, Code.PAUSED, id="the lock is paused and contains the claim"),
         pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="the lock contains unparsable text"),
         pytest.param({"lock": Unknown("503")}, Code.LOCK_UNKNOWN, id="the lock cannot be read"),
         pytest.param(

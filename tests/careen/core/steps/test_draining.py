@@ -17,7 +17,7 @@ from careen.core.facts.observation import NOT_ASKED, Alert, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import AlertPolicy, DrainPolicy, LatePolicy, Policy, Window
 from careen.core.facts.reasons import Code
-from careen.core.lock import content as lock
+from careen.core.lock import changes
 from careen.core.lock.content import LockContent
 from tests.careen.core.builders import (
     DAEMONSET,
@@ -143,7 +143,7 @@ def test_after_the_drain_the_agent_announces_the_reboot_then_confirms_its_claim_
         pytest.param(
             {"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="a hold annotation forbids the reboot"
         ),
-        pytest.param({"lock": lock.pause(held(an_entry()), "", 1)}, Code.PAUSED, id="the lock is paused"),
+        pytest.param({"lock": changes.pause(held(an_entry()), "", 1)}, Code.PAUSED, id="the lock is paused"),
         pytest.param(
             {"lock": '{"nodeID":"manual"}'},
             Code.PAUSED,

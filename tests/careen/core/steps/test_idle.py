@@ -18,7 +18,7 @@ from careen.core.facts.policy import Window
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
-from careen.core.lock import content as lock
+from careen.core.lock import changes
 from careen.core.lock.content import LockContent
 from careen.core.steps.shared.taint_spread import delay_seconds
 from tests.careen.core.builders import (
@@ -64,7 +64,7 @@ def test_one_patch_writes_the_taint_the_label_and_the_progress_record_if_a_reboo
     "changes",
     [
         pytest.param({"lock": Unknown("503")}, id="the lock is unreadable"),
-        pytest.param({"lock": lock.pause(LockContent(), "", 1)}, id="a person paused the lock"),
+        pytest.param({"lock": changes.pause(LockContent(), "", 1)}, id="a person paused the lock"),
         pytest.param({"lock": held(an_entry("n2"))}, id="another node holds the lock"),
         pytest.param(
             {"lock": NOT_ASKED, "memory": remembering(agents=12)}, id="the lock was not read for this decision"

@@ -17,7 +17,7 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import LatePolicy, Window
 from careen.core.facts.progress import Announcement, Progress
 from careen.core.facts.reasons import Code
-from careen.core.lock import content as lock
+from careen.core.lock import changes
 from careen.core.lock.content import LockContent
 from careen.core.steps.rebooting import stranger_patience_seconds
 from tests.careen.core.builders import (
@@ -113,7 +113,7 @@ def test_a_host_is_not_asked_twice_to_reboot(outcome: RebootOutcome) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}, {"lock": lock.pause(held(an_entry()), "", 1)}],
+    [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}, {"lock": changes.pause(held(an_entry()), "", 1)}],
 )
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR, None])
 def test_the_drain_is_not_undone_if_the_host_may_have_been_asked_to_reboot(
@@ -129,7 +129,7 @@ def test_the_drain_is_not_undone_if_the_host_may_have_been_asked_to_reboot(
     [
         ({"need": NO}, Code.NEED_GONE),
         ({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD),
-        ({"lock": lock.pause(held(an_entry()), "", 1)}, Code.PAUSED),
+        ({"lock": changes.pause(held(an_entry()), "", 1)}, Code.PAUSED),
         ({"policy": a_policy(window=Window(days=frozenset()))}, Code.LATE_REFUSAL),
         ({"pods": (a_pod(),)}, Code.LATE_REFUSAL),
         ({"pods": Unknown("503")}, Code.LATE_REFUSAL),

@@ -31,12 +31,11 @@ from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, Health
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.facts.times import rfc3339
-from careen.core.lock import content as lock
-from careen.core.lock import order
+from careen.core.lock import changes, clearance, gathering, order, pauses
 from careen.core.lock.content import LockContent
+from careen.core.lock.gathering import SPREAD_SECONDS
 from careen.core.lock.line import Line
 from careen.core.steps.line import LOOK_SECONDS
-from careen.core.steps.shared import taint_spread
 from careen.core.steps.waiting import OPENING_SECONDS
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
@@ -210,22 +209,22 @@ def test_a_ready_node_waits_before_it_takes_the_first_claim_of_a_roll_out() -> N
     first = waiting(memory=remembering(line__key="another line"), waiters=NOT_ASKED)
     assert (first.phase, first.reason.code, first.wants) == (Phase.WAITING, Code.WAITING_FOR_TURN, frozenset())
     assert WriteLock not in kinds(first)
-    assert first.look_again_seconds == order.NEXT_LOOK_SECONDS
+    assert first.look_again_seconds == pauses.NEXT_LOOK_SECONDS
 
     def later(seconds: float) -> Decision:
         return waiting(memory=first.memory, uptime=UPTIME + seconds, waiters=NOT_ASKED)
 
-    assert later(order.GATHER_SECONDS - 1).look_again_seconds == 1
-    assert later(order.GATHER_SECONDS).wants == {Evidence.WAITERS}
+    assert later(gathering.GATHER_SECONDS - 1).look_again_seconds == 1
+    assert later(gathering.GATHER_SECONDS).wants == {Evidence.WAITERS}
 
 
 @pytest.mark.parametrize(("agents", "look"), [(None, 3.0), (300, 3.0), (5000, 50.0)])
 def test_agents_of_a_large_fleet_decide_rarely_before_the_first_claim(agents: int | None, look: float) -> None:
     first = waiting(memory=remembering(line__key="another line", agents=agents), waiters=NOT_ASKED)
     assert first.look_again_seconds == look
-    last = order.gather_seconds(agents) - 2.0
+    last = gathering.gather_seconds(agents) - 2.0
     assert waiting(memory=first.memory, uptime=UPTIME + last, waiters=NOT_ASKED).look_again_seconds == 2.0
-    assert look < order.PASSED_OVER_SECONDS, "a named node that sleeps this long would be passed over"
+    assert look < clearance.PASSED_OVER_SECONDS, "a named node that sleeps this long would be passed over"
 
 
 def test_a_refusal_restarts_the_wait_before_the_first_claim_of_a_roll_out() -> None:
@@ -242,7 +241,7 @@ def test_every_agent_decides_again_when_the_maintenance_window_opens(jitter: flo
     assert waiting(
         policy=a_policy(window=shut), chance=Chance(claim_id="fresh", jitter=jitter)
     ).look_again_seconds == pytest.approx(look)
-    assert OPENING_SECONDS < order.GATHER_SECONDS
+    assert OPENING_SECONDS < gathering.GATHER_SECONDS
 
 
 def test_an_agent_sleeps_for_the_usual_time_if_the_window_opens_later() -> None:
@@ -274,7 +273,7 @@ def test_a_huge_count_of_waiting_nodes_makes_the_agent_sleep_for_a_limited_time(
     shut = a_policy(window=Window(days=frozenset()))
     assert waiting(
         policy=shut, lock=f'{{"nodeID":"","locks":[],"waiting":{number}}}'
-    ).look_again_seconds == pytest.approx(100_000 / order.LOOKS_PER_SECOND)
+    ).look_again_seconds == pytest.approx(100_000 / pauses.LOOKS_PER_SECOND)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +319,7 @@ def test_agents_of_a_large_fleet_decide_soon_after_the_maintenance_window_opens(
     look = waiting(
         policy=a_policy(window=shut), memory=remembering(agents=5000), chance=Chance(claim_id="fresh", jitter=0.25)
     ).look_again_seconds
-    assert look == pytest.approx(opening.total_seconds() + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
+    assert look == pytest.approx(opening.total_seconds() + 0.25 * (OPENING_SECONDS + SPREAD_SECONDS))
 
 
 def test_agents_of_a_large_fleet_spread_their_decisions_after_the_window_opens() -> None:
@@ -328,7 +327,7 @@ def test_agents_of_a_large_fleet_spread_their_decisions_after_the_window_opens()
     look = waiting(
         policy=a_policy(window=shut), memory=remembering(agents=501), chance=Chance(claim_id="fresh", jitter=0.25)
     ).look_again_seconds
-    assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
+    assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + SPREAD_SECONDS))
 
 
 def test_a_node_takes_a_claim_at_once_if_the_roll_out_has_already_begun() -> None:
@@ -534,7 +533,7 @@ def test_a_refused_node_reads_the_lock_often_if_no_other_node_is_named() -> None
         waiters=(N2,),
         memory=remembering(line__key="another"),
     )
-    assert (codes(refused.refusals), refused.look_again_seconds) == ([Code.FORECAST_UNKNOWN], order.NEXT_LOOK_SECONDS)
+    assert (codes(refused.refusals), refused.look_again_seconds) == ([Code.FORECAST_UNKNOWN], pauses.NEXT_LOOK_SECONDS)
 
 
 def test_a_refused_node_reads_the_lock_rarely_if_no_node_holds_a_claim() -> None:
@@ -609,7 +608,7 @@ def test_a_waiting_node_removes_a_claim_that_provably_has_no_holder() -> None:
     living = a_marked_node(a_progress(Phase.DRAINING), name="n9")
     assert WriteLock not in kinds(behind(Holders(nodes=(living,))))
     freed = behind(Holders(nodes=(a_node("n9"),)))
-    assert freed.reason.code is Code.GHOST_FREED
+    assert freed.reason.code is Code.STALE_CLAIM_FREED
     assert the_lock(freed).entries == ()
 
 
@@ -674,7 +673,7 @@ def test_a_node_with_a_hold_annotation_or_without_a_reboot_need_leaves_the_line(
 
 
 def test_a_node_stays_in_line_while_the_lock_is_paused() -> None:
-    assert WriteLock not in kinds(waiting(lock=lock.pause(NAMED, "", 1)))
+    assert WriteLock not in kinds(waiting(lock=changes.pause(NAMED, "", 1)))
 
 
 def test_the_retry_annotation_resets_the_count_of_reboots_of_a_node() -> None:
@@ -725,7 +724,7 @@ def test_the_node_keeps_its_claim_while_the_lock_is_unreadable(content: Any, cod
 
 @pytest.mark.parametrize("policy", [a_policy(), a_policy(concurrency=3)])
 def test_a_paused_lock_refuses_the_reboot_of_every_node(policy: Policy) -> None:
-    decision = waiting(lock=lock.pause(LockContent(), "holidays", 1), policy=policy)
+    decision = waiting(lock=changes.pause(LockContent(), "holidays", 1), policy=policy)
     assert codes(decision.refusals) == [Code.PAUSED]
 
 

@@ -16,13 +16,13 @@ from careen.core.facts.memory import Crowd
 from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.times import from_rfc3339
-from careen.core.lock import order
+from careen.core.lock import pauses
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.writing import want
 
 # Up to this many waiting nodes pause for OTHERS_LOOK_SECONDS anyway, so a count could not shorten their pauses.
-FEW = int(order.OTHERS_LOOK_SECONDS * order.LOOKS_PER_SECOND)
+FEW = int(pauses.OTHERS_LOOK_SECONDS * pauses.LOOKS_PER_SECOND)
 
 
 def look(situation: Situation) -> Decision | Situation:
@@ -35,7 +35,7 @@ def look(situation: Situation) -> Decision | Situation:
     if isinstance(seen, NotAsked):
         return want(situation, Evidence.CROWD)
     crowd = None if isinstance(seen, Unknown) else seen
-    holds = max(order.COUNT_SECONDS, float(memory.agents or 0) if crowd is None else 0.0)
+    holds = max(pauses.COUNT_SECONDS, float(memory.agents or 0) if crowd is None else 0.0)
     counted = Crowd(count=crowd, until=situation.seen.uptime + holds)
     return situation.with_memory(replace(memory, crowd=counted))
 
@@ -56,14 +56,14 @@ def counted(situation: Situation) -> int | None:
 
 def _is_due(situation: Situation) -> bool:
     """Whether this node's agent has to count the waiting nodes now. A count is due if three conditions are met: the
-    need of the node began at least two minutes ago (`order.COUNT_SECONDS`), the agent has no recent count, and more
+    need of the node began at least two minutes ago (`pauses.COUNT_SECONDS`), the agent has no recent count, and more
     than `FEW` nodes may be waiting according to the lock.
 
     Without the first condition, all agents would count at once if the needs of all nodes began in the same minute.
     After two minutes, the random pauses of the agents spread the counts over time.
     """
     since = from_rfc3339(situation.progress.need_since)
-    is_old = since is not None and (situation.seen.now - since).total_seconds() >= order.COUNT_SECONDS
+    is_old = since is not None and (situation.seen.now - since).total_seconds() >= pauses.COUNT_SECONDS
     return is_old and situation.seen.uptime >= situation.memory.crowd.until and _by_the_lock(situation) > FEW
 
 
@@ -72,4 +72,4 @@ def _by_the_lock(situation: Situation) -> int:
     the number of nodes with an agent."""
     content = situation.lock
     known = content if isinstance(content, LockContent) else None
-    return order.how_many_wait(known, situation.memory.agents, situation.seen.now)
+    return pauses.how_many_wait(known, situation.memory.agents, situation.seen.now)

@@ -11,7 +11,7 @@ from careen.core.decision import Decision
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
-from careen.core.lock import content as lock
+from careen.core.lock import changes
 from careen.core.lock.content import LockContent
 from careen.core.people import telling
 from careen.core.situation import Situation
@@ -60,7 +60,7 @@ def mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:
         write_lock(
             situation,
             f"mark the claim as failed, which halts the roll-out: {failed}",
-            lock.mark_failed(content, entry.node, entry.id, failed),
+            changes.mark_failed(content, entry.node, entry.id, failed),
         ),
     )
 

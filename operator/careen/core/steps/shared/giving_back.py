@@ -2,7 +2,7 @@
 claim id from the Node.
 
 Releasing is not a phase but a part of the phases Waiting and Failed. The claim id stays on the Node until the end, so
-that no other node's agent takes the entry for a ghost (a claim without a holder).
+that no other node's agent takes the entry for a stale claim.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Checks the holders, the nodes with claims in the lock: whether each of them still has the claim id on its Node and
 makes progress.
 
-A waiting node's agent reads the holders' Nodes and removes from the lock the claims that are proven ghosts (claims
-without a holder). The agent also marks the holders that take longer than usual, so that every other waiting node can
-report them. The first node in line checks most often. Nothing here depends on how long an agent's process lives.
+A waiting node's agent reads the holders' Nodes and removes the stale claims from the lock. The agent also marks the
+holders that take longer than usual, so that every other waiting node can report them. The first node in line checks
+most often. Nothing here depends on how long an agent's process lives.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from careen.core.facts.observation import Holders, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
+from careen.core.lock import changes, order, overdue, stale_claims
 from careen.core.lock import content as lock
-from careen.core.lock import ghosts, order, overdue
 from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.stale_claims import StaleClaims
 from careen.core.situation import Situation
 from careen.core.steps.shared import crowd
 from careen.core.writing import Status, Stay, stay, stored_refusals, want, write_lock
@@ -42,9 +43,21 @@ def look(situation: Situation) -> Decision | Situation:
     situation, holders = _with_check(situation, check), situation.seen.holders
     if not isinstance(holders, Holders):
         return situation
-    watch = ghosts.watch_on(situation, content, holders)
-    situation = _with_check(situation, replace(check, ghosts=watch.since))
-    return _free(situation, content, watch.proven) if watch.proven else _mark(situation, content, holders)
+    stale = examined(situation, content, holders)
+    situation = _with_check(situation, replace(check, suspected=stale.suspected))
+    return _free(situation, content, stale.proven) if stale.proven else _mark(situation, content, holders)
+
+
+def examined(situation: Situation, content: LockContent, holders: Holders) -> StaleClaims:
+    """The stale and the suspected claims, by the memory of earlier checks and the marks in the lock."""
+    return stale_claims.examine(
+        content,
+        holders,
+        situation.memory.holder_check.suspected,
+        uptime=situation.seen.uptime,
+        server_now=None if isinstance(situation.seen.clock_skew_seconds, Unknown) else situation.server_now,
+        deadline_seconds=situation.policy.absence_seconds,
+    )
 
 
 def _with_check(situation: Situation, check: HolderCheck) -> Situation:
@@ -98,13 +111,14 @@ def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...])
     return stay(
         situation,
         Status(
-            Code.GHOST_FREED,
+            Code.STALE_CLAIM_FREED,
             f"the agent removed the claim of {nodes} from the lock, because provably no node uses the claim",
             refusals=stored_refusals(situation.node),
             label=_label(situation),
         ),
         Stay(
-            look=0.0, actions=(write_lock(situation, f"free the claim of {nodes}", lock.remove_all(content, proven)),)
+            look=0.0,
+            actions=(write_lock(situation, f"free the claim of {nodes}", changes.remove_all(content, proven)),),
         ),
     )
 

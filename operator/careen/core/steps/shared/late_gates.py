@@ -16,7 +16,9 @@ from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import LatePolicy, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates import asked, hold, host_state, missing
+from careen.core.gates import asked, missing
+from careen.core.gates.hold import hold
+from careen.core.gates.host_state import host_state
 from careen.core.gates.question import Gate, When
 from careen.core.situation import Situation
 from careen.core.writing import Status, Stay, Transition, stay, undo, want
@@ -33,12 +35,12 @@ def decide(situation: Situation) -> Decision | None:
         refused = gate.ask(situation, When.BEFORE_REBOOT)
         if refused is None:
             continue
-        if gate is host_state.GATE or refused.code is Code.LOCK_UNKNOWN:
+        if gate is host_state or refused.code is Code.LOCK_UNKNOWN:
             return wait_patiently(situation, refused)
         if situation.policy.late_policy is LatePolicy.UNDO and _is_unknown(situation, gate):
             return wait_patiently(situation, refused)
         if undoes(gate, situation.policy):
-            return undone(situation, refused, _code(refused, is_word=gate is hold.GATE))
+            return undone(situation, refused, _code(refused, is_word=gate is hold))
     return None
 
 
@@ -71,7 +73,7 @@ def undone(situation: Situation, refused: Refusal, code: Code) -> Decision:
 
 def undoes(gate: Gate, policy: Policy) -> bool:
     """Whether a refusal of this gate undoes the drain when the node is drained and ready to reboot."""
-    return gate is hold.GATE or policy.late_policy is LatePolicy.UNDO
+    return gate is hold or policy.late_policy is LatePolicy.UNDO
 
 
 def wait_patiently(situation: Situation, refused: Refusal) -> Decision:

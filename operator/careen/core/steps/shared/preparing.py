@@ -22,9 +22,10 @@ from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import ForecastPolicy, Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, span
-from careen.core.gates import drain_forecast, dry_run
+from careen.core.gates.drain_forecast import drain_forecast
+from careen.core.gates.dry_run import ALLOWED, dry_run
 from careen.core.gates.question import When
-from careen.core.lock import order
+from careen.core.lock import pauses
 from careen.core.lock.content import Entry, LockContent, free_slots
 from careen.core.situation import Situation
 from careen.core.writing import Status, Stay, stay, want
@@ -57,7 +58,7 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
     return stay(
         situation.with_memory(memory),
         Status(Code.WAITING_FOR_TURN, "the node is next in line and prepares its drain", is_silent=True),
-        Stay(look=order.FIRST_LOOK_SECONDS),
+        Stay(look=pauses.FIRST_LOOK_SECONDS),
     )
 
 
@@ -98,7 +99,7 @@ def used(situation: Situation) -> Situation:
     if seen.lacks(Evidence.FORECAST) and prepared.forecast is not None:
         seen = replace(seen, forecast=prepared.forecast)
     if seen.lacks(Evidence.EVICTABILITY):
-        seen = replace(seen, evictability=dict.fromkeys(prepared.rehearsed, dry_run.ALLOWED))
+        seen = replace(seen, evictability=dict.fromkeys(prepared.rehearsed, ALLOWED))
     return replace(situation, seen=seen)
 
 
@@ -195,7 +196,7 @@ def _refused(situation: Situation) -> str:
     if unknown:
         unknown_fact = unknown[0]
         return f"the {unknown_fact} could not be read"
-    for gate in (drain_forecast.GATE, dry_run.GATE):
+    for gate in (drain_forecast, dry_run):
         if refused := gate.ask(situation, When.CLAIMED):
             return refused.sentence
     return ""

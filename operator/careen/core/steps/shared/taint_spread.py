@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 
-MANY_AGENTS = 500  # even a small API server takes this many patches in 2 s, the interval of the sentinel checks
-SPREAD_SECONDS = 60.0
+from careen.core.lock.gathering import spread_seconds
+
 MOMENT_SECONDS = 5.0  # in 5 s of the 60 s, a twelfth of the agents write: of 5,000 agents fewer than MANY_AGENTS
 
 
@@ -23,17 +23,11 @@ def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
     so a restarted process does not begin the wait anew. At least once in these five seconds, even an agent that
     restarts often checks whether its host needs a reboot.
     """
-    longest = longest_seconds(agents)
+    longest = spread_seconds(agents)
     if not longest:
         return 0.0
     since = (at.timestamp() - longest * _share(node)) % longest
     return 0.0 if since < MOMENT_SECONDS else longest - since
-
-
-def longest_seconds(agents: int | None) -> float:
-    """Return the longest time in seconds that an agent waits before it sets the soft taint, in a fleet with this number
-    of agents."""
-    return 0.0 if agents is None or agents <= MANY_AGENTS else SPREAD_SECONDS
 
 
 def _share(node: str) -> float:

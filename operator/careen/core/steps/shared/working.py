@@ -10,7 +10,7 @@ from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
-from careen.core.lock import content as lock
+from careen.core.lock import changes
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.writing import (
@@ -65,7 +65,7 @@ def put_back(situation: Situation) -> Decision | None:
                     write_lock(
                         situation,
                         "put the missing claim of this node back",
-                        lock.put_back(content, entry, situation.policy.concurrency),
+                        changes.put_back(content, entry, situation.policy.concurrency),
                     ),
                 ),
             ),

@@ -15,9 +15,9 @@ from careen.core.facts.memory import Memory, Prepared
 from careen.core.facts.observation import NOT_ASKED, DryRunAnswer, Evictable, NodeView, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import ForecastPolicy
+from careen.core.lock.clearance import hand_over_key
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.line import Line
-from careen.core.lock.order import hand_over_key
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     UPTIME,

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from careen.core.steps.shared.taint_spread import MANY_AGENTS, SPREAD_SECONDS, delay_seconds
+from careen.core.lock.gathering import MANY_AGENTS, SPREAD_SECONDS
+from careen.core.steps.shared.taint_spread import delay_seconds
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 NAMES = {

@@ -1,4 +1,4 @@
-"""Ghosts: claims in the lock that their node no longer uses. careen removes such a claim only if a consistent read of
+"""Stale claims, which their node no longer uses. careen removes such a claim only if a consistent read of
 the Node object proves that the node does not use the claim. A claim that is old, or whose node does not respond, is
 kept."""
 
@@ -11,8 +11,9 @@ import pytest
 from careen.core.facts import keys
 from careen.core.facts.observation import Holders, NodeView
 from careen.core.facts.phases import Phase
-from careen.core.lock import ghosts
 from careen.core.lock.content import Entry, Overdue
+from careen.core.lock.stale_claims import StaleClaims, examine
+from careen.core.steps.shared import holder_checks
 from tests.careen.core.builders import (
     UPTIME,
     a_marked_node,
@@ -39,7 +40,7 @@ HALF = a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Rebooting"}'})
 
 def proven(entry: Entry, node: NodeView | None, since: dict[str, float] | None = None, uptime: float = 1000.0) -> bool:
     holders = Holders(nodes=(node,)) if node else Holders(absent=frozenset({entry.node}))
-    return bool(ghosts.watch(held(entry), holders, since or {}, uptime=uptime, deadline_seconds=900).proven)
+    return bool(examine(held(entry), holders, since or {}, uptime=uptime, server_now=None, deadline_seconds=900).proven)
 
 
 @pytest.mark.parametrize(
@@ -84,35 +85,35 @@ def test_after_the_reboot_deadline_a_missing_or_recreated_node_no_longer_holds_i
         pytest.param(IN_PARTS, FREE, id="a partly readable claim"),
     ],
 )
-def test_a_claim_of_kured_or_of_a_node_recreated_from_a_copy_is_never_a_ghost(entry: Entry, node: NodeView) -> None:
+def test_a_claim_of_kured_or_of_a_node_recreated_from_a_copy_is_never_stale(entry: Entry, node: NodeView) -> None:
     assert not proven(entry, node, since=LONG_AGO, uptime=1e6)
 
 
 def test_a_claim_whose_node_was_never_read_is_treated_as_held() -> None:
-    watch = ghosts.watch(held(an_entry()), Holders(), LONG_AGO, uptime=1e6, deadline_seconds=900)
-    assert (watch.proven, watch.since) == ((), {})
+    stale = examine(held(an_entry()), Holders(), LONG_AGO, uptime=1e6, server_now=None, deadline_seconds=900)
+    assert (stale.proven, stale.suspected) == ((), {})
 
 
-def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
+def watched(mark: Overdue, **policy: Any) -> StaleClaims:
     """Return what a new agent process knows about the claim of a deleted Node. Another agent has marked this claim as
     overdue with `mark`."""
     content = held(an_entry("n2", "c2", created="2026-03-04T11:00:00Z", overdue=mark))
     situation = a_situation(policy=a_policy(reboot_deadline_seconds=900.0, **policy), lock=content)
-    return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))
+    return holder_checks.examined(situation, content, Holders(absent=frozenset({"n2"})))
 
 
 def test_an_overdue_mark_without_a_phase_says_since_when_the_node_is_missing() -> None:
     """A mark without a phase says since when the Node is missing. Here this is 11:30, and now it is 12:00. Half an hour
-    is longer than the reboot deadline of 15 minutes, so the claim is a ghost.
+    is longer than the reboot deadline of 15 minutes, so the claim is stale.
 
     A mark with a phase says since when the node has been in this phase, but not since when the Node is missing. The
-    agent first notices now that the Node is missing, so the agent counts the time from now on, and the claim is no
-    ghost yet.
+    agent first notices now that the Node is missing, so the agent counts the time from now on, and the claim is not
+    stale yet.
     """
     since = "2026-03-04T11:30:00Z"
     assert [entry.node for entry in watched(Overdue(phase="", since=since)).proven] == ["n2"]
     assert watched(Overdue(phase="Rebooting", since=since)).proven == ()
-    assert watched(Overdue(phase="Rebooting", since=since)).since == {"n2/c2": UPTIME}
+    assert watched(Overdue(phase="Rebooting", since=since)).suspected == {"n2/c2": UPTIME}
 
 
 def test_a_deleted_nodes_claim_stays_for_the_longer_of_lock_ttl_and_reboot_deadline() -> None:
@@ -120,15 +121,25 @@ def test_a_deleted_nodes_claim_stays_for_the_longer_of_lock_ttl_and_reboot_deadl
 
 
 def test_the_wait_for_a_missing_node_ends_when_the_node_reappears() -> None:
-    watch = ghosts.watch(
-        held(an_entry()), Holders(nodes=(HOLDING,)), {"n1/c1": 1.0}, uptime=5000.0, deadline_seconds=900
+    stale = examine(
+        held(an_entry()),
+        Holders(nodes=(HOLDING,)),
+        {"n1/c1": 1.0},
+        uptime=5000.0,
+        server_now=None,
+        deadline_seconds=900,
     )
-    assert watch.proven == ()
-    assert watch.since == {}
+    assert stale.proven == ()
+    assert stale.suspected == {}
 
 
-def test_a_claim_is_no_ghost_if_the_agent_has_not_read_the_claims_node() -> None:
-    watch = ghosts.watch(
-        held(an_entry(), an_entry("n2", "c2")), Holders(nodes=(FREE,)), {}, uptime=1.0, deadline_seconds=900
+def test_a_claim_is_not_stale_if_the_agent_has_not_read_the_claims_node() -> None:
+    stale = examine(
+        held(an_entry(), an_entry("n2", "c2")),
+        Holders(nodes=(FREE,)),
+        {},
+        uptime=1.0,
+        server_now=None,
+        deadline_seconds=900,
     )
-    assert [entry.node for entry in watch.proven] == ["n1"]
+    assert [entry.node for entry in stale.proven] == ["n1"]
