@@ -27,7 +27,6 @@ from careen.cli.support.options import (
 from careen.cli.support.progress import progress
 from careen.cli.support.scheduler_configuration import agents_configuration, given_configuration
 from careen.cli.support.screen import no_such_node, say
-from careen.core.autoscalers import removed_by
 from careen.core.drain.drain_plan import rule_of
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Wish
@@ -35,6 +34,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import unforeseen
+from careen.core.node.autoscalers import removed_by
 from careen.core.people.asked import Standing, request_of, standing
 from careen.plan.few_collections import few_collections
 from careen.plan.measured_durations import measured_boots, measured_drains, measured_settling

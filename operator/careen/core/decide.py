@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from careen.core import own_taint, patience
+from careen.core import patience
 from careen.core.actions import PatchNode, PostEvent
 from careen.core.decision import Decision, Reason
 from careen.core.facts import keys
@@ -26,6 +26,7 @@ from careen.core.facts.progress import Progress, UnreadableProgress, is_phase, i
 from careen.core.facts.reasons import Code
 from careen.core.lock import overdue
 from careen.core.lock.content import Garbage, LockContent
+from careen.core.node import own_taint
 from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps import (

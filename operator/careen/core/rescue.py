@@ -15,11 +15,11 @@ from typing import Any
 
 from msgspec import field
 
-from careen.core import autoscalers
 from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import MANUAL
+from careen.core.node import autoscalers
 from careen.core.plain_text import LONGEST_LINE, annotation, one_line
 from scheduler_core.values import Value
 

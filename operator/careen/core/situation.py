@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from careen.core import cordons
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import LockReading, NodeView, NotAsked, Observation, Unknown
@@ -16,6 +15,7 @@ from careen.core.facts.progress import Mark, Progress, is_same_boot, phase_of
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.core.lock.order import groups
+from careen.core.node import cordons
 from scheduler_core.values import Value, replace_value
 
 

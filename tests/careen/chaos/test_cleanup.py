@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from careen.core.autoscalers import PROTECTION
 from careen.core.cleanup.marks import KUREDS, LABELS, ON_THE_DAEMONSET, RECORDS, TAINTS, WORDS
+from careen.core.node.autoscalers import PROTECTION
 from drydock.server.kinds.resources import resource_named
 from drydock.server.testing import server_in_thread
 from tests.careen.chaos.fleet import people

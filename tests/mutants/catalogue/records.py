@@ -7,7 +7,8 @@ from tests.mutants.mutant import Mutant
 
 _PROGRESS = "core/facts/progress.py:"
 _RECOVERING, _WRITING, _DECIDE = "core/steps/recovering.py:", "core/writing.py:", "core/decide.py:"
-_TAINT, _RESCUE = "core/own_taint.py:", "core/rescue.py:"
+_TAINT, _RESCUE = "core/node/own_taint.py:", "core/rescue.py:"
+_RESTORING = "core/node/restoring.py:"
 
 MUTANTS = (
     # ---- an entry without a record ----
@@ -304,25 +305,25 @@ MUTANTS = (
     ),
     Mutant(
         "The undo of a drain removes a cordon that was set before the claim",
-        _WRITING + "prior_cordon",
-        "progress.is_cordoned_by_us and situation.node.unschedulable",
-        "situation.node.unschedulable",
+        _RESTORING + "prior_cordon",
+        "progress.is_cordoned_by_us and node.unschedulable",
+        "node.unschedulable",
     ),
     Mutant(
         "The undo of a drain resets a label that another client has changed since",
-        _WRITING + "prior_labels",
-        "if key not in ours or now.get(key) == ours[key]",
+        _RESTORING + "prior_labels",
+        "if key not in ours or node.labels.get(key) == ours[key]",
         "",
     ),
     Mutant(
         "A taint that another client set is recorded as careen's",
-        _WRITING + "with_our_taint",
+        _TAINT + "with_ours",
         'wanted if wanted in ours else ""',
         "wanted",
     ),
     Mutant(
         "careen's taint replaces the taints of other clients",
-        _WRITING + "with_our_taint",
+        _TAINT + "with_ours",
         "(*taints, Taint(key=wanted, effect=keys.TAINT_EFFECT))",
         "(Taint(key=wanted, effect=keys.TAINT_EFFECT),)",
     ),

@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping
 from msgspec import field
 
 from careen.core.actions import PatchNode
-from careen.core.autoscalers import taken_back
-from careen.core.cleanup.labels import changed_by_reboots, original
 from careen.core.cleanup.marks import KUREDS, LABELS, RECORDS, WORDS, CleanupMark, Extent, Kind
-from careen.core.cordons import foreign_author, is_cordon_proven
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, SignedNode, Taint
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress, UnreadableProgress, boot_id_of
 from careen.core.lock.content import Entry
-from careen.core.own_taint import without
+from careen.core.node.autoscalers import taken_back
+from careen.core.node.changed_labels import changed_by_reboots, original
+from careen.core.node.cordons import foreign_author, is_cordon_proven
+from careen.core.node.own_taint import without
 from scheduler_core.values import Value
 
 _REMOVED = "removed"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from careen.core import cordons
 from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import Fleet, NodeView
@@ -21,6 +20,7 @@ from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When
 from careen.core.lock.content import LockContent, limit
 from careen.core.lock.order import groups
+from careen.core.node import cordons
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 

@@ -6,11 +6,11 @@ By default careen drains and reboots such a node too, and leaves it cordoned. ku
 
 from __future__ import annotations
 
-from careen.core import cordons
 from careen.core.decision import Refusal
 from careen.core.facts.reasons import Code
 from careen.core.gates.maintenance_window import is_waived
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When, nothing
+from careen.core.node import cordons
 from careen.core.situation import Situation
 
 

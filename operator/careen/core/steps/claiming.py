@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers, cordons, patience
+from careen.core import patience
 from careen.core.actions import Occasion
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline, drain_plan
@@ -26,6 +26,7 @@ from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.node import autoscalers, cordons
 from careen.core.people import telling
 from careen.core.situation import Situation
 from careen.core.steps import line

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from careen.core import autoscalers, own_taint
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
@@ -16,6 +15,8 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339, span
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.node import autoscalers, own_taint
+from careen.core.node.restoring import annotations_of_a_need
 from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps.shared import taint_spread
@@ -24,12 +25,10 @@ from careen.core.writing import (
     Status,
     Stay,
     Transition,
-    annotations_of_a_need,
     go_home,
     move,
     stay,
     want,
-    with_our_taint,
     write_lock,
 )
 
@@ -117,7 +116,7 @@ def _begin_waiting(situation: Situation) -> Decision:
     now, waited = rfc3339(situation.seen.now), 0.0
     if situation.memory.need_seen_at is not None:
         waited = situation.seen.uptime - situation.memory.need_seen_at
-    taints, owned = with_our_taint(situation)
+    taints, owned = own_taint.with_ours(situation.node, situation.progress, situation.policy)
     need_since = rfc3339(situation.seen.now - timedelta(seconds=waited))
     progress = replace(Progress(), need_since=need_since, tainted_at=now if owned else "", taint_key=owned)
     return move(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from careen.core import autoscalers
 from careen.core.actions import PatchNode
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline
@@ -27,6 +26,7 @@ from careen.core.lock import content as lock
 from careen.core.lock import order, overdue
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.order import Clearance, start_of
+from careen.core.node import autoscalers
 from careen.core.situation import Situation
 from careen.core.steps.shared import counting, crowd, giving_back, preparing
 from careen.core.writing import (

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers, own_taint
 from careen.core.actions import PatchNode
-from careen.core.cordons import is_cordon_proven
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory, RebootOutcome
@@ -23,6 +21,8 @@ from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock import ghosts
 from careen.core.lock.content import Entry, LockContent
+from careen.core.node import autoscalers, own_taint
+from careen.core.node.cordons import is_cordon_proven
 from careen.core.people.asked import kept, met_by_this_boot, sentence
 from careen.core.situation import Situation
 from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay, want, write_lock

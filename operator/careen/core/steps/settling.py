@@ -21,6 +21,7 @@ from careen.core.gates import loop_limit
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.node import own_taint
 from careen.core.people import telling
 from careen.core.situation import Situation
 from careen.core.steps import idle
@@ -34,7 +35,6 @@ from careen.core.writing import (
     move,
     stay,
     want,
-    with_our_taint,
     write_lock,
 )
 from scheduler_core.sentences import first_few
@@ -194,7 +194,7 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
             annotations=measured,
         )
     taints, owned = (
-        with_our_taint(situation)
+        own_taint.with_ours(situation.node, situation.progress, situation.policy)
         if situation.seen.need.answer is NeedAnswer.YES
         else (None, situation.progress.taint_key)
     )

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from careen.core.actions import Occasion
-from careen.core.cleanup.labels import labels_to_report
 from careen.core.decision import Decision
 from careen.core.drain import baseline
 from careen.core.facts import keys
@@ -17,6 +16,7 @@ from careen.core.facts.progress import SOFT_REBOOTS, Progress, boot_id_of
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import loop_limit
+from careen.core.node.changed_labels import labels_to_report
 from careen.core.people import asked, telling
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, history, reboot_report, working

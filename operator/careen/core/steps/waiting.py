@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.facts import keys
@@ -17,6 +16,7 @@ from careen.core.gates import asked, missing, refusals
 from careen.core.gates.question import Cost, When
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.node import autoscalers, own_taint
 from careen.core.situation import Situation
 from careen.core.steps import line
 from careen.core.steps.shared import crowd, giving_back, holder_checks, taint_spread
@@ -31,7 +31,6 @@ from careen.core.writing import (
     stay,
     stored_refusals,
     want,
-    with_our_taint,
     write_lock,
 )
 
@@ -159,7 +158,7 @@ def _forgive(situation: Situation) -> Decision:
 def _mend_taint(situation: Situation) -> Decision | None:
     """Return the decision to set careen's soft taint again if another client removed it, or to replace the taint if the
     settings now name another key. Return None otherwise."""
-    taints, owned = with_our_taint(situation)
+    taints, owned = own_taint.with_ours(situation.node, situation.progress, situation.policy)
     if taints is None and owned == situation.progress.taint_key:
         return None
     tainted_at = situation.progress.tainted_at or rfc3339(situation.seen.now)

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from careen.core.actions import PatchNode
-from careen.core.autoscalers import protected
-from careen.core.cleanup.labels import labels_to_report
 from careen.core.cleanup.marks import KUREDS, RECORDS, WORDS, Extent
 from careen.core.cleanup.node import NodeLeftovers, leftovers
 from careen.core.facts import keys
@@ -18,6 +16,8 @@ from careen.core.facts.observation import NodeView, SignedNode, Taint
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Announcement, to_annotation
 from careen.core.lock.content import Entry
+from careen.core.node.autoscalers import protected
+from careen.core.node.changed_labels import labels_to_report
 from tests.careen.core.builders import BOOT, UPTIME, a_marked_node, a_node, a_policy, a_progress
 
 AGENT, TAINTER = (keys.FIELD_MANAGER,), (keys.TAINT_MANAGER,)

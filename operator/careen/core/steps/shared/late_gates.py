@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers, patience
+from careen.core import patience
 from careen.core.decision import Decision, Refusal
 from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Phase
@@ -18,6 +18,7 @@ from careen.core.facts.policy import LatePolicy, Policy
 from careen.core.facts.reasons import Code
 from careen.core.gates import asked, hold, host_state, missing
 from careen.core.gates.question import Gate, When
+from careen.core.node import autoscalers
 from careen.core.situation import Situation
 from careen.core.writing import Status, Stay, Transition, stay, undo, want
 

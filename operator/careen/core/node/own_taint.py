@@ -45,3 +45,22 @@ def without(node: NodeView, ours: frozenset[str]) -> tuple[Taint, ...] | None:
     unchanged) if the Node has no such taint."""
     left = tuple(taint for taint in node.taints if not (taint.key in ours and taint.effect == keys.TAINT_EFFECT))
     return left if len(left) < len(node.taints) else None
+
+
+def without_ours(node: NodeView, progress: Progress, policy: Policy) -> tuple[Taint, ...] | None:
+    """The Node's taints without careen's; None (no change) if careen set none."""
+    return without(node, keys_of_ours(node, progress, policy))
+
+
+def with_ours(node: NodeView, progress: Progress, policy: Policy) -> tuple[tuple[Taint, ...] | None, str]:
+    """The Node's taints with careen's soft taint, None if they need no change; and the key of that taint, empty if
+    careen wants none or another program set a soft taint with the wanted key."""
+    wanted = policy.taint_key
+    ours = keys_of_ours(node, progress, policy)
+    kept = without(node, ours - {wanted})
+    taints = node.taints if kept is None else kept
+    if wanted is None:
+        return kept, ""
+    if our_taint(node, wanted) is not None:
+        return kept, wanted if wanted in ours else ""
+    return (*taints, Taint(key=wanted, effect=keys.TAINT_EFFECT)), wanted
