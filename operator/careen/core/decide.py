@@ -11,22 +11,16 @@ from careen.core.actions import PatchNode, PostEvent
 from careen.core.decision import Decision, Reason
 from careen.core.facts import keys
 from careen.core.facts.memory import ClaimMemory, Memory, in_phase
-from careen.core.facts.observation import (
-    Gone,
-    LockReading,
-    NeedAnswer,
-    NodeView,
-    NotAsked,
-    Observation,
-    Unknown,
-)
+from careen.core.facts.observation import Gone, NeedAnswer, NodeView, NotAsked, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, UnreadableProgress, is_phase, is_same_boot, phase_of
 from careen.core.facts.reasons import Code
 from careen.core.lock import overdue
 from careen.core.lock.content import Garbage, LockContent
+from careen.core.lock.reading import LockReading
 from careen.core.node import own_taint
+from careen.core.observation import Observation
 from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps import (

@@ -16,7 +16,7 @@ from careen.core.facts.policy import (
     SettlePolicy,
     Window,
 )
-from careen.core.windows.values import NamedWindow
+from careen.core.facts.windows import NamedWindow
 from careen.settings.tree import Settings
 
 

@@ -21,11 +21,9 @@ from careen.core.facts.observation import (
     Evictable,
     Fleet,
     Holders,
-    LockReading,
     Need,
     NeedAnswer,
     NodeView,
-    Observation,
     PodView,
     SelfTest,
 )
@@ -35,6 +33,8 @@ from careen.core.facts.progress import Mark, OwnerHealth, Progress, from_annotat
 from careen.core.lock import content as lock
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.order import GATHER_SECONDS, hand_over_key
+from careen.core.lock.reading import LockReading
+from careen.core.observation import Observation
 from careen.core.situation import Situation
 from careen.core.writing import LABEL
 from scheduler_core.simulation.forecast import Forecast

@@ -9,21 +9,15 @@ restarts of the agent and starts again with each boot.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeVar, Union
+from typing import TypeVar, Union
 
 from msgspec import field
 from msgspec.structs import force_setattr
 
 from careen.core.facts import keys
-from careen.core.facts.memory import Memory
-from careen.core.facts.phases import Evidence
-from careen.core.facts.progress import OwnerHealth, Progress, UnreadableProgress, consistent, from_annotation
-from careen.core.lock import content as lock
-from careen.core.lock.content import Garbage, LockContent
-from scheduler_core.simulation.forecast import Forecast
+from careen.core.facts.progress import Progress, UnreadableProgress, consistent, from_annotation
 from scheduler_core.values import Value
 
 
@@ -165,31 +159,6 @@ class SelfTest(Value, kw_only=True):
     warning: str = ""  # what a reboot would lose although it succeeds
 
 
-class LockReading(Value, kw_only=True):
-    """The lock from one consistent read of careen's DaemonSet, already parsed. `text` is the value of the lock
-    annotation; None if the DaemonSet has no such annotation."""
-
-    content: LockContent | Garbage
-    text: str | None
-    resource_version: str
-    daemonset_uid: str
-    annotation: str = keys.LOCK_ANNOTATION
-    agents: int | None = None  # how many nodes should run an agent, by the DaemonSet's status; None if it does not say
-    gates: Mapping[str, str] = field(default_factory=dict)  # the DaemonSet's annotations careen.dev/gate.NAME
-
-    @classmethod
-    def of(cls, text: str | None, **others: Any) -> LockReading:
-        """Return a LockReading with the parsed `text` of the lock annotation. `others` has the remaining fields of the
-        LockReading, by name."""
-        return cls(content=lock.parse(text), text=text, **others)
-
-    @property
-    def object_id(self) -> str:
-        """The identity of the lock. The identity changes if the DaemonSet is recreated or the annotation's key
-        changes."""
-        return f"{self.daemonset_uid}/{self.annotation}"
-
-
 class Fleet(Value, kw_only=True):
     """Every Node of the cluster. `read_at_uptime` is the host's uptime when the list was *requested*, so that the list
     never seems younger than it is."""
@@ -292,46 +261,3 @@ class Chance(Value, kw_only=True):
 
     claim_id: str
     jitter: float
-
-
-class Observation(Value, kw_only=True):
-    """The facts that the agent has in this round of its loop. The fields without a default are always set. The other
-    fields keep their defaults, mostly `NOT_ASKED`, until a decision needs them."""
-
-    now: datetime  # aware; for windows, holds and texts for people, never for deadlines
-    uptime: float  # seconds since the host booted
-    chance: Chance
-    memory: Memory
-    clock_skew_seconds: float | Unknown  # own clock minus the API server's Date header
-    node: NodeView | Gone | Unknown
-    boot_id: str | Unknown
-    need: Need
-    self_test: Asked[SelfTest] = NOT_ASKED
-    lock: Asked[LockReading] = NOT_ASKED
-    peers: Asked[tuple[NodeView, ...]] = NOT_ASKED
-    holders: Asked[Holders] = NOT_ASKED
-    waiters: Asked[tuple[NodeView, ...]] = NOT_ASKED
-    crowd: Asked[int | None] = NOT_ASKED  # how many nodes wait; None: more than the count's limit
-    fleet: Asked[Fleet] = NOT_ASKED
-    pods: Asked[tuple[PodView, ...]] = NOT_ASKED
-    disruptions: Asked[Mapping[str, int]] = NOT_ASKED  # by namespace/name of the budget: evictions allowed now
-    alerts: Asked[tuple[Alert, ...]] = NOT_ASKED
-    blockers: Asked[tuple[PlacedPod, ...]] = NOT_ASKED  # of entries of --blocking-pods with a wider scope than the node
-    queries: Asked[Mapping[str, tuple[Sample, ...] | Unknown]] = NOT_ASKED  # by the name of the health query
-    readyz: Asked[tuple[str, ...]] = NOT_ASKED  # the API server's checks that fail; empty: it is ready
-    foreign: Asked[tuple[str, ...]] = NOT_ASKED  # a sentence for each foreign coordinator seen; empty: none
-    forecast: Asked[Forecast] = NOT_ASKED
-    evictability: Asked[Mapping[str, DryRunAnswer]] = NOT_ASKED  # by pod UID
-    owners: Asked[tuple[OwnerHealth, ...]] = NOT_ASKED
-
-    def lacks(self, evidence: Evidence) -> bool:
-        """Whether the agent has not yet tried to read this kind of fact in this round of its loop."""
-        return isinstance(getattr(self, _FIELD[evidence]), NotAsked)
-
-    def knows(self, evidence: Evidence) -> bool:
-        """Whether the agent read this kind of fact with a usable result."""
-        return not isinstance(getattr(self, _FIELD[evidence]), NotAsked | Unknown)
-
-
-_FIELD: dict[Evidence, str] = {kind: kind.value.replace("-", "_") for kind in Evidence}
-assert set(_FIELD.values()) <= {each.name for each in fields(Observation)}

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 
 from careen.core.decision import Refusal
 from careen.core.facts import keys
-from careen.core.facts.observation import LockReading, NodeView
+from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.facts.untrusted import short
 from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
+from careen.core.lock.reading import LockReading
 from careen.core.situation import Situation
 
 _LONGEST_REASON = 100

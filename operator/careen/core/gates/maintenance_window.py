@@ -14,12 +14,12 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
+from careen.core.facts.windows import Cron, Dates, NamedWindow, Window
 from careen.core.gates.hold import until_of
 from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
 from careen.core.people.asked import Standing, request_of, standing
 from careen.core.situation import Situation
 from careen.core.windows.openings import is_open, windows_of
-from careen.core.windows.values import Cron, Dates, NamedWindow, Window
 from scheduler_core.sentences import first_few
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

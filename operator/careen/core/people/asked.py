@@ -13,12 +13,13 @@ from datetime import datetime
 from enum import StrEnum
 
 from careen.core.facts import keys
-from careen.core.facts.observation import Need, NeedAnswer, NodeView, Observation, PersonRequest, Unknown, Wish
+from careen.core.facts.observation import Need, NeedAnswer, NodeView, PersonRequest, Unknown, Wish
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress, is_same_boot
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import object_of, short
+from careen.core.observation import Observation
 from careen.core.situation import Situation
 
 # In the other phases under a claim a reboot is under way or done, and only the host says whether another one is needed.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta
 
-from careen.core.windows.values import Cron, NamedWindow
+from careen.core.facts.windows import Cron, NamedWindow
 
 # cronsim compares local times only, so near a clock change the search starts this much earlier or later.
 _NEAR_A_CLOCK_CHANGE = timedelta(hours=3)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
-from careen.core.windows.values import Dates, NamedWindow, Window
+from careen.core.facts.windows import Dates, NamedWindow, Window
 
 _DAY = timedelta(days=1)
 # Weekdays repeat after seven days. If the clock skips the hour of the window on its only day, it opens a week later.

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from careen.core.facts.policy import Policy
+from careen.core.facts.windows import Cron, NamedWindow
 from careen.core.windows import daily
-from careen.core.windows.values import Cron, NamedWindow
 
 _LONGEST_LOOK = timedelta(days=8)  # the search through windows that overlap goes no farther
 
