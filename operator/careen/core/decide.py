@@ -21,7 +21,7 @@ from careen.core.lock.content import Garbage, LockContent
 from careen.core.lock.reading import LockReading
 from careen.core.node import own_taint
 from careen.core.observation import Observation
-from careen.core.people import asked
+from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps import (
     claiming,
@@ -65,7 +65,7 @@ def decide(observation: Observation, policy: Policy) -> Decision:
     progress = node.record
     if isinstance(progress, UnreadableProgress):
         return _unreadable(observation, policy, node, progress.why)
-    observation = asked.heard(observation, node, progress)
+    observation = requests.as_need(observation, node, progress)
     # By the phase that the Node shows, not by the phase that a decision leads to: the patch may fail.
     memory = in_phase(_memory(observation, node, progress), phase_of(progress))
     situation = Situation(seen=observation, policy=policy, node=node, progress=progress, memory=memory)

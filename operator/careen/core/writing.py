@@ -31,7 +31,7 @@ from careen.core.node import autoscalers, own_taint
 from careen.core.node.restoring import NO_CHANGE as NO_CHANGE  # noqa: PLC0414 - a part of a transition, named from here too
 from careen.core.node.restoring import NodeChange as NodeChange  # noqa: PLC0414 - a part of a transition, named from here too
 from careen.core.node.restoring import annotations_of_a_need, as_before
-from careen.core.people import asked
+from careen.core.people import requests
 from careen.core.plain_text import one_line
 from careen.core.situation import Situation
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
@@ -212,7 +212,7 @@ def go_home(
         annotations={
             **{key: None for key in ours if key in situation.node.annotations},
             **autoscalers.taken_back(situation.node.annotations),
-            **asked.done_with(situation),
+            **requests.removal(situation),
             **(annotations or {}),
         },
         taints=own_taint.without_ours(situation.node, situation.progress, situation.policy),

@@ -100,7 +100,7 @@ MUTANTS = (
     Mutant(
         "At the drain timeout, --force-reboot reboots the node before the required eviction attempts",
         _DRAINING + "_timed_out",
-        "if asked.kept(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):",
+        "if requests.to_keep_down(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):",
         "if policy.force_reboot:",
     ),
     Mutant(

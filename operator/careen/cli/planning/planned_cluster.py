@@ -23,7 +23,7 @@ from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
 from careen.core.node.autoscalers import removed_by
-from careen.core.people.asked import request_of
+from careen.core.people.requests import request_of
 from careen.report.fleet_report import phase_of
 from careen.report.plan_report import Origin
 from careen.report.tables import listed

@@ -121,7 +121,7 @@ class NeedAnswer(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Wish(StrEnum):
+class RequestKind(StrEnum):
     """What a person can request for a node. The request is in the annotation `careen.dev/request`."""
 
     REBOOT = "reboot"
@@ -130,9 +130,9 @@ class Wish(StrEnum):
 
 
 class PersonRequest(Value, kw_only=True):
-    """A person's request for this node, from the annotation `careen.dev/request`; see `core/people/asked.py`."""
+    """A person's request for this node, from the annotation `careen.dev/request`; see `core/people/requests.py`."""
 
-    wish: Wish
+    kind: RequestKind
     reason: str = ""
     at: datetime | None = None  # when the person made it
     until: datetime | None = None  # when it ends by itself

@@ -4,7 +4,7 @@ drain would then move the pods for nothing."""
 from __future__ import annotations
 
 from careen.core.decision import Refusal
-from careen.core.facts.observation import SelfTest, Wish
+from careen.core.facts.observation import RequestKind, SelfTest
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
@@ -22,7 +22,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     not refuse, unlike other gates: many ways to reboot cannot be tested beforehand, and the reboot shows whether they
     work."""
     test, request = situation.seen.self_test, situation.seen.need.request
-    if request is not None and request.wish is not Wish.REBOOT:
+    if request is not None and request.kind is not RequestKind.REBOOT:
         return None  # the request needs no reboot
     if not isinstance(test, SelfTest) or not test.obstacle:
         return None

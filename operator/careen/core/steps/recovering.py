@@ -23,7 +23,7 @@ from careen.core.lock import ghosts
 from careen.core.lock.content import Entry, LockContent
 from careen.core.node import autoscalers, own_taint
 from careen.core.node.cordons import is_cordon_proven
-from careen.core.people.asked import kept, met_by_this_boot, sentence
+from careen.core.people.requests import met_by_this_boot, sentence, to_keep_down
 from careen.core.situation import Situation
 from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay, want, write_lock
 
@@ -204,7 +204,7 @@ def _lone_cordon(situation: Situation) -> Decision | None:
     node = situation.node
     if situation.phase not in {Phase.IDLE, Phase.WAITING} or not is_cordon_proven(node) or not node.ready:
         return None
-    if kept(situation) is not None:
+    if to_keep_down(situation) is not None:
         return None  # a person may be at work on the machine, and the next claim takes the cordon over
     uncordon = PatchNode(
         purpose="remove careen's cordon from a node without a claim",
@@ -297,7 +297,7 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
 
 def _is_kept(situation: Situation, entry: Entry) -> bool:
     """Whether a person wants the node with this claim to stay drained and down."""
-    return kept(situation) is not None and entry.uid == situation.node.uid and looks_like_ours(situation)
+    return to_keep_down(situation) is not None and entry.uid == situation.node.uid and looks_like_ours(situation)
 
 
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
@@ -314,7 +314,7 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
         need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
     )
     uncordon = False if _is_cordon_ours(situation, entry) else None
-    request, what_happens = kept(situation), "the agent undoes its changes and releases the claim"
+    request, what_happens = to_keep_down(situation), "the agent undoes its changes and releases the claim"
     if request is not None:
         person_asked = sentence(request)
         uncordon, what_happens = None, f"the agent releases the claim, but the cordon stays, because {person_asked}"

@@ -17,7 +17,7 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import loop_limit
 from careen.core.node.changed_labels import labels_to_report
-from careen.core.people import asked, telling
+from careen.core.people import requests, telling
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, history, reboot_report, working
 from careen.core.steps.shared.history import Reboot
@@ -45,7 +45,7 @@ def begin(situation: Situation) -> Decision:
     return move(
         situation.with_memory(memory),
         Status(Code.REBOOTED, f"the host runs the new boot {situation.boot}"),
-        Transition(Phase.VERIFYING, progress, change=NodeChange(annotations=asked.met_by_this_boot(situation))),
+        Transition(Phase.VERIFYING, progress, change=NodeChange(annotations=requests.met_by_this_boot(situation))),
     )
 
 
