@@ -21,8 +21,8 @@ from careen.cluster.wire.writes import Landed, Stale
 from careen.core.actions import WriteLock
 from careen.core.cleanup import lock as lock_cleanup
 from careen.core.cleanup import node as node_cleanup
-from careen.core.cleanup.marks import Extent
 from careen.core.cleanup.node import NodeLeftovers
+from careen.core.cleanup.values import Extent
 from careen.core.facts.observation import Gone, SignedNode
 from careen.core.lock import content as claims
 from careen.core.lock.content import Entry, Garbage, LockContent

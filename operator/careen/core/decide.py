@@ -19,7 +19,7 @@ from careen.core.facts.reasons import Code
 from careen.core.lock import overdue
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.lock.reading import LockReading
-from careen.core.node import own_taint
+from careen.core.node import cordons, own_taint
 from careen.core.observation import Observation
 from careen.core.people import requests
 from careen.core.situation import Situation
@@ -133,7 +133,7 @@ def _reconcile(situation: Situation) -> Decision | None:
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
         is_settled = idle.wants_reboot(situation) or _is_reconciled(memory, seen.uptime)
-        if is_settled and not recovering.looks_like_ours(situation):
+        if is_settled and not cordons.looks_like_ours(situation.node):
             return None
         if isinstance(seen.lock, NotAsked):
             # If the Node shows that a reboot was announced, the agent reads the lock even if it read it a moment ago,

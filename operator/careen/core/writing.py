@@ -27,10 +27,9 @@ from careen.core.facts.untrusted import json_of, number, short
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
-from careen.core.node import autoscalers, own_taint
 from careen.core.node.restoring import NO_CHANGE as NO_CHANGE  # noqa: PLC0414 - a part of a transition, named from here too
 from careen.core.node.restoring import NodeChange as NodeChange  # noqa: PLC0414 - a part of a transition, named from here too
-from careen.core.node.restoring import annotations_of_a_need, as_before
+from careen.core.node.restoring import as_before, as_idle
 from careen.core.people import requests
 from careen.core.plain_text import one_line
 from careen.core.situation import Situation
@@ -204,18 +203,13 @@ def go_home(
     from the Node, and all other annotations about the need of a reboot. `first` has the actions before that patch, and
     `then` has the actions after it."""
     assert is_allowed(situation.phase, Phase.IDLE)
-    ours = annotations_of_a_need(situation.policy)
+    change = as_idle(situation.node, situation.progress, situation.policy)
     patch = PatchNode(
         purpose=f"{Phase.IDLE}: {status.code}",
         resource_version=situation.node.resource_version,
-        labels={keys.REBOOT_LABEL: None},
-        annotations={
-            **{key: None for key in ours if key in situation.node.annotations},
-            **autoscalers.taken_back(situation.node.annotations),
-            **requests.removal(situation),
-            **(annotations or {}),
-        },
-        taints=own_taint.without_ours(situation.node, situation.progress, situation.policy),
+        labels=change.labels,
+        annotations={**change.annotations, **requests.removal(situation), **(annotations or {})},
+        taints=change.taints,
     )
     return Decision(
         phase=Phase.IDLE,

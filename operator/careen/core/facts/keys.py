@@ -70,21 +70,3 @@ FIELD_MANAGER = "careen-agent"
 
 # The field manager of the patches that add careen's soft taint and change no other taint. Never rename it.
 TAINT_MANAGER = "careen-taint"
-
-OF_A_NEED = (
-    PHASE,
-    REASON,
-    SINCE,
-    NEED,
-    REFUSALS,
-    PROGRESS,
-    SETTINGS,
-    WARNING,
-    FORECAST,
-    PREPARED,
-    MOVES,
-    MOVES_IN_ZONE,
-    READY_SINCE,
-    SET_ANNOTATIONS,
-)
-"""Keys of annotations that an agent writes while its node needs a reboot."""

@@ -1,4 +1,4 @@
-"""The change of a Node that restores what was there before careen's drain."""
+"""The change of a Node that removes careen's marks: when the node goes back into service, and when it becomes Idle."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from msgspec import field
 
-from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress
-from careen.core.node import autoscalers
+from careen.core.node import autoscalers, changed_labels, marks, own_taint
 from scheduler_core.values import Value
 
 
@@ -29,32 +28,30 @@ NO_CHANGE = NodeChange()
 
 
 def as_before(node: NodeView, progress: Progress, policy: Policy, besides: NodeChange = NO_CHANGE) -> NodeChange:
-    """The cordon, labels and autoscalers' annotations from before the drain, and `besides`, whose cordon is ignored."""
+    """Back in service: the cordon, labels and autoscalers' annotations from before the drain. `besides` wins, except
+    for its cordon."""
+    before = changed_labels.before_the_drain(node, progress, policy.pre_reboot_labels)
     return replace(
         besides,
-        labels={**prior_labels(node, progress, policy), **besides.labels},
+        labels={**before, **besides.labels},
         annotations={**autoscalers.taken_back(node.annotations), **besides.annotations},
-        unschedulable=prior_cordon(node, progress),
+        unschedulable=False if progress.is_cordoned_by_us and node.unschedulable else None,
     )
 
 
-def prior_cordon(node: NodeView, progress: Progress) -> bool | None:
-    """False lifts careen's cordon; None changes nothing."""
-    return False if progress.is_cordoned_by_us and node.unschedulable else None
+def as_idle(node: NodeView, progress: Progress, policy: Policy) -> NodeChange:
+    """Idle: no label, no soft taint, no record and no other annotation of a need."""
+    return NodeChange(
+        labels=dict.fromkeys(marks.LABELS),
+        annotations={
+            **{key: None for key in marks.gone_when_idle(policy) if key in node.annotations},
+            **autoscalers.taken_back(node.annotations),
+        },
+        taints=own_taint.without_ours(node, progress, policy),
+    )
 
 
-def prior_labels(node: NodeView, progress: Progress, policy: Policy) -> dict[str, str | None]:
-    """The values from before the drain of the labels that still have careen's values."""
-    ours = policy.pre_reboot_labels
-    return {
-        key: prior
-        for key, prior in progress.prior_labels.items()
-        if key not in ours or node.labels.get(key) == ours[key]
-    }
-
-
-def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
-    """The keys of the annotations that go when the node becomes Idle. On an idle Node, they are left from an earlier
-    agent process."""
-    kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
-    return (*keys.OF_A_NEED, keys.RETRY, *kured)
+def is_as_idle(node: NodeView, progress: Progress, policy: Policy) -> bool:
+    """Whether `as_idle` has nothing to change."""
+    change = as_idle(node, progress, policy)
+    return not change.annotations and change.taints is None and not marks.LABELS & node.labels.keys()

@@ -16,7 +16,7 @@ from careen.core.facts.times import rfc3339, span
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.node import autoscalers, own_taint
-from careen.core.node.restoring import annotations_of_a_need
+from careen.core.node.restoring import is_as_idle
 from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps.shared import taint_spread
@@ -195,12 +195,5 @@ def next_lock_read(situation: Situation) -> float:
 
 
 def _has_leftovers(situation: Situation) -> bool:
-    ours = set(annotations_of_a_need(situation.policy))
-    is_tainted = bool(own_taint.keys_of_ours(situation.node, situation.progress, situation.policy))
-    is_done = bool(requests.removal(situation))
-    return (
-        is_done
-        or bool(ours & situation.node.annotations.keys())
-        or keys.REBOOT_LABEL in situation.node.labels
-        or is_tainted
-    )
+    node, progress, policy = situation.node, situation.progress, situation.policy
+    return bool(requests.removal(situation)) or not is_as_idle(node, progress, policy)
