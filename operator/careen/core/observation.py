@@ -62,11 +62,11 @@ class Observation(Value, kw_only=True):
     owners: Asked[tuple[OwnerHealth, ...]] = NOT_ASKED
 
     def lacks(self, evidence: Evidence) -> bool:
-        """Whether the agent has not yet tried to read this kind of fact in this turn."""
+        """Whether the agent has not yet tried to read this in this turn."""
         return isinstance(getattr(self, _FIELD[evidence]), NotAsked)
 
     def knows(self, evidence: Evidence) -> bool:
-        """Whether the agent read this kind of fact with a usable result."""
+        """Whether the agent read this with a usable result."""
         return not isinstance(getattr(self, _FIELD[evidence]), NotAsked | Unknown)
 
 

@@ -1,9 +1,8 @@
-"""Everything an agent knows at one instant, as immutable values.
+"""What an agent sees of Nodes, pods, people, alerts and its host, as values; `core/observation.py` puts them together.
 
-Two values say that a fact is not known, each with its reason: `Unknown` (the agent tried to read the fact, but the
-attempt gave no usable result) and `NotAsked` (the agent has not tried to read the fact). Neither value means no. The
-field `uptime` of an observation has the seconds since the host's boot, by the host's clock. The uptime continues across
-restarts of the agent and starts again with each boot.
+Two values say that a fact is not known, each with its reason: `Unknown` and `NotAsked`. Neither means no. Uptimes are
+seconds since the host's boot by the host's clock: they go on across restarts of the agent and start again with each
+boot.
 """
 
 from __future__ import annotations
@@ -22,23 +21,22 @@ from scheduler_core.values import Value
 
 
 class Unknown(Value):
-    """A fact that the agent tried to read, but the attempt gave no usable result. `why` is a sentence for people."""
+    """A fact that the agent could not read; `why` is a sentence for people."""
 
     why: str
 
 
 class NotAsked(Value):
-    """A fact that the agent has not tried to read in this round of its loop. A decision that needs the fact lists it in
-    `wants`; the agent then reads it and decides again."""
+    """A fact that the agent has not tried to read in this turn. A decision that needs it names it in `wants`."""
 
     @property
     def why(self) -> str:
-        """The sentence for people that says why the fact is not known."""
+        """Why the fact is not known, for people."""
         return "the agent has not read this fact in this round of its loop"
 
 
 class Gone(Value):
-    """The API server says that the agent's own Node does not exist (404 from a consistent read)."""
+    """The agent's own Node does not exist (404 from a consistent read)."""
 
 
 NOT_ASKED = NotAsked()
@@ -49,7 +47,7 @@ Asked = Union[_T, Unknown, NotAsked]  # noqa: UP007 - a generic alias needs Unio
 
 
 class Taint(Value, kw_only=True):
-    """A taint of a Node. `time_added` stays text, so that the agent writes it back unchanged."""
+    """A taint of a Node. `time_added` stays text: it is written back unchanged."""
 
     key: str
     effect: str
@@ -63,8 +61,7 @@ do not hold (kubernetes-sigs/node-readiness-controller, api/v1alpha1)."""
 
 
 class NodeView(Value, kw_only=True):
-    """The parts of a Node that careen reads. `boot_id` is the boot id that the kubelet last reported; empty if it
-    reported none."""
+    """The parts of a Node that careen reads. `boot_id` is what the kubelet last reported; empty if nothing."""
 
     name: str
     uid: str
@@ -84,24 +81,23 @@ class NodeView(Value, kw_only=True):
 
     @property
     def record(self) -> Progress | UnreadableProgress:
-        """careen's record on the Node (`progress.py`), or why the record cannot be read or contradicts itself. The
-        agents of all nodes use this property, so that they agree on which records are unusable."""
+        """careen's record on the Node, or why it cannot be read or contradicts itself. The agents of all nodes use this
+        property, so that they agree on which records are unusable."""
         return consistent(self.written)
 
     @property
     def readiness_taints(self) -> tuple[str, ...]:
-        """The keys of the Node's taints that come from NodeReadinessRules, sorted."""
+        """The keys of the taints of NodeReadinessRules, sorted."""
         return tuple(sorted({taint.key for taint in self.taints if taint.key.startswith(READINESS_PREFIX)}))
 
     @property
     def zone(self) -> str:
-        """The name of the Node's zone; empty if it has none."""
+        """Empty if the Node has none."""
         return self.labels.get(keys.ZONE) or self.labels.get(keys.ZONE_BETA) or ""
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether the Node has a control-plane label: the present one, or `node-role.kubernetes.io/master` from before
-        Kubernetes 1.24."""
+        """By the present label or `node-role.kubernetes.io/master` from before Kubernetes 1.24."""
         return keys.CONTROL_PLANE in self.labels or keys.MASTER in self.labels
 
 
@@ -114,7 +110,7 @@ class SignedNode(Value, kw_only=True):
 
 
 class NeedAnswer(StrEnum):
-    """The answer to the question whether the host asks for a reboot."""
+    """Whether the host asks for a reboot."""
 
     YES = "yes"
     NO = "no"
@@ -122,7 +118,7 @@ class NeedAnswer(StrEnum):
 
 
 class RequestKind(StrEnum):
-    """What a person can request for a node. The request is in the annotation `careen.dev/request`."""
+    """What a person can request for a node."""
 
     REBOOT = "reboot"
     DRAIN = "drain"  # and stay drained until a person hands the node back
@@ -130,7 +126,7 @@ class RequestKind(StrEnum):
 
 
 class PersonRequest(Value, kw_only=True):
-    """A person's request for this node, from the annotation `careen.dev/request`; see `core/people/requests.py`."""
+    """A person's request for this node; see `core/people/requests.py`."""
 
     kind: RequestKind
     reason: str = ""
@@ -141,9 +137,8 @@ class PersonRequest(Value, kw_only=True):
 
 
 class Need(Value, kw_only=True):
-    """The answer to the question whether the host needs a reboot. `detail` says which facts decided the answer, or why
-    the answer is unknown. If `request` is set, a person asked for the drain, and it does not matter what the host says.
-    """
+    """Whether the host needs a reboot. `detail` says which facts decided, or why the answer is unknown. With `request`,
+    a person asked for the drain, whatever the host says."""
 
     answer: NeedAnswer
     detail: str = ""
@@ -152,16 +147,15 @@ class Need(Value, kw_only=True):
 
 
 class SelfTest(Value, kw_only=True):
-    """The result of the agent's self-test, which looks for obstacles to a reboot before the agent asks the host to
-    reboot. An empty field means that the test found nothing."""
+    """What the agent's self-test found before it asks the host to reboot; empty fields: nothing."""
 
     obstacle: str = ""  # why the host certainly would not reboot
     warning: str = ""  # what a reboot would lose although it succeeds
 
 
 class Fleet(Value, kw_only=True):
-    """Every Node of the cluster. `read_at_uptime` is the host's uptime when the list was *requested*, so that the list
-    never seems younger than it is."""
+    """Every Node of the cluster. `read_at_uptime` is when the list was *requested*, so that it never seems younger than
+    it is."""
 
     nodes: tuple[NodeView, ...]
     read_at_uptime: float
@@ -169,8 +163,7 @@ class Fleet(Value, kw_only=True):
 
 
 class Holders(Value, kw_only=True):
-    """The nodes that have claims in the lock. The agent reads their Node objects after it has read the lock. `nodes`
-    are the Node objects that exist; `absent` are the names in the lock for which no Node object exists."""
+    """The Nodes of the claims, read after the lock. `absent` are names in the lock without a Node."""
 
     nodes: tuple[NodeView, ...] = ()
     absent: frozenset[str] = frozenset()
@@ -215,12 +208,12 @@ class PodView(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The pod as `namespace/name`, for sentences."""
+        """`namespace/name`, for sentences."""
         return f"{self.namespace}/{self.name}"
 
 
 class Alert(Value, kw_only=True):
-    """An active alert of the alert source; `state` is firing or pending."""
+    """An active alert; `state` is firing or pending."""
 
     name: str
     state: str = "firing"
@@ -228,8 +221,7 @@ class Alert(Value, kw_only=True):
 
 
 class Sample(Value, kw_only=True):
-    """One sample of the result of a health query. The sample's age is by the clock of the server that answered the
-    query."""
+    """One sample of a health query's result. Its age is by the clock of the server that answered."""
 
     value: float
     age_seconds: float
@@ -238,7 +230,7 @@ class Sample(Value, kw_only=True):
 
 
 class Evictable(StrEnum):
-    """What the API server would do if the agent evicted a pod now, according to its response to a dry-run eviction."""
+    """What the API server would do if the agent evicted a pod now, by a dry run."""
 
     ALLOWED = "allowed"
     BUDGET = "budget"  # 429 from a disruption budget
@@ -249,15 +241,14 @@ class Evictable(StrEnum):
 
 
 class DryRunAnswer(Value, kw_only=True):
-    """The API server's response to the dry-run eviction of one pod."""
+    """The answer to the dry-run eviction of one pod."""
 
     answer: Evictable
     detail: str = ""
 
 
 class Chance(Value, kw_only=True):
-    """The random values of one round of the agent's loop: a unique id (for a claim, for example) and a number that is
-    at least 0 and less than 1."""
+    """The random values of one turn: a unique id, and a number in [0, 1)."""
 
     claim_id: str
     jitter: float

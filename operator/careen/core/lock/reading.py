@@ -14,8 +14,7 @@ from scheduler_core.values import Value
 
 
 class LockReading(Value, kw_only=True):
-    """The lock from one consistent read of careen's DaemonSet, already parsed. `text` is the value of the lock
-    annotation; None if the DaemonSet has no such annotation."""
+    """The lock from one consistent read of careen's DaemonSet. `text` is the annotation; None if there is none."""
 
     content: LockContent | Garbage
     text: str | None
@@ -27,12 +26,10 @@ class LockReading(Value, kw_only=True):
 
     @classmethod
     def of(cls, text: str | None, **others: Any) -> LockReading:
-        """Return a LockReading with the parsed `text` of the lock annotation. `others` has the remaining fields of the
-        LockReading, by name."""
+        """A reading of this annotation; `others` are the remaining fields."""
         return cls(content=lock.parse(text), text=text, **others)
 
     @property
     def object_id(self) -> str:
-        """The identity of the lock. The identity changes if the DaemonSet is recreated or the annotation's key
-        changes."""
+        """Which lock this is: another one if the DaemonSet is recreated or the annotation's key changes."""
         return f"{self.daemonset_uid}/{self.annotation}"
