@@ -1,7 +1,5 @@
-"""The keys of the labels, annotations and taints that careen and kured set on Nodes and DaemonSets.
-
-The modules that read and write the values explain them: `progress.py`, `lock/content.py`, `steps/`.
-"""
+"""The keys of labels, annotations and taints that careen and kured set on Nodes and DaemonSets. `node/marks.py` says
+who removes each; `progress.py`, `lock/content.py` and `steps/` explain the values."""
 
 from __future__ import annotations
 

@@ -38,12 +38,11 @@ class EvictAnswer(StrEnum):
 
 
 JUDGED = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.BUDGET, EvictAnswer.DENIED})
-"""The API server's responses to an eviction request which prove that the server decided about the eviction. Only these
-responses count towards --force-reboot, because a request without a response may never have reached the server."""
+"""The answers which prove that the API server decided. Only these count towards --force-reboot: a request without an
+answer may never have reached the server."""
 
 ENDS_EVICTION = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.GONE})
-"""The API server's responses to an eviction request after which the pod needs no further eviction: the pod terminates,
-or does not exist any more."""
+"""The pod terminates or is gone."""
 
 
 class RebootOutcome(StrEnum):
@@ -192,7 +191,7 @@ class Patience(Value, kw_only=True):
 
     since: float | None = None
     gates: frozenset[str] = frozenset()  # the gates that lacked a fact
-    claim: str = ""  # the claim under which this process has ended a round of its loop
+    claim: str = ""  # the claim under which this process has ended a turn
 
 
 class Reported(Value, kw_only=True):
