@@ -44,7 +44,7 @@ class Until(StrEnum):
     CLEANUP = "cleanup"  # never
 
 
-class Mark(Value):
+class MarkRow(Value):
     """One row of the table."""
 
     kind: Kind
@@ -53,16 +53,16 @@ class Mark(Value):
     until: Until
 
 
-def _annotations(proof: Proof, until: Until, *named: str) -> tuple[Mark, ...]:
-    return tuple(Mark(Kind.ANNOTATION, key, proof, until) for key in named)
+def _annotations(proof: Proof, until: Until, *named: str) -> tuple[MarkRow, ...]:
+    return tuple(MarkRow(Kind.ANNOTATION, key, proof, until) for key in named)
 
 
-MARKS: tuple[Mark, ...] = (
-    Mark(Kind.CORDON, "", Proof.RECORD, Until.SERVICE),
-    Mark(Kind.LABEL, "", Proof.RECORD, Until.SERVICE),  # --pre-reboot-node-labels
-    Mark(Kind.LABEL, "", Proof.REPORT, Until.CLEANUP),  # --post-reboot-node-labels
-    Mark(Kind.LABEL, keys.REBOOT_LABEL, Proof.KEY, Until.IDLE),
-    Mark(Kind.TAINT, keys.DEFAULT_TAINT_KEY, Proof.RECORD, Until.IDLE),  # or the key of --prefer-no-schedule-taint
+MARKS: tuple[MarkRow, ...] = (
+    MarkRow(Kind.CORDON, "", Proof.RECORD, Until.SERVICE),
+    MarkRow(Kind.LABEL, "", Proof.RECORD, Until.SERVICE),  # --pre-reboot-node-labels
+    MarkRow(Kind.LABEL, "", Proof.REPORT, Until.CLEANUP),  # --post-reboot-node-labels
+    MarkRow(Kind.LABEL, keys.REBOOT_LABEL, Proof.KEY, Until.IDLE),
+    MarkRow(Kind.TAINT, keys.DEFAULT_TAINT_KEY, Proof.RECORD, Until.IDLE),  # or the key of --prefer-no-schedule-taint
     *_annotations(Proof.EARLIER_VALUE, Until.SERVICE, *PROTECTION),
     *_annotations(Proof.KEY, Until.SERVICE, keys.SET_ANNOTATIONS),
     *_annotations(

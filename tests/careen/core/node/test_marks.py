@@ -17,7 +17,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, SignedNode, Taint
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress
-from careen.core.node.marks import MARKS, Kind, Mark, Proof, Until
+from careen.core.node.marks import MARKS, Kind, MarkRow, Proof, Until
 from careen.core.node.restoring import NodeChange, as_before, as_idle, is_as_idle
 from tests.architecture.source_tree import modules
 from tests.careen.core.builders import a_marked_node, a_node, a_policy, a_progress
@@ -33,7 +33,7 @@ def test_the_table_has_every_key_of_careens_domains() -> None:
     assert named - {keys.LOCK_ANNOTATION} == {mark.key for mark in MARKS if KEY.fullmatch(mark.key)}
 
 
-def a_node_with(mark: Mark) -> NodeView:
+def a_node_with(mark: MarkRow) -> NodeView:
     """Return a draining Node that has this mark and its proof."""
     if mark.kind is Kind.TAINT:
         return a_marked_node(DRAINING, taints=(Taint(key=mark.key, effect=keys.TAINT_EFFECT),))
@@ -65,17 +65,17 @@ def what_goes(change: NodeChange | PatchNode, node: NodeView) -> set[tuple[Kind,
     }
 
 
-def name_of(mark: Mark) -> tuple[Kind, str]:
+def name_of(mark: MarkRow) -> tuple[Kind, str]:
     of_settings = {Proof.RECORD: "pool", Proof.REPORT: "tier"}
     return mark.kind, mark.key or (of_settings[mark.proof] if mark.kind is Kind.LABEL else "")
 
 
-def of_mark(mark: Mark) -> str:
+def of_mark(mark: MarkRow) -> str:
     return f"{mark.kind} {mark.key or mark.proof}"
 
 
 @pytest.mark.parametrize("mark", MARKS, ids=of_mark)
-def test_the_agent_and_a_cleanup_remove_each_mark_when_the_table_says(mark: Mark) -> None:
+def test_the_agent_and_a_cleanup_remove_each_mark_when_the_table_says(mark: MarkRow) -> None:
     node = a_node_with(mark)
     record = node.record
     assert isinstance(record, Progress)
@@ -91,7 +91,7 @@ def test_the_agent_and_a_cleanup_remove_each_mark_when_the_table_says(mark: Mark
         assert is_at_idle, "the node may become Idle although it never went back into service"
 
 
-def a_node_without_proof(mark: Mark) -> NodeView:
+def a_node_without_proof(mark: MarkRow) -> NodeView:
     """Return a Node that another client gave what looks like this mark."""
     match mark.kind, mark.proof:
         case Kind.CORDON, _:
@@ -109,7 +109,7 @@ def a_node_without_proof(mark: Mark) -> NodeView:
 
 
 @pytest.mark.parametrize("mark", [mark for mark in MARKS if mark.proof not in (Proof.KEY, Proof.PERSON)], ids=of_mark)
-def test_neither_the_agent_nor_a_cleanup_removes_a_mark_without_its_proof(mark: Mark) -> None:
+def test_neither_the_agent_nor_a_cleanup_removes_a_mark_without_its_proof(mark: MarkRow) -> None:
     node, policy = a_node_without_proof(mark), replace(POLICY, annotate_nodes=False)
     record = node.record
     assert isinstance(record, Progress)
@@ -119,7 +119,7 @@ def test_neither_the_agent_nor_a_cleanup_removes_a_mark_without_its_proof(mark: 
 
 
 @pytest.mark.parametrize("mark", [mark for mark in MARKS if mark.until is Until.IDLE], ids=of_mark)
-def test_an_idle_node_with_a_mark_of_a_need_is_not_as_it_should_be(mark: Mark) -> None:
+def test_an_idle_node_with_a_mark_of_a_need_is_not_as_it_should_be(mark: MarkRow) -> None:
     given: dict[str, Any] = {
         Kind.LABEL: {"labels": {mark.key: "required"}},
         Kind.TAINT: {"taints": (Taint(key=mark.key, effect=keys.TAINT_EFFECT),)},
