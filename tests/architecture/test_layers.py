@@ -91,6 +91,24 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "layers", "scheduler_core/cycle.py", "import careen.core.facts.phases", id="the library imports careen"
         ),
         pytest.param(
+            "rooms-of-core",
+            "operator/careen/core/facts/phases.py",
+            "import careen.core.lock.line",
+            id="a fact uses the lock",
+        ),
+        pytest.param(
+            "rooms-of-core",
+            "operator/careen/core/lock/line.py",
+            "import careen.core.node.cordons",
+            id="the lock uses its neighbour",
+        ),
+        pytest.param(
+            "rooms-of-core",
+            "operator/careen/core/node/cordons.py",
+            "import careen.core.situation",
+            id="what is on a Node depends on the situation",
+        ),
+        pytest.param(
             "core-is-pure", "operator/careen/core/facts/phases.py", "import time", id="a decision reads the clock"
         ),
         pytest.param(

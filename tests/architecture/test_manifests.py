@@ -17,8 +17,8 @@ from careen.cli.shadow import shadow
 from careen.cli.support import lock_place
 from careen.cluster import evictions
 from careen.cluster.access import Right, needed_rights
-from careen.core.autoscalers import PROTECTION
 from careen.core.facts import keys
+from careen.core.node.autoscalers import PROTECTION
 from careen.host import inhibitors
 from careen.settings import kinds
 from careen.settings.config_map_limits import POWERS, Power

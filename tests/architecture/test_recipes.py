@@ -11,7 +11,7 @@ from tests.architecture.source_tree import ROOT, all_modules
 
 ROWS = dict(
     re.findall(
-        r"^\| ((?:add|change|replace|make|follow) [^|]+) \| (.+) \|$",
+        r"^\| ((?:add|change|replace|make|follow|write) [^|]+) \| (.+) \|$",
         (ROOT / "CONTRIBUTING.md").read_text(),
         re.MULTILINE,
     )
@@ -76,6 +76,14 @@ def test_each_recipe_for_adding_a_setting_lists_the_chart_files_with_settings() 
     assert by_hand - {"tests/chart/values/ours.yaml"} == chart
     for recipe in ("add a setting that decisions obey", "add a setting that decisions do not use"):
         assert chart <= files_of(recipe)
+
+
+def test_the_recipe_for_another_key_lists_each_source_file_that_mentions_an_example_key() -> None:
+    """The example is the annotation `careen.dev/prepared`. Only the step that writes it and the report that shows it
+    mention the key besides."""
+    users = {"operator/careen/core/steps/shared/preparing.py", "operator/careen/report/why_report.py"}
+    recipe = files_of("write another key on a Node") - {"manifests/admission/parameters.yaml"}
+    assert naming(r"(?m)\bkeys\.PREPARED\b|^PREPARED\b") - users == recipe
 
 
 def test_the_recipe_for_adding_a_phase_lists_every_file_with_a_table_of_all_phases() -> None:

@@ -9,6 +9,8 @@ import json
 import pytest
 
 from careen.core.facts import keys
+from careen.core.node import marks
+from careen.core.node.marks import Proof
 from tests.cluster.harness.api import Object
 from tests.cluster.harness.cluster import CAREEN, LOCK_ANNOTATION
 from tests.cluster.harness.guards import PARAMETERS, POLICIES, Guarded, annotated, evict, refusal
@@ -17,27 +19,7 @@ from tests.cluster.harness.workloads import bare_pod
 pytestmark = pytest.mark.cluster
 
 
-OWN_ANNOTATIONS = (
-    keys.PHASE,
-    keys.REASON,
-    keys.SINCE,
-    keys.NEED,
-    keys.SET_ANNOTATIONS,
-    keys.REFUSALS,
-    keys.PROGRESS,
-    keys.SETTINGS,
-    keys.WARNING,
-    keys.FORECAST,
-    keys.MOVES,
-    keys.MOVES_IN_ZONE,
-    keys.PREPARED,
-    keys.READY_SINCE,
-    keys.LAST_REBOOT,
-    keys.HISTORY,
-    keys.KURED_IN_PROGRESS,
-    keys.KURED_MOST_RECENT,
-)
-OWN_LABELS = (keys.REBOOT_LABEL,)
+OWN_ANNOTATIONS = [key for key, mark in marks.ANNOTATIONS.items() if mark.proof is not Proof.PERSON]
 
 
 @pytest.mark.parametrize("key", OWN_ANNOTATIONS)
@@ -47,7 +29,7 @@ def test_an_agents_token_can_set_and_remove_each_of_careens_annotations(scene: G
     scene.agent.patch(node, annotated(**{key: None}))
 
 
-@pytest.mark.parametrize("key", OWN_LABELS)
+@pytest.mark.parametrize("key", sorted(marks.LABELS))
 def test_an_agents_token_can_set_and_remove_each_of_careens_labels(scene: Guarded, key: str) -> None:
     node = f"/api/v1/nodes/{scene.own}"
     scene.agent.patch(node, {"metadata": {"labels": {key: "x"}}})

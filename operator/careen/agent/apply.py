@@ -35,9 +35,10 @@ from careen.core.facts.memory import (
     after_reboot_asked,
     before_reboot_asked,
 )
-from careen.core.facts.observation import LockReading, NodeView
+from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import event_reason
 from careen.core.lock import content as lock
+from careen.core.lock.reading import LockReading
 from careen.host import reboot
 from careen.host.node_host import Host
 from scheduler_core.values import Value

@@ -12,9 +12,9 @@ from careen.agent.telemetry.logs import LogContext
 from careen.agent.telemetry.metrics import Metrics
 from careen.agent.turn import Reconciler, TurnResult
 from careen.cluster.wire.transport import Clock
-from careen.core.facts import on_record
 from careen.core.facts.policy import Policy
 from careen.core.lock import pauses
+from careen.core.node import on_record
 
 _LOG = logging.getLogger("careen.loop")
 

@@ -34,17 +34,17 @@ from careen.core.facts.observation import (
     Fleet,
     Gone,
     Holders,
-    LockReading,
     NeedAnswer,
     NodeView,
     NotAsked,
-    Observation,
     Unknown,
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress
 from careen.core.lock.content import LockContent
+from careen.core.lock.reading import LockReading
+from careen.core.observation import Observation
 from careen.host.node_host import Host
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.values import Value

@@ -13,9 +13,10 @@ from careen.core.decide import decide
 from careen.core.decision import Decision
 from careen.core.drain import drain_pauses
 from careen.core.facts.memory import Memory, after_report, before_report
-from careen.core.facts.observation import Gone, NodeView, Observation, Unknown
+from careen.core.facts.observation import Gone, NodeView, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
+from careen.core.observation import Observation
 from scheduler_core.values import Value
 
 _LOG = logging.getLogger("careen.turn")

@@ -20,11 +20,12 @@ from careen.cluster.wire.writes import Landed, Stale
 from careen.core.actions import WriteLock
 from careen.core.cleanup import lock as lock_cleanup
 from careen.core.cleanup import node as node_cleanup
-from careen.core.cleanup.marks import Extent
 from careen.core.cleanup.node import NodeLeftovers
-from careen.core.facts.observation import Gone, LockReading, SignedNode
+from careen.core.cleanup.values import Extent
+from careen.core.facts.observation import Gone, SignedNode
 from careen.core.lock import notation
 from careen.core.lock.content import Entry, Garbage, LockContent
+from careen.core.lock.reading import LockReading
 from careen.report.cleanup_report import Cleaned, Cleanup, cleanup_json, cleanup_text
 from careen.report.tables import count_of, listed
 from scheduler_core.values import Value

@@ -16,10 +16,11 @@ from careen.cluster.nodes import read_node
 from careen.cluster.wire.writes import Landed, Rejected, StillUnclear
 from careen.core.actions import WriteLock
 from careen.core.facts import keys
-from careen.core.facts.observation import LockReading, NodeView
+from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import WORKING
 from careen.core.lock import changes, notation
 from careen.core.lock.content import Entry, Garbage, LockContent
+from careen.core.lock.reading import LockReading
 from careen.report.lock_report import lock_json, lock_text
 from careen.report.tables import listed, paragraph
 

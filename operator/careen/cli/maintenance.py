@@ -14,7 +14,7 @@ from careen.cli.support.options import cluster_command
 from careen.cli.support.requests import IDLE_LOOK, ask, is_at_rest, wait_for, withdraw
 from careen.cli.support.screen import say
 from careen.core.facts import keys
-from careen.core.facts.observation import PersonRequest, Wish
+from careen.core.facts.observation import PersonRequest, RequestKind
 from careen.core.facts.phases import Phase
 from careen.report.fleet_report import phase_of
 
@@ -50,7 +50,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 async def drain(cluster: Cluster, *, node: str, **given: Any) -> None:
     """Drain NODE by the agents' own rules, under a claim, and keep it cordoned until --end. This does not request a
     reboot."""
-    await _keep(cluster, node, Wish.DRAIN, **given)
+    await _keep(cluster, node, RequestKind.DRAIN, **given)
 
 
 @click.command()
@@ -65,18 +65,26 @@ async def maintenance(cluster: Cluster, *, node: str, **given: Any) -> None:
     reboot the machine by hand: the node stays in maintenance, and its agent verifies the new boot after --end."""
     if not given["end"] and not given["reason"].strip():
         raise click.UsageError("give a --reason: people whose nodes wait see this reason in `careen why`")
-    await _keep(cluster, node, Wish.MAINTENANCE, **given)
+    await _keep(cluster, node, RequestKind.MAINTENANCE, **given)
 
 
 async def _keep(
-    cluster: Cluster, node: str, wish: Wish, *, reason: str, until: str | None, is_now: bool, no_wait: bool, end: bool
+    cluster: Cluster,
+    node: str,
+    kind: RequestKind,
+    *,
+    reason: str,
+    until: str | None,
+    is_now: bool,
+    no_wait: bool,
+    end: bool,
 ) -> None:
     if end:
-        await _hand_back(cluster, node, wish, no_wait=no_wait)
+        await _hand_back(cluster, node, kind, no_wait=no_wait)
         return
     now = cluster.clock.now()
     request = PersonRequest(
-        wish=wish,
+        kind=kind,
         reason=" ".join(reason.split()),
         at=now,
         until=end_of(until, now) if until else None,
@@ -84,7 +92,7 @@ async def _keep(
     )
     await ask(cluster, node, request)
     say(
-        f"Requested: {node} is drained when it is next in line, and stays cordoned until `careen {wish} {node} --end`; "
+        f"Requested: {node} is drained when it is next in line, and stays cordoned until `careen {kind} {node} --end`; "
         f"{IDLE_LOOK}."
     )
     if not no_wait:
@@ -95,11 +103,11 @@ async def _keep(
             raise click.ClickException(f"{node} does not stay drained: the request was withdrawn or has expired")
 
 
-async def _hand_back(cluster: Cluster, node: str, wish: Wish, *, no_wait: bool) -> None:
-    if not await withdraw(cluster, node, wish):
+async def _hand_back(cluster: Cluster, node: str, kind: RequestKind, *, no_wait: bool) -> None:
+    if not await withdraw(cluster, node, kind):
         say(
-            f"There is no request for {'a drain' if wish is Wish.DRAIN else 'maintenance'} of {node}; nothing was "
-            "changed."
+            f"There is no request for {'a drain' if kind is RequestKind.DRAIN else 'maintenance'} of {node}; nothing "
+            "was changed."
         )
         return
     say(f"Requested: the agent uncordons {node}, waits for its workloads and releases its claim.")

@@ -27,15 +27,15 @@ from careen.cli.support.options import (
 from careen.cli.support.progress import progress
 from careen.cli.support.scheduler_configuration import agents_configuration, given_configuration
 from careen.cli.support.screen import no_such_node, say
-from careen.core.autoscalers import removed_by
 from careen.core.drain.drain_plan import rule_of
 from careen.core.facts import keys
-from careen.core.facts.observation import NodeView, Wish
+from careen.core.facts.observation import NodeView, RequestKind
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import unforeseen
-from careen.core.people.asked import Standing, request_of, standing
+from careen.core.node.autoscalers import removed_by
+from careen.core.people.requests import RequestState, request_of, state_of
 from careen.plan.few_collections import few_collections
 from careen.plan.measured_durations import measured_boots, measured_drains, measured_settling
 from careen.plan.ranges import ranges_of
@@ -334,9 +334,9 @@ def _is_wanted_down(view: NodeView, now: datetime) -> bool:
     if phase_of(view) == Phase.MAINTENANCE:
         return True
     request = request_of(view)
-    if request is None or request.wish is Wish.REBOOT:
+    if request is None or request.kind is RequestKind.REBOOT:
         return False
-    return standing(request, now=now, boot="") is Standing.STANDS
+    return state_of(request, now=now, boot="") is RequestState.PENDING
 
 
 def _durations(world: World, policy: Policy, request: _Request) -> tuple[Durations, list[str]]:

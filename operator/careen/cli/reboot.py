@@ -9,7 +9,7 @@ from careen.cli.support.options import cluster_command
 from careen.cli.support.requests import IDLE_LOOK, ask, is_at_rest, wait_for, withdraw
 from careen.cli.support.screen import BadInput, say
 from careen.core.facts import keys
-from careen.core.facts.observation import NodeView, PersonRequest, Wish
+from careen.core.facts.observation import NodeView, PersonRequest, RequestKind
 from careen.core.facts.phases import Phase
 from careen.report.fleet_report import phase_of
 
@@ -41,7 +41,7 @@ async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_w
     reboot failed, or a person withdrew the request."""
     if end:
         _refuse_too_late(await read_node_or_fail(cluster, node))
-        taken = await withdraw(cluster, node, Wish.REBOOT)
+        taken = await withdraw(cluster, node, RequestKind.REBOOT)
         say(
             f"The request for a reboot of {node} is withdrawn."
             if taken
@@ -51,14 +51,14 @@ async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_w
     before = await read_node_or_fail(cluster, node)
     if not before.boot_id:
         raise BadInput(f"the kubelet of {node} has not reported its boot id, so a new boot could not be recognised")
-    wish = PersonRequest(
-        wish=Wish.REBOOT,
+    request = PersonRequest(
+        kind=RequestKind.REBOOT,
         reason=" ".join(reason.split()),
         at=cluster.clock.now(),
         boot=before.boot_id,
         is_now=is_now,
     )
-    await ask(cluster, node, wish)
+    await ask(cluster, node, request)
     say(
         f"Requested: {node} reboots when it is next in "
         f"line{', even outside its maintenance window' if is_now else ''}; {IDLE_LOOK}."

@@ -12,7 +12,7 @@ from careen.cluster.wire.errors import Withheld
 from careen.cluster.wire.writes import Written, write_guarded
 from careen.core.actions import WriteLock
 from careen.core.facts.keys import GATE_PREFIX
-from careen.core.facts.observation import LockReading
+from careen.core.lock.reading import LockReading
 
 
 class LockStore:

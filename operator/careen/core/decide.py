@@ -6,27 +6,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from careen.core import own_taint, patience
+from careen.core import patience
 from careen.core.actions import PatchNode, PostEvent
 from careen.core.decision import Decision, Reason
 from careen.core.facts import keys
 from careen.core.facts.memory import ClaimMemory, Memory, in_phase
-from careen.core.facts.observation import (
-    Gone,
-    LockReading,
-    NeedAnswer,
-    NodeView,
-    NotAsked,
-    Observation,
-    Unknown,
-)
+from careen.core.facts.observation import Gone, NeedAnswer, NodeView, NotAsked, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, UnreadableProgress, is_phase, is_same_boot, phase_of
 from careen.core.facts.reasons import Code
 from careen.core.lock import overdue
 from careen.core.lock.content import Garbage, LockContent
-from careen.core.people import asked
+from careen.core.lock.reading import LockReading
+from careen.core.node import cordons, own_taint
+from careen.core.observation import Observation
+from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps import (
     claiming,
@@ -70,7 +65,7 @@ def decide(observation: Observation, policy: Policy) -> Decision:
     progress = node.record
     if isinstance(progress, UnreadableProgress):
         return _unreadable(observation, policy, node, progress.why)
-    observation = asked.heard(observation, node, progress)
+    observation = requests.as_need(observation, node, progress)
     # By the phase that the Node shows, not by the phase that a decision leads to: the patch may fail.
     memory = in_phase(_memory(observation, node, progress), phase_of(progress))
     situation = Situation(seen=observation, policy=policy, node=node, progress=progress, memory=memory)
@@ -138,7 +133,7 @@ def _reconcile(situation: Situation) -> Decision | None:
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
         is_settled = idle.wants_reboot(situation) or _is_reconciled(memory, seen.uptime)
-        if is_settled and not recovering.looks_like_ours(situation):
+        if is_settled and not cordons.looks_like_ours(situation.node):
             return None
         if isinstance(seen.lock, NotAsked):
             # If the Node shows that a reboot was announced, the agent reads the lock even if it read it a moment ago,

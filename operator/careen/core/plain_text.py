@@ -1,9 +1,8 @@
 """Makes text from outside safe to show: no control characters, no forged lines, limited length.
 
-Names, annotations, messages of servers and output of commands may contain dangerous characters. These are escape
-sequences for a terminal, line breaks that make one log line look like two, and characters that reorder or hide their
-neighbours. Decisions read such text unchanged. All code that shows such text, or writes it for other readers, first
-passes the text through one of these functions.
+Names, annotations, messages of servers and output of commands may contain escape sequences for a terminal, line breaks
+that make one log line look like two, and characters that reorder or hide their neighbours. Decisions read such text
+unchanged; whatever shows it, or writes it for other readers, passes it through one of these functions.
 """
 
 from __future__ import annotations
@@ -34,28 +33,25 @@ _IN_JSON = re.compile(f"(?!\\n)[{_UNFIT}]")
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
-    """Return the text on one line. Each line break or tab becomes a space. Each other unsafe character becomes U+FFFD,
-    except joiners inside emoji and non-ASCII words. A text longer than `longest` characters is cut and ends with
-    `…`."""
+    """The text on one line: line breaks and tabs become spaces, other unsafe characters U+FFFD, except joiners inside
+    emoji and non-ASCII words. Text longer than `longest` is cut and ends with `…`."""
     cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return cut if cut.isascii() and cut.isprintable() else _CONTROL.sub(REPLACEMENT, _BREAK.sub(" ", cut))
 
 
 def lines(text: str) -> str:
-    """Return the text with each line cleaned as in `one_line`, but not cut. Meant for text whose line breaks careen
-    itself wrote, such as a table."""
+    """Each line cleaned as in `one_line`, but not cut: for text whose line breaks careen wrote, such as a table."""
     return "\n".join(one_line(line, max(len(line), 1)) for line in text.split("\n"))
 
 
 def json_text(text: str) -> str:
-    r"""Return the JSON text with unsafe characters escaped as `\uXXXX`, because a terminal could obey them. The values
-    of the JSON and the line breaks between the values stay the same."""
+    r"""JSON with unsafe characters escaped as `\uXXXX`, because a terminal could obey them; the values stay the
+    same."""
     return text if text.isascii() and text.isprintable() else _IN_JSON.sub(_escaped, text)
 
 
 def annotation(value: str) -> str:
-    """Return the value in the form in which careen writes it into an annotation. In JSON, unsafe characters are
-    escaped. Other text is put on one line."""
+    """The value as careen writes it into an annotation: JSON escaped, other text on one line."""
     return json_text(value) if value.startswith(("{", "[")) else one_line(value)
 
 

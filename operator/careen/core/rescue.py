@@ -1,9 +1,8 @@
-"""Undoes a drain when the rounds of the agent's loop (observe, decide, apply) fail with an exception, and reports the
-error. The functions here read the Node's JSON and return one merge patch.
+"""Undoes a drain when the agent's turns break with an exception, and reports the error. The functions read the Node's
+JSON and return one merge patch.
 
-This module uses none of the code that decides in a normal round, because a cordoned node must come back into service
-even if the Node's content breaks that code. Any part of the Node's JSON may be missing or nonsense. No function here
-raises an exception.
+Nothing here uses the code that decides in a normal turn: a cordoned node must come back into service even if the Node's
+content breaks that code. Any part of the JSON may be missing or nonsense; no function raises.
 """
 
 from __future__ import annotations
@@ -15,20 +14,18 @@ from typing import Any
 
 from msgspec import field
 
-from careen.core import autoscalers
 from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.lock.notation import MANUAL
+from careen.core.node import autoscalers
 from careen.core.plain_text import LONGEST_LINE, annotation, one_line
 from scheduler_core.values import Value
 
 BROKEN_TURNS = 5
-"""How many rounds of the agent's loop must fail in a row with an exception before the agent undoes the drain. The
-failures must also last for `BROKEN_SECONDS`."""
+"""So many turns in a row must break, over `BROKEN_SECONDS` at least, before the agent undoes the drain."""
 BROKEN_SECONDS = 30.0
-"""How many seconds the rounds of the agent's loop must fail in a row before the agent undoes the drain: a short
-disturbance is no reason to undo a drain."""
+"""A shorter disturbance is no reason to undo a drain."""
 
 _SAYS = "the agent's turns break"
 _SUFFIX = re.compile(rf"(?:^|; ){re.escape(_SAYS)}: [^;]*\Z")
@@ -45,9 +42,8 @@ _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?
 
 
 class Circumstances(Value, kw_only=True):
-    """What the agent knows besides the Node's JSON when it undoes a drain. `because` is the reason: an error in the
-    agent's loop, a hold on the node (an annotation by which a person keeps the node from rebooting), or a person's
-    pause of the lock."""
+    """What the agent knows besides the Node's JSON. `because` is an error of its turns, a hold, or a pause of the
+    lock."""
 
     because: str
     now: str  # RFC 3339
@@ -57,15 +53,14 @@ class Circumstances(Value, kw_only=True):
 
 
 def is_node(node: Any, name: str) -> bool:
-    """Whether this JSON is the Node of that name, and not some other response of the API server or a proxy."""
+    """Whether this is the Node of that name, and not another answer of the API server or a proxy."""
     metadata = _dict(_dict(node).get("metadata"))
     is_whole = bool(_text(metadata.get("resourceVersion")) and _text(metadata.get("uid")))
     return _dict(node).get("kind") == "Node" and metadata.get("name") == name and is_whole
 
 
 def says(node: Any, fault: str) -> dict[str, Any] | None:
-    """Return the patch that appends an error in the agent's loop (`fault`) to the sentence in the Node's reason
-    annotation. Return None if the sentence contains the error already, or if the JSON is no Node."""
+    """The patch that appends the fault to the Node's reason; None if it is there already, or the JSON is no Node."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = with_fault(before, fault)
     # The stored reason was cut and cleaned when it was written, so compare it with the cleaned form.
@@ -73,41 +68,34 @@ def says(node: Any, fault: str) -> dict[str, Any] | None:
 
 
 def says_no_more(node: Any) -> dict[str, Any] | None:
-    """Return the patch that shortens the sentence in the Node's reason annotation: the clause about an earlier error in
-    the agent's loop is removed. Return None if the sentence has no such clause."""
+    """The patch that removes an earlier fault from the Node's reason; None if there is none."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = without_fault(before)
     return None if sentence == before else _patch(node, {keys.REASON: sentence or None})
 
 
 def with_fault(sentence: str, fault: str) -> str:
-    """Return the sentence with an error in the agent's loop (`fault`) as its last clause, within the length limit of
-    careen's annotations. The error replaces an older error at the end of the sentence."""
+    """The sentence with the fault as its last clause, in place of an older one, within the limit of an annotation."""
     told = f"{_SAYS}: {_as_one_clause(fault)}"
     rest = one_line(without_fault(sentence), LONGEST_LINE - len(told) - len("; "))
     return f"{rest}; {told}" if rest else told
 
 
 def without_fault(sentence: str) -> str:
-    """Return the sentence without its last clause, if that clause reports an error in the agent's loop."""
+    """The sentence without the clause about a fault."""
     return _SUFFIX.sub("", sentence)
 
 
 def is_under_way(node: Any) -> bool:
-    """Whether careen's record and phase annotation on the Node say that the node is in the phase Claiming or Draining.
-    In these phases the agent has not yet recorded that a reboot follows. Always false for the record of a newer
-    release."""
+    """Whether record and phase annotation say Claiming or Draining: no reboot is announced yet. False for a newer
+    release's record."""
     told = [phase for phase in (_text(_record(node).get("phase")), _text(_annotations(node).get(keys.PHASE))) if phase]
     return bool(told) and set(told) <= _BEFORE_THE_REBOOT and not _is_newer(_record(node))
 
 
 def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
-    """Return the patch that puts the node back into service and marks its claim for release. Return None if the agent
-    must not touch the node.
-
-    The agent must not touch a node whose record says that a reboot follows, because the host may go down at any moment.
-    It must not touch a node with the record of a newer release either.
-    """
+    """The patch that puts the node back into service and marks its claim for release; None if the agent must not touch
+    the node: its record announces a reboot, so the host may go down at any moment, or is of a newer release."""
     if not is_under_way(node):
         return None
     record = _record(node)
@@ -126,8 +114,7 @@ def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
 
 
 def is_paused(content: str | None) -> bool:
-    """Whether a person has paused the lock (an owner of the lock is named `manual`). False if the lock's content cannot
-    be read."""
+    """Whether a person paused the lock (an owner named `manual`). False for an unreadable lock."""
     try:
         lock = json.loads(content or "{}")
     except (ValueError, RecursionError):
@@ -141,8 +128,7 @@ def is_paused(content: str | None) -> bool:
 
 
 def hold_of(node: Any) -> str | None:
-    """Return the value of the hold on the Node (an annotation by which a person keeps the node from rebooting), even if
-    the hold has expired. Return None if there is none."""
+    """The hold on the Node, even an expired one; None if there is none."""
     held = _annotations(node).get(keys.HOLD)
     return held if isinstance(held, str) else None
 
@@ -151,8 +137,8 @@ def hold_of(node: Any) -> str | None:
 
 
 def _given_back(record: Mapping[str, Any], given: Circumstances) -> str | None:
-    """Return careen's record with only its well-formed fields, marked for the release of the node's claim. Return None
-    if the record has no claim id: then the agent looks for the claim in the lock."""
+    """The record's well-formed fields, marked for the release of the claim; None without a claim id: then the agent
+    looks for the claim in the lock."""
     kept: dict[str, Any] = {key: record[key] for key in _KEPT_TEXTS if _text(record.get(key))}
     kept |= {key: record[key] for key in _KEPT_INSTANTS if _INSTANT.fullmatch(_text(record.get(key)))}
     kept |= {key: record[key] for key in _KEPT_NUMBERS if _is_count(record.get(key))}
@@ -182,8 +168,8 @@ def _is_newer(record: Mapping[str, Any]) -> bool:
 
 
 def _prior_labels(node: Any, record: Mapping[str, Any], ours: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the values that labels of the Node had before the drain, according to careen's record. Labels that another
-    client has changed since are left out, and so are values that the API server would reject."""
+    """The labels from before the drain, without those that another client has changed since and values that the API
+    server would reject."""
     now = _dict(_dict(_dict(node).get("metadata")).get("labels"))
     return {
         key: value
@@ -203,8 +189,7 @@ def _is_cordoned(node: Any) -> bool:
 
 
 def _is_cordon_ours(node: Any, record: Mapping[str, Any]) -> bool:
-    """Whether careen set the node's cordon, according to careen's record on the Node. If the record cannot be read,
-    careen must be the only field manager of the cordon."""
+    """By the record; if it cannot be read, careen must be the only field manager of the cordon."""
     word = record.get("is_cordoned_by_us")
     if isinstance(word, bool):
         return word
@@ -229,7 +214,7 @@ def _patch(
     labels: Mapping[str, str | None] | None = None,
     spec: Mapping[str, Any] | None = None,
 ) -> dict[str, Any] | None:
-    """Return a merge patch guarded by the resourceVersion that was read; None if the object is no Node."""
+    """A merge patch guarded by the resourceVersion that was read; None if the object is no Node."""
     metadata = _dict(_dict(node).get("metadata"))
     if not is_node(node, _text(metadata.get("name"))):
         return None
@@ -247,8 +232,7 @@ def _annotations(node: Any) -> Mapping[str, Any]:
 
 
 def _as_one_clause(text: str) -> str:
-    """Return the text on one readable line without semicolons, because `_SUFFIX` reads a semicolon as the end of a
-    clause."""
+    """The text on one readable line without semicolons, which end a clause for `_SUFFIX`."""
     return one_line(" ".join(text[: 4 * _LONGEST].replace(";", ",").split()), _LONGEST)
 
 

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from careen.core import cordons
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
-from careen.core.facts.observation import LockReading, NodeView, NotAsked, Observation, Unknown
+from careen.core.facts.observation import NodeView, NotAsked, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Mark, Progress, is_same_boot, phase_of
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.core.lock.groups import groups
+from careen.core.lock.reading import LockReading
+from careen.core.node import cordons
+from careen.core.observation import Observation
 from scheduler_core.values import Value, replace_value
 
 

@@ -14,21 +14,22 @@ from dataclasses import replace
 
 from msgspec import field
 
-from careen.core import autoscalers, own_taint
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory, Reported
-from careen.core.facts.observation import NodeView, SelfTest, Taint
+from careen.core.facts.observation import NodeView, SelfTest
 from careen.core.facts.phases import Evidence, Phase, is_allowed
-from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import json_of, number, short
 from careen.core.lock import changes, notation, order
 from careen.core.lock.content import LockContent
-from careen.core.people import asked
+from careen.core.node.restoring import NO_CHANGE as NO_CHANGE  # noqa: PLC0414 - a part of a transition, named from here too
+from careen.core.node.restoring import NodeChange as NodeChange  # noqa: PLC0414 - a part of a transition, named from here too
+from careen.core.node.restoring import as_before, as_idle
+from careen.core.people import requests
 from careen.core.plain_text import one_line
 from careen.core.situation import Situation
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
@@ -80,19 +81,6 @@ class Stay(Value, kw_only=True):
     look: float  # seconds until the next round of the agent's loop
     actions: tuple[Action, ...] = ()  # before the Node's own patch
     annotations: Mapping[str, str | None] = field(default_factory=dict)  # added to the Node's patch, if there is one
-
-
-class NodeChange(Value, kw_only=True):
-    """What a patch changes on the Node besides careen's record. A field with its default value changes nothing."""
-
-    labels: Mapping[str, str | None] = field(default_factory=dict)
-    annotations: Mapping[str, str | None] = field(default_factory=dict)
-    taints: tuple[Taint, ...] | None = None
-    unschedulable: bool | None = None
-    send_before: float | None = None  # the agent must not send the patch after this uptime
-
-
-NO_CHANGE = NodeChange()
 
 
 class Transition(Value):
@@ -202,14 +190,6 @@ def _warning(situation: Situation) -> dict[str, str | None]:
     return {keys.WARNING: test.warning or None}
 
 
-def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
-    """Return the keys of the annotations that a Node has only while the node needs a reboot. The agent removes these
-    annotations when the node moves to the phase Idle. If an idle node has such an annotation, an earlier agent process
-    left it behind."""
-    kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
-    return (*keys.OF_A_NEED, keys.RETRY, *kured)
-
-
 def go_home(
     situation: Situation,
     status: Status,
@@ -222,18 +202,13 @@ def go_home(
     from the Node, and all other annotations about the need of a reboot. `first` has the actions before that patch, and
     `then` has the actions after it."""
     assert is_allowed(situation.phase, Phase.IDLE)
-    ours = annotations_of_a_need(situation.policy)
+    change = as_idle(situation.node, situation.progress, situation.policy)
     patch = PatchNode(
         purpose=f"{Phase.IDLE}: {status.code}",
         resource_version=situation.node.resource_version,
-        labels={keys.REBOOT_LABEL: None},
-        annotations={
-            **{key: None for key in ours if key in situation.node.annotations},
-            **autoscalers.taken_back(situation.node.annotations),
-            **asked.done_with(situation),
-            **(annotations or {}),
-        },
-        taints=without_our_taint(situation),
+        labels=change.labels,
+        annotations={**change.annotations, **requests.removal(situation), **(annotations or {})},
+        taints=change.taints,
     )
     return Decision(
         phase=Phase.IDLE,
@@ -274,7 +249,12 @@ def undo(situation: Situation, status: Status, to: Transition) -> Decision:
     return move(
         situation,
         status,
-        replace(to, progress=record, change=as_before(situation, to.change), then=(*removal(situation), *to.then)),
+        replace(
+            to,
+            progress=record,
+            change=as_before(situation.node, situation.progress, situation.policy, to.change),
+            then=(*removal(situation), *to.then),
+        ),
     )
 
 
@@ -300,61 +280,6 @@ def write_lock(situation: Situation, purpose: str, content: LockContent) -> Writ
         daemonset_uid=reading.daemonset_uid,
         content=notation.render(content),
     )
-
-
-def as_before(situation: Situation, besides: NodeChange = NO_CHANGE) -> NodeChange:
-    """Return the change that restores the cordon, the labels and the autoscalers' annotations that the Node had before
-    careen's drain. The result also contains the changes in `besides`, except a change of the cordon."""
-    return replace(
-        besides,
-        labels={**prior_labels(situation), **besides.labels},
-        annotations={**autoscalers.taken_back(situation.node.annotations), **besides.annotations},
-        unschedulable=prior_cordon(situation),
-    )
-
-
-def prior_cordon(situation: Situation) -> bool | None:
-    """Return the value of the Node's `unschedulable` from before careen's cordon. Return None (no change) if careen did
-    not cordon the node, or the node is not cordoned now."""
-    progress = situation.progress
-    return False if progress.is_cordoned_by_us and situation.node.unschedulable else None
-
-
-def prior_labels(situation: Situation) -> dict[str, str | None]:
-    """Return the values that labels of the Node had before careen changed them for the drain. Labels that another
-    client has changed since are left out."""
-    ours = situation.policy.pre_reboot_labels
-    now = situation.node.labels
-    return {
-        key: prior
-        for key, prior in situation.progress.prior_labels.items()
-        if key not in ours or now.get(key) == ours[key]
-    }
-
-
-def without_our_taint(situation: Situation) -> tuple[Taint, ...] | None:
-    """Return the Node's list of taints without the soft taints that careen set. Return None (leave the list unchanged)
-    if careen set no soft taint."""
-    return own_taint.without(
-        situation.node, own_taint.keys_of_ours(situation.node, situation.progress, situation.policy)
-    )
-
-
-def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]:
-    """Return a pair: the list of the Node's taints with careen's soft taint, and the key of that taint.
-
-    The list is None if the Node's taints do not have to change. The key is empty if careen wants no taint. The key is
-    also empty if the Node already has a soft taint with the wanted key from another program.
-    """
-    node, wanted = situation.node, situation.policy.taint_key
-    ours = own_taint.keys_of_ours(node, situation.progress, situation.policy)
-    kept = own_taint.without(node, ours - {wanted})
-    taints = node.taints if kept is None else kept
-    if wanted is None:
-        return kept, ""
-    if own_taint.our_taint(node, wanted) is not None:
-        return kept, wanted if wanted in ours else ""
-    return (*taints, Taint(key=wanted, effect=keys.TAINT_EFFECT)), wanted
 
 
 def forecast_annotation(situation: Situation) -> dict[str, str | None]:

@@ -22,11 +22,9 @@ from careen.core.facts.observation import (
     DryRunAnswer,
     Evictable,
     Fleet,
-    LockReading,
     Need,
     NeedAnswer,
     NodeView,
-    Observation,
     PodView,
 )
 from careen.core.facts.policy import Order, Policy
@@ -43,6 +41,8 @@ from careen.core.lock import content as lock
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.groups import groups
 from careen.core.lock.line import Line
+from careen.core.lock.reading import LockReading
+from careen.core.observation import Observation
 from careen.core.situation import Situation
 from careen.core.steps.shared import late_gates
 from careen.plan.waiters import Waiters

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Policy
+from careen.core.facts.windows import NamedWindow
 from careen.core.windows import openings
-from careen.core.windows.values import NamedWindow
 from scheduler_core.values import Value
 
 _FAR = timedelta(days=8)  # how far openings.py follows open windows

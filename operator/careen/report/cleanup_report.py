@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from careen.core.cleanup.marks import CleanupMark
+from careen.core.cleanup.values import CleanupMark
 from careen.report.tables import count_of, listed, paragraph, table
 from scheduler_core.values import Value
 

@@ -12,8 +12,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from careen.core.autoscalers import left_alone
-from careen.core.cordons import foreign_author, is_cordon_proven
 from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PodView, Unknown
@@ -28,6 +26,8 @@ from careen.core.gates.halt import halt, halted_because
 from careen.core.gates.hold import closed, held_because, hold
 from careen.core.gates.question import Cost, Gate, No, When
 from careen.core.lock.content import LockContent
+from careen.core.node.autoscalers import left_alone
+from careen.core.node.cordons import foreign_author, is_cordon_proven
 from careen.core.writing import stored_refusals
 from careen.plan.next_turn import NextTurn, next_turn
 from careen.report.fleet_report import node_json, phase_of

@@ -14,9 +14,8 @@ from careen.core.facts.policy import (
     Order,
     Policy,
     SettlePolicy,
-    Window,
 )
-from careen.core.windows.values import NamedWindow
+from careen.core.facts.windows import NamedWindow, Window
 from careen.settings.tree import Settings
 
 

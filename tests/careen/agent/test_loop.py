@@ -18,11 +18,12 @@ from careen.agent.telemetry.metrics import Metrics
 from careen.agent.turn import TurnResult
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.facts.memory import Memory
-from careen.core.facts.observation import Chance, Gone, Need, NeedAnswer, Observation
+from careen.core.facts.observation import Chance, Gone, Need, NeedAnswer
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.lock import pauses
+from careen.core.observation import Observation
 from tests.careen.agent.conftest import FakeHost
 from tests.careen.virtual_shell import VirtualClock
 

@@ -20,17 +20,17 @@ from careen.core.facts.observation import (
     Fleet,
     Gone,
     Holders,
-    LockReading,
     Need,
     NeedAnswer,
     NodeView,
     NotAsked,
-    Observation,
     Unknown,
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, to_annotation
+from careen.core.lock.reading import LockReading
+from careen.core.observation import Observation
 from tests.careen.agent.conftest import KEY, FakeAlerts, Shell
 
 POLICY = Policy(node_name="n1")
@@ -428,7 +428,7 @@ async def test_eviction_dry_runs_stop_after_a_minute_and_the_remaining_results_a
 
 
 async def test_the_agent_lists_no_pods_if_the_node_records_their_owners(shell: Shell) -> None:
-    from careen.core.facts.observation import OwnerHealth
+    from careen.core.facts.progress import OwnerHealth
 
     for name in ("web", "old"):
         shell.server.seed(

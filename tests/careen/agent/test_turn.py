@@ -24,11 +24,13 @@ from careen.core.actions import (
     WriteLock,
 )
 from careen.core.decision import Decision, Reason
-from careen.core.facts.observation import LockReading, NodeView, Observation
+from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
+from careen.core.lock.reading import LockReading
+from careen.core.observation import Observation
 from tests.careen.agent.conftest import Shell
 from tests.careen.core.builders import with_parts
 

@@ -27,9 +27,10 @@ from careen.cluster.wire.errors import Unclear
 from careen.cluster.wire.transport import Request, Response
 from careen.core.facts.observation import Need, NeedAnswer
 from careen.core.facts.phases import Phase
-from careen.core.facts.policy import Policy, Window
+from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.selectors import Selector
+from careen.core.facts.windows import Window
 from careen.host import reboot
 from drydock.server.testing import running_server
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast

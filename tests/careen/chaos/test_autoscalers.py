@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from careen.core.autoscalers import PROTECTION
+from careen.core.node.autoscalers import PROTECTION
 from tests.careen.chaos.fleet import people
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import Shape, World

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from careen.core.autoscalers import PROTECTION
-from careen.core.cleanup.marks import KUREDS, LABELS, ON_THE_DAEMONSET, RECORDS, TAINTS, WORDS
+from careen.core.facts import keys
+from careen.core.node.marks import MARKS, Proof
 from drydock.server.kinds.resources import resource_named
 from drydock.server.testing import server_in_thread
 from tests.careen.chaos.fleet import people
@@ -23,7 +23,7 @@ from tests.careen.cli.conftest import Desk
 
 THEIRS = {"key": "example.org/theirs", "effect": "PreferNoSchedule"}
 _WRITTEN = {resource_named(plural).storage for plural in ("nodes", "daemonsets")}
-KNOWN = {*LABELS, *RECORDS, *WORDS, *KUREDS, *TAINTS, *ON_THE_DAEMONSET, *PROTECTION}
+KNOWN = {*(mark.key for mark in MARKS if mark.key), keys.LOCK_ANNOTATION}
 
 
 def with_marks_of_others(world: World) -> None:
@@ -92,7 +92,7 @@ def test_a_roll_out_writes_almost_every_key_that_careen_cleanup_knows() -> None:
     person or after a failure. The test lists these keys."""
     long = run_virtually(interrupted_after(400.0))
     assert KNOWN - keys_written(long) <= {
-        *WORDS,
+        *(mark.key for mark in MARKS if mark.proof is Proof.PERSON),
         "careen.dev/forecast",
         "careen.dev/moves-in-zone",  # the fleet's pods need not spread over zones
         "careen.dev/need",  # the simulated hosts give no reason
@@ -122,4 +122,4 @@ def keys_of(content: Mapping[str, Any]) -> set[str]:
 
 
 def test_the_lock_is_careens_only_annotation_on_the_daemonset() -> None:
-    assert (LOCK,) == ON_THE_DAEMONSET
+    assert LOCK == keys.LOCK_ANNOTATION

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from careen.core.facts import keys
-from careen.core.facts.observation import Wish
+from careen.core.facts.observation import RequestKind
 from careen.core.facts.times import from_rfc3339
 from tests.careen.cli.conftest import Desk
 from tests.careen.cli.test_reboot import asked, booted, meanwhile
@@ -17,12 +17,12 @@ from tests.careen.cli.test_reboot import asked, booted, meanwhile
 __all__ = ("meanwhile",)
 
 
-@pytest.mark.parametrize("wish", Wish)
-def test_the_commands_drain_and_maintenance_write_different_requests(desk: Desk, wish: Wish) -> None:
+@pytest.mark.parametrize("kind", RequestKind)
+def test_the_commands_drain_and_maintenance_write_different_requests(desk: Desk, kind: RequestKind) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
-    desk.ok(wish.value, "n1", "--reason", "disk swap", "--no-wait")
-    assert (asked(desk, "n1").wish, asked(desk, "n1").reason) == (wish, "disk swap")
+    desk.ok(kind.value, "n1", "--reason", "disk swap", "--no-wait")
+    assert (asked(desk, "n1").kind, asked(desk, "n1").reason) == (kind, "disk swap")
 
 
 def test_the_drain_command_waits_until_the_node_is_drained(desk: Desk, meanwhile: Callable[..., None]) -> None:
@@ -122,7 +122,7 @@ def test_the_drain_command_replaces_or_removes_an_invalid_request_annotation(des
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "what?"})
     desk.lock()
     desk.ok("drain", "n1", "--no-wait")
-    assert asked(desk, "n1").wish is Wish.DRAIN
+    assert asked(desk, "n1").kind is RequestKind.DRAIN
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "what?"})
     desk.ok("drain", "n1", "--end", "--no-wait")
     assert keys.REQUEST not in desk.annotations("n1")

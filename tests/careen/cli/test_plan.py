@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from careen.core.facts import keys
-from careen.core.facts.observation import PersonRequest, Wish
+from careen.core.facts.observation import PersonRequest, RequestKind
 from careen.core.facts.times import from_rfc3339
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
-from careen.core.people.asked import to_annotation
+from careen.core.people.requests import to_annotation
 from tests.careen.cli.conftest import Desk
 
 START = ("--start", "2026-03-04T22:00:00Z")
@@ -242,7 +242,7 @@ def test_plan_of_given_nodes_contains_only_these_nodes(desk: Desk) -> None:
 
 
 def test_a_node_with_an_expired_maintenance_request_is_planned(desk: Desk) -> None:
-    over = PersonRequest(wish=Wish.MAINTENANCE, reason="disk", until=from_rfc3339("2020-01-01T00:00:00Z"))
+    over = PersonRequest(kind=RequestKind.MAINTENANCE, reason="disk", until=from_rfc3339("2020-01-01T00:00:00Z"))
     labels = {keys.REBOOT_LABEL: "required"}
     desk.server.seed(a_node("n1", labels=labels, annotations={keys.REQUEST: to_annotation(over)}))
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
@@ -265,7 +265,9 @@ def test_plan_leaves_out_a_node_that_an_autoscaler_removes(desk: Desk) -> None:
 @pytest.mark.parametrize("until", ["", " until 2026-03-05T06:00:00Z"])
 def test_plan_lists_a_node_in_maintenance_that_needs_no_reboot(desk: Desk, until: str) -> None:
     request = PersonRequest(
-        wish=Wish.MAINTENANCE, reason="disk", until=from_rfc3339(until.removeprefix(" until ")) if until else None
+        kind=RequestKind.MAINTENANCE,
+        reason="disk",
+        until=from_rfc3339(until.removeprefix(" until ")) if until else None,
     )
     progress = {"version": 1, "phase": "Maintenance", "claim": "c", "boot_left": "b", "is_cordoned_by_us": True}
     desk.server.seed(a_node("n1", labels={keys.REBOOT_LABEL: "required"}), a_node("n3"))

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from careen.cli import COMMANDS, cli
 from careen.core.facts import keys
-from careen.core.facts.observation import LockReading
+from careen.core.lock.reading import LockReading
 from drydock.server.testing import server_in_thread
 from tests.careen.cli.conftest import Desk
 from tests.careen.cli.test_plan import a_node, a_replica

@@ -9,8 +9,8 @@ import pytest
 
 from careen.agent.clock import SystemClock
 from careen.core.facts import keys
-from careen.core.facts.observation import Wish
-from careen.core.people.asked import request_of
+from careen.core.facts.observation import RequestKind
+from careen.core.people.requests import request_of
 from drydock.server.kinds.resources import resource_named
 from tests.careen.cli.conftest import Desk
 from tests.careen.core.builders import a_node
@@ -53,7 +53,7 @@ def test_the_reboot_request_contains_the_current_boot_id_and_the_reason(desk: De
     desk.lock()
     output = desk.ok("reboot", "n1", "--reason", "new\nkernel", "--no-wait")
     found = asked(desk, "n1")
-    assert (found.wish, found.boot, found.reason, found.is_now) == (Wish.REBOOT, "boot-1", "new kernel", False)
+    assert (found.kind, found.boot, found.reason, found.is_now) == (RequestKind.REBOOT, "boot-1", "new kernel", False)
     assert (
         output == "Requested: n1 reboots when it is next in line; an idle agent sees the request within five minutes.\n"
     )

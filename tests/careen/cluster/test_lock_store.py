@@ -11,7 +11,7 @@ from careen.cluster.wire.errors import NotFound, Unclear
 from careen.cluster.wire.transport import Request
 from careen.cluster.wire.writes import Landed, Stale
 from careen.core.actions import WriteLock
-from careen.core.facts.observation import LockReading
+from careen.core.lock.reading import LockReading
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import methods
 

@@ -21,11 +21,9 @@ from careen.core.facts.observation import (
     Evictable,
     Fleet,
     Holders,
-    LockReading,
     Need,
     NeedAnswer,
     NodeView,
-    Observation,
     PodView,
     SelfTest,
 )
@@ -36,6 +34,8 @@ from careen.core.lock import notation
 from careen.core.lock.clearance import hand_over_key
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.gathering import GATHER_SECONDS
+from careen.core.lock.reading import LockReading
+from careen.core.observation import Observation
 from careen.core.situation import Situation
 from careen.core.writing import LABEL
 from scheduler_core.simulation.forecast import Forecast

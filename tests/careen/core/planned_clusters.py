@@ -15,7 +15,8 @@ from typing import Any
 
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
-from careen.core.facts.policy import Budget, BudgetKind, Order, Policy, Window
+from careen.core.facts.policy import Budget, BudgetKind, Order, Policy
+from careen.core.facts.windows import Window
 from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.movable import movable_in_zone, movable_pods

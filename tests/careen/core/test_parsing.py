@@ -13,11 +13,12 @@ import pytest
 from careen.core.decide import decide
 from careen.core.facts import observation
 from careen.core.facts import progress as records
-from careen.core.facts.observation import LockReading, NodeView
+from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.lock import notation
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.lock.line import Line
+from careen.core.lock.reading import LockReading
 from tests.careen.core.builders import (
     BOOT,
     a_fleet,

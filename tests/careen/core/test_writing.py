@@ -25,7 +25,6 @@ from careen.core.writing import (
     move,
     stay,
     stored_refusals,
-    with_our_taint,
     with_since,
 )
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
@@ -205,37 +204,6 @@ def test_a_refusal_keeps_its_start_time_while_gate_and_code_are_the_same() -> No
 )
 def test_unreadable_refusals_on_the_node_are_ignored(text: str) -> None:
     assert stored_refusals(a_node(annotations={keys.REFUSALS: text})) == ()
-
-
-@pytest.mark.parametrize(
-    ("owned", "wanted", "before", "after", "ours"),
-    [
-        ("", "k", (), ("k",), "k"),
-        ("k", "k", ("k",), None, "k"),
-        ("", "k", ("k",), None, ""),
-        ("k", "new", ("k",), ("new",), "new"),
-        ("k", None, ("k",), (), ""),
-        ("", None, (), None, ""),
-        ("k", "k", (), ("k",), "k"),
-        ("k", "new", ("k", "new"), ("new",), ""),
-    ],
-)
-def test_the_node_gets_the_configured_taint_and_keeps_foreign_taints(
-    owned: str, wanted: str | None, before: tuple[str, ...], after: Any, ours: str
-) -> None:
-    def taints(names: tuple[str, ...]) -> tuple[Taint, ...]:
-        return tuple(Taint(key=name, effect="PreferNoSchedule") for name in names)
-
-    node = a_marked_node(a_progress(Phase.WAITING, taint_key=owned), taints=taints(before))
-    found, key = with_our_taint(a_situation(node, a_policy(taint_key=wanted)))
-    assert (found, key) == (None if after is None else taints(after), ours)
-
-
-def test_a_taint_with_another_effect_is_never_treated_as_careens_taint() -> None:
-    foreign = Taint(key=OURS.key, effect="NoSchedule")
-    node = a_marked_node(a_progress(Phase.WAITING, taint_key=OURS.key), taints=(foreign, OURS))
-    found, _ = with_our_taint(a_situation(node, a_policy(taint_key=None)))
-    assert found == (foreign,)
 
 
 def test_uptimes_are_compared_only_within_one_boot() -> None:

@@ -29,11 +29,9 @@ from careen.core.facts.observation import (
     Fleet,
     Gone,
     Holders,
-    LockReading,
     Need,
     NeedAnswer,
     NodeView,
-    Observation,
     PodView,
     SelfTest,
     Taint,
@@ -45,6 +43,8 @@ from careen.core.facts.progress import OwnerHealth, Progress, from_annotation
 from careen.core.lock import changes, notation
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
+from careen.core.lock.reading import LockReading
+from careen.core.observation import Observation
 from scheduler_core.simulation.forecast import Forecast
 
 EPOCH = datetime(2026, 1, 5, tzinfo=UTC)

@@ -20,17 +20,7 @@ from careen.core.decide import decide
 from careen.core.facts import keys
 from careen.core.facts import memory as memories
 from careen.core.facts.memory import Memory, RebootOutcome
-from careen.core.facts.observation import (
-    Chance,
-    Gone,
-    Holders,
-    LockReading,
-    Need,
-    NeedAnswer,
-    NodeView,
-    Observation,
-    SelfTest,
-)
+from careen.core.facts.observation import Chance, Gone, Holders, Need, NeedAnswer, NodeView, SelfTest
 from careen.core.facts.observation import (
     Fleet as FleetReading,
 )
@@ -38,6 +28,8 @@ from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.lock import changes, notation
 from careen.core.lock import content as lock
+from careen.core.lock.reading import LockReading
+from careen.core.observation import Observation
 from scheduler_core.simulation.forecast import Forecast
 from tests.careen.explored.state import (
     NEVER,

@@ -23,7 +23,7 @@ from bench.plan.__main__ import pages_of
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Order, Policy
-from careen.core.windows.values import Window
+from careen.core.facts.windows import Window
 from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.drain import simulate_drain

@@ -12,10 +12,11 @@ from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import Alert, Chance, Unknown
 from careen.core.facts.phases import Phase
-from careen.core.facts.policy import AlertPolicy, Policy, SettlePolicy, Window
+from careen.core.facts.policy import AlertPolicy, Policy, SettlePolicy
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
+from careen.core.facts.windows import Window
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.lock.line import Line
 from careen.core.writing import _refusals_json

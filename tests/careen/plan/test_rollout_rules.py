@@ -24,17 +24,26 @@ from careen.core.facts.policy import (
     LatePolicy,
     Order,
     Policy,
-    Window,
 )
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.facts.times import rfc3339
-from careen.core.gates.question import ALWAYS, BEFORE_THE_CORDON, Cost, Foreseen, Gate, No, Unforeseen, When, gate
+from careen.core.facts.windows import Cron, Dates, NamedWindow, Window
+from careen.core.gates.question import (
+    ALWAYS,
+    BEFORE_THE_CORDON,
+    Cost,
+    Foreseen,
+    Gate,
+    No,
+    Unforeseen,
+    When,
+    gate,
+)
 from careen.core.situation import Situation
 from careen.core.windows import openings
 from careen.core.windows.daily import is_open
-from careen.core.windows.values import Cron, Dates, NamedWindow
 from careen.plan import rollout_rules
 from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler

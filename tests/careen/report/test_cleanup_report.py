@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from careen.core.cleanup.marks import CleanupMark, Kind
+from careen.core.cleanup.values import CleanupMark, LockKind
+from careen.core.node.marks import Kind
 from careen.report.cleanup_report import Cleaned, Cleanup, cleanup_json, cleanup_text
 
 TAINT = CleanupMark(kind=Kind.TAINT, name="careen.dev/reboot", now="PreferNoSchedule", afterwards="removed")
 FORECAST = CleanupMark(kind=Kind.ANNOTATION, name="careen.dev/forecast", now="x" * 5_000, afterwards="removed")
-KUREDS = CleanupMark(kind=Kind.CLAIM, name="n1", because="the claim is kured's; --kured removes it")
+KUREDS = CleanupMark(kind=LockKind.CLAIM, name="n1", because="the claim is kured's; --kured removes it")
 LOCK = "DaemonSet careen/careen"
 
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from careen.core.facts.selectors import Selector
-from careen.core.windows.values import Cron, NamedWindow, Window
+from careen.core.facts.windows import Cron, NamedWindow, Window
 from careen.report.openings import in_zone, next_opening, opening_clause, shut_at
 from tests.careen.core.builders import a_node, a_policy
 

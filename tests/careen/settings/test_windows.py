@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from careen.core.facts.selectors import Selector
-from careen.core.windows.values import Cron, Dates, NamedWindow, Window
+from careen.core.facts.windows import Cron, Dates, NamedWindow, Window
 from careen.settings import last_good, live
 from careen.settings.policy import policy_of
 from careen.settings.sources import BadSettings, Resolved, resolve

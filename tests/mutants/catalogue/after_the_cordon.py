@@ -14,13 +14,13 @@ MUTANTS = (
     # ---- autoscalers ----
     Mutant(
         "The agent resets an autoscaler's annotation that a person changed",
-        "core/autoscalers.py:taken_back",
+        "core/node/autoscalers.py:taken_back",
         "and annotations.get(key) == value",
         "and True",
     ),
     Mutant(
         "A Node that is only a candidate for scale-down is treated as being removed",
-        "core/autoscalers.py:removed_by",
+        "core/node/autoscalers.py:removed_by",
         "if taint.effect not in _KEEPS_PODS_OUT:",
         "if False:",
     ),
@@ -32,8 +32,8 @@ MUTANTS = (
     ),
     Mutant(
         "careen's annotations for autoscalers stay on the Node after the reboot",
-        "core/writing.py:as_before",
-        "**autoscalers.taken_back(situation.node.annotations), ",
+        "core/node/restoring.py:as_before",
+        "**autoscalers.taken_back(node.annotations), ",
         "",
     ),
     # ---- draining ----
@@ -100,7 +100,7 @@ MUTANTS = (
     Mutant(
         "At the drain timeout, --force-reboot reboots the node before the required eviction attempts",
         _DRAINING + "_timed_out",
-        "if asked.kept(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):",
+        "if requests.to_keep_down(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):",
         "if policy.force_reboot:",
     ),
     Mutant(
@@ -428,8 +428,8 @@ MUTANTS = (
     Mutant(
         "A node loses its soft taint although the host needs another reboot",
         _SHARED + "working.py:back_in_service",
-        "with_our_taint(situation) if keeps_taint else",
-        "with_our_taint(situation) if False else",
+        "own_taint.with_ours(*ours) if keeps_taint else",
+        "own_taint.with_ours(*ours) if False else",
     ),
     Mutant(
         "A node in Verifying ignores that the reboot loop limit is reached",

@@ -238,13 +238,13 @@ MUTANTS = (
     ),
     Mutant(
         "A cordon that careen and another client both set is treated as careen's",
-        "core/cordons.py:is_cordon_proven",
+        "core/node/cordons.py:is_cordon_proven",
         "node.cordoned_by == (keys.FIELD_MANAGER,)",
         "keys.FIELD_MANAGER in node.cordoned_by",
     ),
     Mutant(
         "A cordon that the record names as careen's is treated as another client's",
-        "core/cordons.py:is_foreign",
+        "core/node/cordons.py:is_foreign",
         "node.unschedulable and not is_recorded and",
         "node.unschedulable and",
     ),

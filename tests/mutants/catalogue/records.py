@@ -7,7 +7,8 @@ from tests.mutants.mutant import Mutant
 
 _PROGRESS = "core/facts/progress.py:"
 _RECOVERING, _WRITING, _DECIDE = "core/steps/recovering.py:", "core/writing.py:", "core/decide.py:"
-_TAINT, _RESCUE = "core/own_taint.py:", "core/rescue.py:"
+_TAINT, _RESCUE = "core/node/own_taint.py:", "core/rescue.py:"
+_RESTORING = "core/node/restoring.py:"
 
 MUTANTS = (
     # ---- an entry without a record ----
@@ -56,8 +57,8 @@ MUTANTS = (
     Mutant(
         "The agent adopts a claim of a deleted Node with the same name",
         _RECOVERING + "_from_careen",
-        "entry.uid == situation.node.uid and looks_like_ours(situation)",
-        "looks_like_ours(situation)",
+        "entry.uid == situation.node.uid and cordons.looks_like_ours(situation.node)",
+        "cordons.looks_like_ours(situation.node)",
     ),
     Mutant(
         "The agent adopts a claim and undoes the drain although the host may be rebooting",
@@ -103,15 +104,15 @@ MUTANTS = (
     ),
     Mutant(
         "The agent removes a cordon although the managed fields name another client",
-        _RECOVERING + "_is_cordon_ours",
+        "core/node/cordons.py:is_ours_under_claim",
         "if node.cordoned_by:",
         "if False:",
     ),
     Mutant(
         "Without its record, the agent removes a cordon that was set before the claim",
-        _RECOVERING + "_is_cordon_ours",
-        "and not entry.cordoned and looks_like_ours(situation)",
-        "and looks_like_ours(situation)",
+        "core/node/cordons.py:is_ours_under_claim",
+        "and not was_cordoned and looks_like_ours(node)",
+        "and looks_like_ours(node)",
     ),
     Mutant(
         "The agent removes careen's leftover cordon from a node that is not Ready",
@@ -122,7 +123,7 @@ MUTANTS = (
     Mutant(
         "The agent removes a leftover cordon that careen and another client both set",
         _RECOVERING + "_lone_cordon",
-        "not is_cordon_proven(node)",
+        "not cordons.is_cordon_proven(node)",
         "not node.unschedulable",
     ),
     Mutant(
@@ -183,7 +184,7 @@ MUTANTS = (
     Mutant(
         "A node that needs a reboot does not notice that a person deleted its record",
         _DECIDE + "_reconcile",
-        "if is_settled and not recovering.looks_like_ours(situation):",
+        "if is_settled and not cordons.looks_like_ours(situation.node):",
         "if is_settled:",
     ),
     Mutant(
@@ -304,25 +305,25 @@ MUTANTS = (
     ),
     Mutant(
         "The undo of a drain removes a cordon that was set before the claim",
-        _WRITING + "prior_cordon",
-        "progress.is_cordoned_by_us and situation.node.unschedulable",
-        "situation.node.unschedulable",
+        _RESTORING + "as_before",
+        "progress.is_cordoned_by_us and node.unschedulable",
+        "node.unschedulable",
     ),
     Mutant(
         "The undo of a drain resets a label that another client has changed since",
-        _WRITING + "prior_labels",
-        "if key not in ours or now.get(key) == ours[key]",
+        "core/node/changed_labels.py:before_the_drain",
+        "if key not in ours or node.labels.get(key) == ours[key]",
         "",
     ),
     Mutant(
         "A taint that another client set is recorded as careen's",
-        _WRITING + "with_our_taint",
+        _TAINT + "with_ours",
         'wanted if wanted in ours else ""',
         "wanted",
     ),
     Mutant(
         "careen's taint replaces the taints of other clients",
-        _WRITING + "with_our_taint",
+        _TAINT + "with_ours",
         "(*taints, Taint(key=wanted, effect=keys.TAINT_EFFECT))",
         "(Taint(key=wanted, effect=keys.TAINT_EFFECT),)",
     ),
@@ -352,9 +353,9 @@ MUTANTS = (
     ),
     Mutant(
         "Another client's taint with the configured key is treated as careen's",
-        _TAINT + "keys_of_ours",
-        "node.tainted_by == (keys.TAINT_MANAGER,) and our_taint",
-        "our_taint",
+        _TAINT + "proven",
+        "if node.tainted_by != (keys.TAINT_MANAGER,):",
+        "if False:",
     ),
     Mutant(
         "A NoExecute taint with careen's key is treated as careen's",

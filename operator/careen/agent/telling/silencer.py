@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from careen.cluster.events import Subject, post_event
 from careen.cluster.wire.api import ClusterApi
-from careen.core.facts.observation import NodeView, Observation, Unknown
+from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.phases import Phase
+from careen.core.observation import Observation
 from careen.settings.tree import Settings
 
 if TYPE_CHECKING:

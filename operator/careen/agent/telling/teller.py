@@ -14,7 +14,9 @@ from careen.cluster.nodes import list_nodes
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.core.actions import Occasion
-from careen.core.facts.observation import LockReading, NodeView, Observation
+from careen.core.facts.observation import NodeView
+from careen.core.lock.reading import LockReading
+from careen.core.observation import Observation
 from careen.settings.tree import Settings
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ from careen.cli.support.files import dump_of
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.whole_cluster import read_cluster
-from careen.core.autoscalers import removed_by
 from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
-from careen.core.people.asked import request_of
+from careen.core.node.autoscalers import removed_by
+from careen.core.people.requests import request_of
 from careen.report.fleet_report import phase_of
 from careen.report.plan_report import Origin
 from careen.report.tables import listed

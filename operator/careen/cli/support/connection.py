@@ -25,7 +25,8 @@ from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound, NotSen
 from careen.cluster.wire.lean_imports import load_lean_client
 from careen.cluster.wire.writes import Landed, Stale, StillUnclear
 from careen.core.actions import PatchNode
-from careen.core.facts.observation import Gone, LockReading, NodeView, Unknown
+from careen.core.facts.observation import Gone, NodeView, Unknown
+from careen.core.lock.reading import LockReading
 from careen.report.lock_report import LockState
 from careen.report.tables import listed
 from scheduler_core.values import Value

@@ -1,4 +1,4 @@
-"""Writes a person's request on a Node, where the agent reads it, and waits for the outcome. `core/people/asked.py`
+"""Writes a person's request on a Node, where the agent reads it, and waits for the outcome. `core/people/requests.py`
 defines the requests."""
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from careen.cli.support.screen import BadInput, say
 from careen.cluster.nodes import read_node
 from careen.cluster.wire.errors import ClusterError, Forbidden, Unauthorized
 from careen.core.facts import keys
-from careen.core.facts.observation import Gone, NodeView, PersonRequest, Wish
+from careen.core.facts.observation import Gone, NodeView, PersonRequest, RequestKind
 from careen.core.facts.phases import WORKING, Phase
-from careen.core.people.asked import request_of, sentence, to_annotation
+from careen.core.people.requests import request_of, sentence, to_annotation
 from careen.report.fleet_report import phase_of
 
 LOOK_SECONDS = 2.0
@@ -22,7 +22,7 @@ LOOK_SECONDS = 2.0
 IDLE_LOOK = "an idle agent sees the request within five minutes"
 
 
-async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
+async def ask(cluster: Cluster, name: str, request: PersonRequest) -> NodeView:
     """Writes the request. Exit code 2 if the node has failed, or if its Node has a request of another kind."""
 
     def change(seen: NodeView) -> dict[str, str | None]:
@@ -31,16 +31,16 @@ async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
                 f"{name} failed; `careen why {name}` shows the remedy; run `careen retry {name}` before this command"
             )
         old_request = request_of(seen)
-        if old_request is not None and old_request.wish is not wish.wish:
+        if old_request is not None and old_request.kind is not request.kind:
             raise BadInput(f"{name}: {sentence(old_request)} already; run {_end_command(old_request, name)} first")
         if old_request is not None:
             say(f"{name} already has a request: {sentence(old_request)}. The new request replaces the old request.")
-        return {keys.REQUEST: to_annotation(wish)}
+        return {keys.REQUEST: to_annotation(request)}
 
-    return await annotate_node(cluster, name, wish.wish.value, change)
+    return await annotate_node(cluster, name, request.kind.value, change)
 
 
-async def withdraw(cluster: Cluster, name: str, wish: Wish) -> bool:
+async def withdraw(cluster: Cluster, name: str, kind: RequestKind) -> bool:
     """Removes the request. Returns False if there is none. Exit code 2 if it is of another kind."""
     before = await read_node_or_fail(cluster, name)
     if keys.REQUEST not in before.annotations:
@@ -48,16 +48,16 @@ async def withdraw(cluster: Cluster, name: str, wish: Wish) -> bool:
 
     def change(seen: NodeView) -> dict[str, str | None]:
         request = request_of(seen)
-        if request is not None and request.wish is not wish:
+        if request is not None and request.kind is not kind:
             raise BadInput(f"{name}: {sentence(request)}; {_end_command(request, name)} ends this request")
         return {keys.REQUEST: None}
 
-    await annotate_node(cluster, name, f"end {wish}", change)
+    await annotate_node(cluster, name, f"end {kind}", change)
     return True
 
 
 def _end_command(request: PersonRequest, name: str) -> str:
-    return f"`careen {request.wish} {name} --end`"
+    return f"`careen {request.kind} {name} --end`"
 
 
 async def wait_for(cluster: Cluster, name: str, is_reached: Callable[[NodeView], bool]) -> NodeView:

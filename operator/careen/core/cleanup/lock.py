@@ -1,20 +1,18 @@
-"""Finds the marks that careen left in the lock (claims, a pause, the line of waiting nodes), and computes the lock's
-content without them."""
+"""The marks in the lock (claims, a pause, the line) and the lock's content without them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
 
-from careen.core.cleanup.marks import CleanupMark, Extent, Kind
+from careen.core.cleanup.values import CleanupMark, Extent, LockKind
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.line import Line
 from scheduler_core.values import Value
 
 
 class LockLeftovers(Value, kw_only=True):
-    """The result of sorting the marks in the lock: the marks to remove (`goes`), the marks that stay (`stays`), and the
-    lock's content after the removal."""
+    """The marks in the lock, and its content after the removal of those that go."""
 
     content: LockContent
     goes: tuple[CleanupMark, ...] = ()
@@ -22,11 +20,8 @@ class LockLeftovers(Value, kw_only=True):
 
 
 def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = ()) -> LockLeftovers:
-    """Sort the marks in the lock into marks to remove and marks that stay. The cleanup removes careen's claims and the
-    line of waiting nodes. The cleanup also removes a pause if the DaemonSet has no pod left that obeys the pause.
-
-    `keep` has the names of the nodes that could not be cleaned. The claims of these nodes stay in the lock.
-    """
+    """careen's claims and the line go; a pause goes with the last pod that obeys it. The claims of `keep`, the nodes
+    that could not be cleaned, stay."""
     marks = (*(_of_entry(entry, extent, keep) for entry in content.entries), *_line(content), *_pause(content, extent))
     is_lifted = content.is_paused and not extent.pods
     # `marks` begins with one mark for each entry, in the order of the entries.
@@ -48,7 +43,7 @@ def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = (
 def _of_entry(entry: Entry, extent: Extent, keep: Collection[str]) -> CleanupMark:
     because = _stays_because(entry, extent, keep)
     return CleanupMark(
-        kind=Kind.CLAIM,
+        kind=LockKind.CLAIM,
         name=entry.node,
         now=f"since {entry.created}" if entry.created else "",
         afterwards="" if because else "removed",
@@ -70,13 +65,13 @@ def _line(content: LockContent) -> tuple[CleanupMark, ...]:
     names = ", ".join((*content.line.names, *content.line.passed))
     if not names and not content.line.waiting:
         return ()
-    return (CleanupMark(kind=Kind.LINE, now=names, afterwards="removed"),)
+    return (CleanupMark(kind=LockKind.LINE, now=names, afterwards="removed"),)
 
 
 def _pause(content: LockContent, extent: Extent) -> tuple[CleanupMark, ...]:
     if not content.is_paused:
         return ()
-    mark = CleanupMark(kind=Kind.PAUSE, now=content.pause_reason, afterwards="lifted")
+    mark = CleanupMark(kind=LockKind.PAUSE, now=content.pause_reason, afterwards="lifted")
     if not extent.pods:
         return (mark,)
     return (

@@ -1,2 +1,1 @@
-"""The rules of a drain: which pods a drain evicts, and which forecasts (where each pod of the node would go) forbid a
-drain."""
+"""The rules of a drain: which pods it evicts, and which forecasts forbid it."""

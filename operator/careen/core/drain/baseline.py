@@ -1,10 +1,8 @@
-"""Records the health of workloads before a drain. careen's record on the Node (`facts/progress.py`) keeps this
-baseline, and after the reboot the agent compares the workloads with it.
+"""The health of workloads before a drain, kept in the record and compared after the reboot.
 
-The record has one row for each controller of a pod that the drain evicts, and one for each DaemonSet with a pod on this
-node. The row of a DaemonSet describes only the DaemonSet's pod on this node: `replicas` is 1, `ready` is 0 or 1, and
-`generation` is a checksum of the pod's template revision. Earlier releases of careen read the DaemonSets' rows but do
-not compare them with the state after the reboot.
+It has a row for each controller of a pod that the drain evicts, and one for each DaemonSet with a pod on this node. A
+DaemonSet's row is about that pod only: `replicas` is 1, `ready` is 0 or 1, `generation` is a checksum of the pod's
+template revision. Earlier releases read these rows but do not compare them.
 """
 
 from __future__ import annotations
@@ -26,22 +24,20 @@ _NOT_COMPARED = frozenset({"Job", "DaemonSet"})
 
 
 def services(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
-    """Return the rows of `owners` for workloads that must be as healthy after the reboot as before it. Rows of
-    DaemonSets and Jobs are left out."""
+    """The workloads that must be as healthy after the reboot as before: neither DaemonSets nor Jobs."""
     return tuple(owner for owner in owners if owner.kind not in _NOT_COMPARED)
 
 
 def taken(situation: Situation, leaving: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
-    """Return the baseline for the record on the Node, with the health before the cordon: one row for each workload of
-    the pods in `leaving`, and one row for each DaemonSet with a pod on this node."""
+    """The baseline before the cordon: the workloads of the pods in `leaving`, and the DaemonSets on this node."""
     owners, pods, displaced = situation.seen.owners, situation.seen.pods, {pod.owner_uid for pod in leaving}
     workloads = tuple(owner for owner in owners if owner.uid in displaced) if isinstance(owners, tuple) else ()
     return (*workloads, *_daemon_sets(situation, pods if isinstance(pods, tuple) else ()))
 
 
 def said(rows: Iterable[OwnerHealth]) -> str:
-    """Return a clause that names the DaemonSets whose pods on this node are not ready now, and says that the node will
-    not wait for these pods after the reboot. Return an empty text if all DaemonSet pods are ready."""
+    """A clause that names the DaemonSets whose pods here are not ready, so that the node will not wait for them after
+    the reboot; "" without any."""
     not_ready = [row.title for row in rows if row.kind == "DaemonSet" and not row.ready]
     return (
         f"; the node will not wait after its reboot for pods that are not ready now: {first_few(not_ready)}"
@@ -51,8 +47,7 @@ def said(rows: Iterable[OwnerHealth]) -> str:
 
 
 def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
-    """Return one row for each DaemonSet. `ready` is 1 if one of the DaemonSet's pods on this node is ready. Rows of
-    DaemonSets that are not ready come first, because at most MOST_DAEMON_SETS rows are returned."""
+    """One row for each DaemonSet, ready if one of its pods here is. At most MOST_DAEMON_SETS, those not ready first."""
     rows: dict[str, OwnerHealth] = {}
     for pod in sorted((pod for pod in pods if must_run(situation, pod)), key=lambda pod: pod.is_ready):
         rows[pod.owner_uid] = OwnerHealth(
@@ -68,8 +63,8 @@ def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHe
 
 
 def must_run(situation: Situation, pod: PodView) -> bool:
-    """Whether the pod belongs to a DaemonSet and must run on this node. False for pods of careen's own DaemonSet,
-    because the agent's pod becomes ready only after the agent has finished its work."""
+    """Whether this DaemonSet pod must run on this node. careen's own need not: it becomes ready only after the agent
+    has finished its work."""
     policy = situation.policy
     is_own = pod.namespace == policy.daemonset_namespace and pod.owner_name == policy.daemonset_name
     return (
@@ -81,12 +76,10 @@ def must_run(situation: Situation, pod: PodView) -> bool:
 
 
 def was_ready(situation: Situation, pod: PodView) -> bool | None:
-    """Whether this DaemonSet's pod on this node was ready before the drain. `pod` is the pod that runs on the node now.
+    """Whether this DaemonSet's pod here was ready before the drain, given the pod that runs now.
 
-    The result is None, which means unknown, in two cases:
-    * The record on the Node has no row for the DaemonSet. Possible causes: the DaemonSet had no pod on this node before
-      the drain, or an earlier release wrote the record.
-    * The DaemonSet's pod was ready before the drain, but it had another template than `pod`.
+    None, unknown: the record has no row (no pod before the drain, or a record of an earlier release), or the pod was
+    ready but had another template.
     """
     row = next((row for row in situation.progress.owners if row.kind == "DaemonSet" and row.uid == pod.owner_uid), None)
     if row is None or (row.ready and row.generation != _revision(pod)):
@@ -95,7 +88,7 @@ def was_ready(situation: Situation, pod: PodView) -> bool | None:
 
 
 def _revision(pod: PodView) -> int:
-    """Return a checksum of the pod's label `controller-revision-hash`, by which the DaemonSet controller marks all pods
-    of the same template. Return 0 without that label."""
+    """A checksum of the label `controller-revision-hash`, which all pods of one DaemonSet template share; 0 without
+    it."""
     revision = pod.labels.get("controller-revision-hash", "")
     return zlib.crc32(revision.encode()) if revision else 0

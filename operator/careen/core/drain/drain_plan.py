@@ -1,9 +1,6 @@
-"""Decides which pods a drain evicts, which pods stay and why, and which evictions to request now. The rules are the
-filters of `kubectl drain` (pkg/drain/filters.go), except for finished pods.
-
-Finished pods stay, because a reboot does not harm them. kubectl deletes them, because a node that kubectl drains may
-never come back.
-"""
+"""Which pods a drain evicts, which stay and why, and which evictions to request now. The rules are the filters of
+`kubectl drain` (pkg/drain/filters.go), except for finished pods: a reboot does not harm them, so they stay; kubectl
+deletes them, because its node may never come back."""
 
 from __future__ import annotations
 
@@ -24,15 +21,14 @@ _FINISHED = ("Succeeded", "Failed")
 
 
 class DrainPlan(Value, kw_only=True):
-    """The pods of a node, grouped by what the drain does with them."""
+    """The pods of a node by what the drain does with them."""
 
     staying: tuple[PodView, ...]  # DaemonSet, static, finished, not selected
     ending: tuple[PodView, ...]  # terminating; the drain waits for them
     given_up: tuple[PodView, ...]  # terminating longer than --skip-wait-for-delete-timeout: the drain does not wait
     now: tuple[PodView, ...]  # to evict now
     later: tuple[PodView, ...]  # refused a moment ago; to evict when their back-off ends
-    # The pause before the next round of the agent's loop. If there are pods to evict now, the pause assumes that the
-    # API server accepts all of these evictions.
+    # If there are pods to evict now, the pause assumes that the API server accepts all of these evictions.
     look_again_seconds: float
     new_pods: frozenset[str] = frozenset()  # UIDs of pods to evict that were created after the cordon
     returning: tuple[
@@ -41,17 +37,17 @@ class DrainPlan(Value, kw_only=True):
 
     @property
     def is_done(self) -> bool:
-        """Whether the drain has no pod left to evict, and no terminating pod left to wait for."""
+        """Nothing left to evict or to wait for."""
         return not (self.ending or self.now or self.later)
 
     @property
     def left(self) -> tuple[PodView, ...]:
-        """The pods that the drain has yet to evict, and the terminating pods that it waits for."""
+        """The pods to evict, and the terminating ones that the drain waits for."""
         return (*self.now, *self.later, *self.ending)
 
 
 def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
-    """Return why a drain does not evict the pod; empty if the drain evicts it."""
+    """Why a drain does not evict the pod; "" if it does."""
     if pod.is_mirror or pod.owner_kind == "Node":
         return "the pod is static: the kubelet runs the pod from a file"
     if pod.owner_kind == "DaemonSet":
@@ -66,15 +62,13 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
 
 
 def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """Return the pods that the drain evicts and that a controller may have bound to this very node. These pods have a
-    controller, and no scheduler is known to have placed them. The controller may bind the replacement of such a pod to
-    this node again."""
+    """The pods to evict that their controller may have bound to this very node, since no scheduler is known to have
+    placed them: their replacements may be bound to it again."""
     return tuple(pod for pod in to_evict(pods, policy) if pod.owner_kind and pod.came_bound is not False)
 
 
 def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
-    """Return a function that says why a drain does not evict a `Pod` of the drain simulation. The function follows the
-    rules of `why_it_stays`, so a forecast moves the same pods as the drain."""
+    """`why_it_stays` for a `Pod` of the simulation, so that a forecast moves the same pods as the drain."""
     if policy.selector is None:
         return moves_all  # the simulation itself knows the pods that belong to a node
 
@@ -95,7 +89,7 @@ def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
 
 
 def to_evict(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """Return the pods that a drain of this node would evict."""
+    """The pods that a drain of this node would evict."""
     return tuple(pod for pod in pods if not why_it_stays(pod, policy) and not pod.is_terminating)
 
 
@@ -108,11 +102,11 @@ def plan(
     now: datetime,
     cordoned_at: datetime | None = None,
 ) -> DrainPlan:
-    """Return what the drain does with each pod. Pods to evict come in the order that a forecast assumes: pods of
-    StatefulSets last, lower priorities first, then by name.
+    """What the drain does with each pod. The order is the one that a forecast assumes: StatefulSets' pods last, lower
+    priorities first, then by name.
 
-    A StatefulSet creates a replacement only when the old pod is gone, at an instant that no forecast can know. If the
-    pods of StatefulSets are evicted last, their replacements come after all other replacements.
+    A StatefulSet creates a replacement only when the old pod is gone, at an instant that no forecast can know; evicted
+    last, their pods are replaced last.
     """
     staying: list[PodView] = []
     ending: list[PodView] = []
@@ -155,8 +149,8 @@ def _order(pod: PodView) -> tuple[bool, int, str, str, str]:
 
 
 def is_created_after(pod: PodView, cordoned_at: datetime | None) -> bool:
-    """Whether the pod was created after the cordon. Such a pod tolerates the cordon, was bound to the node by its
-    owner, or was placed before the scheduler learned of the cordon."""
+    """Whether the pod was created after the cordon: it tolerates the cordon, was bound by its owner, or was placed
+    before the scheduler learned of the cordon."""
     return (
         cordoned_at is not None
         and pod.created_at is not None
@@ -165,9 +159,8 @@ def is_created_after(pod: PodView, cordoned_at: datetime | None) -> bool:
 
 
 def _always_returns(pod: PodView, memory: Memory) -> bool:
-    """Whether a pod that was created after the cordon would come back after each eviction: the pod tolerates the
-    cordon, the pod's owner binds it to this node, or the owner has created new pods here through many rounds of
-    evictions."""
+    """Whether a pod created after the cordon comes back after each eviction: it tolerates the cordon, its owner binds
+    it, or its owner has created new pods here through MOST_ROUNDS rounds."""
     coming = memory.drain.new_pods.get(owner_of(pod))
     if not pod.owner_kind or pod.is_terminating:  # the drain waits for a terminating pod; its successor then stays
         return False
@@ -175,20 +168,17 @@ def _always_returns(pod: PodView, memory: Memory) -> bool:
 
 
 def owner_of(pod: PodView) -> str:
-    """Return the UID by which the agent counts evictions of pods that come back to a cordoned node: the UID of the
-    pod's controller, or of the pod if it has no controller."""
+    """The UID by which evictions of returning pods are counted: the controller's, or the pod's own without one."""
     return pod.owner_uid or pod.uid
 
 
 def owners_of_new_pods(plan: DrainPlan) -> frozenset[str]:
-    """Return the UIDs (see `owner_of`) of the owners of the pods that the plan evicts now and that were created after
-    the cordon."""
+    """The owners (`owner_of`) of the pods to evict now that were created after the cordon."""
     return frozenset(owner_of(pod) for pod in plan.now if pod.uid in plan.new_pods)
 
 
 def _not_before(pod: PodView, memory: Memory, *, is_new: bool) -> float:
-    """Return the earliest time at which the agent may request the pod's eviction again, as the host's uptime in
-    seconds. Return 0 if the agent may request the eviction at any time."""
+    """The uptime before which the agent must not request the pod's eviction again."""
     asked, coming = memory.drain.evictions.get(pod.uid), memory.drain.new_pods.get(owner_of(pod)) if is_new else None
     return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
 
@@ -198,7 +188,7 @@ _CLOCK_SECONDS = 2.0  # the instant of the cordon comes from our clock, correcte
 
 
 def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
-    """Return the eviction requests that the agent sends now, one for each pod in `plan.now`."""
+    """The eviction requests to send now."""
     return tuple(
         EvictPod(
             namespace=pod.namespace,
@@ -212,9 +202,8 @@ def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
 
 
 def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether --force-reboot may reboot the node although pods are left on it. The API server must have decided
-    (accepted or refused) enough eviction requests for each pod. If the last decision about a pod is the refusal of a
-    disruption budget, the node may reboot only with --force-reboot-past-budgets."""
+    """Whether --force-reboot may reboot the node with pods left: the API server decided enough requests for each. If
+    its last decision was a budget's refusal, that takes --force-reboot-past-budgets."""
     if not policy.force_reboot:
         return False
     for pod in (*plan.now, *plan.later):
@@ -227,23 +216,19 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether the agent can stop repeating its eviction requests for --force-reboot. Before a forced reboot, the API
-    server must have accepted or refused at least `policy.attempts_before_force` eviction requests for each pod (see
-    `judgements`). Return True if more requests would not help: for each pod in `plan.now` and `plan.later`, the API
-    server has decided enough requests already, or seems never to decide them (see `_is_unheard`)."""
+    """Whether more eviction requests would bring --force-reboot no nearer: for each pod, enough requests are decided,
+    or the API server seems never to decide them."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """Return how many eviction requests for this pod the API server decided. The API server decided a request if it
-    accepted the request, or refused the request because of a disruption budget or in admission (see `JUDGED`). Other
-    responses, such as a timeout, do not count.
+    """How many eviction requests for this pod the API server decided (`JUDGED`); a timeout, for example, does not
+    count.
 
-    A controller may replace an evicted pod at once, and then no single pod gets many requests. So for a pod that was
-    created after the cordon, a second number counts: the rounds of the agent's loop in which the API server decided a
-    request for at least one such pod of the same owner. Return the greater of the two numbers.
+    A controller may replace an evicted pod at once, so that no single pod gets many requests. So for a pod created
+    after the cordon, the decided rounds of its owner count, if they are more.
     """
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
@@ -251,9 +236,8 @@ def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
 
 
 def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> bool:
-    """Whether the API server seems never to decide (accept or refuse) the pod's eviction: at least `enough` requests
-    got no decision, among them the last request. For a pod that was created after the cordon, `enough` rounds of the
-    agent's loop without a decision also suffice."""
+    """Whether the API server seems never to decide the pod's eviction: `enough` requests without a decision, the last
+    among them, or for a pod created after the cordon, `enough` rounds."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
     if coming is not None and coming.rounds - coming.judgements >= enough:
@@ -262,19 +246,18 @@ def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> b
 
 
 def describe(plan: DrainPlan, memory: Memory) -> str:
-    """Return a text about the pods that the drain waits for. The text names the first few pods, such as `shop/web-1
-    (terminating), shop/web-2 (budget; 3 eviction requests)`."""
+    """The first pods that the drain waits for: `shop/web-1 (terminating), shop/web-2 (budget; 3 eviction requests)`."""
     return first_few([_describe(pod, memory) for pod in plan.left])
 
 
 def have_to_leave(count: int) -> str:
-    """Return words such as `3 pods have to leave the node`."""
+    """Such as `3 pods have to leave the node`."""
     return f"{count} {'pod has' if count == 1 else 'pods have'} to leave the node"
 
 
 def describe_returning(plan: DrainPlan) -> str:
-    """Return a clause about the pods that the drain leaves on the node because they come back after each eviction.
-    Return an empty text if there are no such pods. The clause is part of the sentence that reports the reboot."""
+    """A clause about the pods that stay because each eviction brings them back, for the sentence that reports the
+    reboot; "" without any."""
     names = first_few([pod.title for pod in plan.returning])
     return f" (these pods stay on the node, because each eviction brings them back: {names})" if names else ""
 

@@ -1,5 +1,4 @@
-"""Decides whether a forecast (where each pod of a node would go if the node were drained) forbids the drain under a
-policy. The gate `gates/drain_forecast.py` and the commands that show forecasts use these functions."""
+"""Whether a forecast forbids a drain, for the gate `drain_forecast` and for the commands that show forecasts."""
 
 from __future__ import annotations
 
@@ -9,8 +8,8 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 
 def objection_to(forecast: Forecast, policy: Policy) -> str:
-    """Return the objections to a drain with this forecast, as a sentence: pods that can never be evicted, or more
-    pending or unknown pods than the policy allows. Return an empty text if there are no objections."""
+    """Pods that can never be evicted, or more pending or unknown pods than the policy allows, as a sentence; "" without
+    an objection."""
     parts: list[str] = []
     is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
     if forecast.never and not is_forced:
@@ -27,18 +26,16 @@ def objection_to(forecast: Forecast, policy: Policy) -> str:
 
 
 def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
-    """Return the pods because of which the gate `bound-pods` refuses to let the node begin its drain: the owner of such
-    a pod names this very node in its pod template (spec.nodeName), so the pod would come back after each eviction. If
-    --pods-bound-to-node=stay is set, return no pods, because the gate then lets such pods stay. The setting --forecast
-    has no effect here."""
+    """The pods because of which the gate `bound-pods` refuses: their owner's pod template names this very node
+    (spec.nodeName), so each eviction brings them back. None with --pods-bound-to-node=stay; --forecast has no effect
+    here."""
     if policy.drain.bound_pods is not BoundPods.REFUSE:
         return ()
     return tuple(pod for pod in forecast.pods if pod.is_bound)
 
 
 def objection_to_bound(forecast: Forecast, policy: Policy) -> str:
-    """Return a sentence that objects to the drain because, according to the forecast, owners bind their pods to this
-    very node. Return an empty text if there are no such pods."""
+    """The sentence of the gate `bound-pods`; "" without such pods."""
     bound = bound_in(forecast, policy)
     if not bound:
         return ""

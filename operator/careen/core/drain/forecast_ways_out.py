@@ -1,5 +1,5 @@
-"""Describes what would remove the objection of a forecast to a drain: single changes of the cluster, such as one more
-node. The simulation has tried each of these changes, and the refusal on the Node lists them."""
+"""The single changes of the cluster, such as one more node, that would remove a forecast's objection. The simulation
+has tried each; the refusal lists them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ _SHOWN_PODS = 2  # a reader needs one way out; the second pod shows whether the 
 
 
 def ways_out(forecast: Forecast, policy: Policy) -> str:
-    """Return a text that lists the changes which would remove the forecast's objection, such as `shop/web-1 would find
-    a place with one more node like n2 (zone b), …`. Return an empty text if no single change helps."""
+    """Such as `shop/web-1 would find a place with one more node like n2 (zone b), …`; "" if no single change helps."""
     pending = forecast.with_outcome(Outcome.PENDING)
     pods = (*forecast.never, *(pending if len(pending) > policy.forecast_pending_allowed else ()))
     told = [_way_out(pod) for pod in pods if pod.remedies]

@@ -1,7 +1,5 @@
-"""The keys of the labels, annotations and taints that careen and kured set on Nodes and DaemonSets.
-
-The modules that read and write the values explain them: `progress.py`, `lock/content.py`, `steps/`.
-"""
+"""The keys of labels, annotations and taints that careen and kured set on Nodes and DaemonSets. `node/marks.py` says
+who removes each; `progress.py`, `lock/content.py` and `steps/` explain the values."""
 
 from __future__ import annotations
 
@@ -70,21 +68,3 @@ FIELD_MANAGER = "careen-agent"
 
 # The field manager of the patches that add careen's soft taint and change no other taint. Never rename it.
 TAINT_MANAGER = "careen-taint"
-
-OF_A_NEED = (
-    PHASE,
-    REASON,
-    SINCE,
-    NEED,
-    REFUSALS,
-    PROGRESS,
-    SETTINGS,
-    WARNING,
-    FORECAST,
-    PREPARED,
-    MOVES,
-    MOVES_IN_ZONE,
-    READY_SINCE,
-    SET_ANNOTATIONS,
-)
-"""Keys of annotations that an agent writes while its node needs a reboot."""

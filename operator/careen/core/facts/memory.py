@@ -1,9 +1,8 @@
-"""The memory of one agent process: facts that it keeps from one round of its loop (observe, decide, apply) to the next.
-The memory is lost with the process, so careen must stay correct without it. Facts that must survive a restart or the
-reboot are in `progress.py`.
+"""The memory of one agent process, from turn to turn. It is lost with the process, so careen must stay correct without
+it; facts that must survive a restart or the reboot are in `progress.py`.
 
 A decision carries the next memory. The agent stores it *before* it applies the first action, then adds the results of
-the actions with the functions below. The agent stores the field `reported` only after it has sent the Event or message.
+the actions with the functions below. `reported` is stored only after the Event or message was sent.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ EVICTION_LAST_BACKOFF_SECONDS = 60.0  # kured's drain retries without a pause, a
 
 
 class EvictAnswer(StrEnum):
-    """How the API server responded to an eviction request."""
+    """The API server's answer to an eviction request."""
 
     ACCEPTED = "accepted"  # the pod terminates, or is already gone
     GONE = "gone"  # 404, or 409 because another pod has the name now: there is nothing to evict
@@ -39,17 +38,15 @@ class EvictAnswer(StrEnum):
 
 
 JUDGED = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.BUDGET, EvictAnswer.DENIED})
-"""The API server's responses to an eviction request which prove that the server decided about the eviction. Only these
-responses count towards --force-reboot, because a request without a response may never have reached the server."""
+"""The answers which prove that the API server decided. Only these count towards --force-reboot: a request without an
+answer may never have reached the server."""
 
 ENDS_EVICTION = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.GONE})
-"""The API server's responses to an eviction request after which the pod needs no further eviction: the pod terminates,
-or does not exist any more."""
+"""The pod terminates or is gone."""
 
 
 class RebootOutcome(StrEnum):
-    """The outcome of this process's last attempt to reboot the host, as far as the process knows. The process announces
-    each attempt (records it on the Node) before it asks the host."""
+    """What became of this process's last attempt to reboot the host, as far as the process knows."""
 
     NOT_ASKED = "not-asked"  # this process announced it and certainly has not asked the host
     ACCEPTED = "accepted"  # the command exited with 0, or the signal was delivered
@@ -58,8 +55,7 @@ class RebootOutcome(StrEnum):
 
 
 class EvictionMemory(Value, kw_only=True):
-    """How often the agent requested one pod's eviction, and the last response of the API server. The agent does not
-    request the eviction again while the host's uptime in seconds is less than `not_before`."""
+    """The eviction requests for one pod, and the last answer. The next request is due at the uptime `not_before`."""
 
     attempts: int
     not_before: float
@@ -70,20 +66,18 @@ class EvictionMemory(Value, kw_only=True):
 
     @property
     def judgements(self) -> int:
-        """How many of the pod's eviction requests the API server provably accepted or refused."""
+        """How many requests the API server provably accepted or refused."""
         return self.attempts - self.unjudged
 
     @property
     def judgement(self) -> EvictAnswer | None:
-        """The last response with which the API server accepted or refused this pod's eviction (one of JUDGED). None if
-        every response left that open."""
+        """The last answer in JUDGED; None if every answer left that open."""
         return self.answer if self.answer in JUDGED else self.judged_before
 
 
 class NewPodsMemory(Value, kw_only=True):
-    """What the agent remembers of an owner whose pods were created after the cordon: in how many rounds of the agent's
-    loop such pods were evicted. The agent evicts no more pods of that owner while the host's uptime in seconds is less
-    than `not_before`."""
+    """The evictions of one owner's pods that were created after the cordon. The next is due at the uptime
+    `not_before`."""
 
     rounds: int
     not_before: float
@@ -91,9 +85,8 @@ class NewPodsMemory(Value, kw_only=True):
 
 
 class RebootMemory(Value, kw_only=True):
-    """This process's last attempt to reboot the host, with its outcome. The process announced the attempt: it recorded
-    the attempt on the Node before it asked the host. `by` is the random id of that announcement. The Node's record may
-    have a later announcement by another process of this node's agent."""
+    """This process's last announced attempt to reboot the host; `by` is the random id of the announcement. The record
+    may have a later announcement by another process of this agent."""
 
     claim: str
     announcement: int
@@ -103,14 +96,13 @@ class RebootMemory(Value, kw_only=True):
 
     @property
     def may_be_under_way(self) -> bool:
-        """Whether the reboot may be under way: this process asked the host to reboot and has no proof that the host
-        refused."""
+        """Whether this process asked the host and has no proof that the host refused."""
         return self.outcome in {RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR}
 
 
 class StrangerMemory(Value, kw_only=True):
-    """An announcement in the Node's record by another process of this node's agent: that process will ask the host to
-    reboot. `since` is the host's uptime when this process first saw the announcement."""
+    """An announcement in the record by another process of this agent, which will ask the host. `since` is the uptime
+    when this process first saw it."""
 
     by: str
     announcement: int
@@ -118,17 +110,16 @@ class StrangerMemory(Value, kw_only=True):
 
 
 class ClaimMemory(Value, kw_only=True):
-    """The claim in the Node's record when the agent last read the Node, and whether the record then said that a reboot
-    follows under this claim."""
+    """The claim in the record when the agent last read it, and whether the record then announced a reboot."""
 
     claim: str
     is_announced: bool
 
 
 class Prepared(Value, kw_only=True):
-    """The preparation of this node's drain: a forecast, the dry-run evictions, and the facts on which these depend. The
-    agent prepares while another node still holds its claim and waits for healthy workloads. The preparation is valid
-    for a few seconds, and only while those facts do not change; see `preparing.py`."""
+    """The preparation of this node's drain: a forecast, the dry-run evictions, and the facts on which both depend. It
+    is made while another node still holds its claim, and valid for a few seconds while those facts stay; see
+    `preparing.py`."""
 
     at: float  # the host's uptime when the agent listed the nodes for the preparation
     times: int  # how often in a row, for the same holders
@@ -142,15 +133,14 @@ class Prepared(Value, kw_only=True):
 
 
 class Drain(Value, kw_only=True):
-    """The eviction requests of this drain, and the API server's responses to them."""
+    """The eviction requests of this drain, and their answers."""
 
     evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)  # by pod UID
     new_pods: Mapping[str, NewPodsMemory] = field(default_factory=dict)  # by owner UID: pods created after the cordon
 
 
 class LineWatch(Value, kw_only=True):
-    """What this process saw of the line of waiting nodes in the lock: since when the lock has had a free slot, and
-    which nodes ahead of this node have not taken a claim since then."""
+    """What this process saw of the line: since when a slot is free, and which nodes ahead have not started since."""
 
     key: str = ""  # the instant and the names of the line that this process watches, and the holders
     since: float = 0.0  # the uptime since which the lock has had a free slot while `key` did not change
@@ -158,8 +148,7 @@ class LineWatch(Value, kw_only=True):
 
 
 class Costly(Value, kw_only=True):
-    """The last refusal of a costly gate (an expensive check before the reboot, such as the forecast). Only the agent of
-    the next node in the line of waiting nodes evaluates the costly gates."""
+    """The last refusal of a costly gate. Only the agent of the next node in line asks these gates."""
 
     not_before: float = 0.0  # the uptime of the next allowed question to costly gates
     refusals: int = 0  # how often in a row
@@ -168,8 +157,8 @@ class Costly(Value, kw_only=True):
 
 
 class Claiming(Value, kw_only=True):
-    """What this process remembers in the phase Claiming: the forecast and the nodes with claims, both from the moment
-    when this node took its claim, and the other nodes that are taking claims now."""
+    """The forecast and the holders from the moment when this node took its claim, and the other nodes that are taking
+    claims now."""
 
     forecast: Forecast | None = None  # the forecast behind the claim; the node asks for another when it is old
     at: float = 0.0  # when the node took the claim
@@ -180,8 +169,7 @@ class Claiming(Value, kw_only=True):
 
 
 class HolderCheck(Value, kw_only=True):
-    """What this process knows about the nodes with claims in the lock, and when the process checks those nodes
-    again."""
+    """What this process knows about the holders, and when it checks them again."""
 
     at: float = 0.0  # the uptime of the next check of the holders
     suspected: Mapping[str, float] = field(default_factory=dict)  # by claim: first seen without its Node
@@ -191,21 +179,19 @@ class HolderCheck(Value, kw_only=True):
 
 
 class Crowd(Value, kw_only=True):
-    """This node's own count of the nodes that may be waiting for their reboots. An agent that takes or releases a claim
-    also writes such a number into the lock, for all agents. This node's agent makes its own count only if more than a
-    few nodes may be waiting according to the lock (see `crowd.py`)."""
+    """This node's own count of the waiting nodes. The lock has such a number too, written with each claim that is taken
+    or released; an agent counts itself only if that number is more than a few (`crowd.py`)."""
 
     count: int | None = None
     until: float = 0.0  # the count is valid until then
 
 
 class Patience(Value, kw_only=True):
-    """The gates that cannot decide because a required fact is unknown, and since when the fact has been unknown; see
-    `patience.py`."""
+    """The gates that lack a fact, and since when; see `patience.py`."""
 
     since: float | None = None
     gates: frozenset[str] = frozenset()  # the gates that lacked a fact
-    claim: str = ""  # the claim under which this process has ended a round of its loop
+    claim: str = ""  # the claim under which this process has ended a turn
 
 
 class Reported(Value, kw_only=True):
@@ -216,8 +202,7 @@ class Reported(Value, kw_only=True):
 
 
 class Memory(Value, kw_only=True):
-    """The memory of one agent process, which it keeps from one round of its loop to the next. Instants are in seconds
-    of host uptime."""
+    """The memory of one agent process. Instants are in seconds of host uptime."""
 
     node_uid: str = ""  # another UID begins a new memory
     is_reconciled: bool = False  # this process has compared lock and Node since its start
@@ -254,25 +239,22 @@ _EMPTY = Memory()
 
 
 def in_phase(memory: Memory, phase: Phase) -> Memory:
-    """Return the agent's memory for a node in this phase. Fields that only other phases use get their defaults."""
+    """The memory without the fields that only other phases use."""
     left = {name: getattr(_EMPTY, name) for name, phases in LIVES.items() if phase not in phases}
     return replace_value(memory, **left)
 
 
 def before_report(decided: Memory, before: Memory) -> Memory:
-    """Return the memory to store before the agent applies a decision. The field `reported` keeps its value from
-    `before`, because the agent has not reported the decision yet. If `before` belongs to an earlier Node (another UID),
-    `reported` is empty."""
+    """The memory to store before a decision is applied: nothing of it is reported yet. Nothing at all is reported of a
+    new Node (another UID)."""
     if decided.node_uid != before.node_uid:
         return replace(decided, reported=Reported())
     return replace(decided, reported=before.reported)
 
 
 def after_report(memory: Memory, decided: Memory, *, is_node_patched: bool) -> Memory:
-    """Return the memory to store when the reports of a decision (Event, messages to people) have been sent, or when the
-    decision has no reports. `decided` is the memory in the decision. The result is `memory` with two changes. The
-    reported reason code comes from `decided`. The time of the report also comes from `decided` if the decision's patch
-    of the Node succeeded (`is_node_patched`)."""
+    """The memory once the decision's reports were sent, or if it has none. The time of the report counts only if the
+    Node's patch succeeded."""
     return replace(
         memory, reported=Reported(code=decided.reported.code, at=(decided if is_node_patched else memory).reported.at)
     )
@@ -289,11 +271,11 @@ def after_eviction(
     retry_after_seconds: float = 0.0,
     new_pod_owner: str = "",
 ) -> Memory:
-    """Return the memory after one eviction request. The pause before the pod's next request grows exponentially. It
-    grows more slowly if a budget refused the eviction, and is never shorter than Retry-After.
+    """The memory after one eviction request. The pause before the pod's next one grows exponentially, more slowly after
+    the refusal of a budget, and is never shorter than Retry-After.
 
-    `jitter` in [0, 1) makes the pause up to a quarter shorter or longer, so that agents whose evictions the same budget
-    refused do not all retry at once. `new_pod_owner` is the field of this name in `EvictPod`.
+    `jitter` in [0, 1) makes the pause up to a quarter shorter or longer: agents whose evictions one budget refused must
+    not all retry at once. `new_pod_owner` is the field of `EvictPod`.
     """
     before, is_judged = memory.drain.evictions.get(pod_uid), answer in JUDGED
     attempts = (before.attempts if before else 0) + 1
@@ -311,8 +293,8 @@ def after_eviction(
 
 
 def _with_decided_round(new_pods: Mapping[str, NewPodsMemory], owner: str) -> Mapping[str, NewPodsMemory]:
-    """Return `new_pods` with one more decided round for this owner. In a decided round the API server accepted or
-    refused an eviction. One round with evictions of several pods is one decided round."""
+    """One more decided round for this owner: one in which the API server accepted or refused an eviction, however
+    many."""
     seen = new_pods.get(owner)
     if seen is None:
         return new_pods
@@ -320,8 +302,8 @@ def _with_decided_round(new_pods: Mapping[str, NewPodsMemory], owner: str) -> Ma
 
 
 def after_evicting_new_pods(memory: Memory, owners: Iterable[str], *, uptime: float, jitter: float) -> Memory:
-    """Return the memory after a round of evictions of pods that were created after the cordon. The pause before the
-    next round of the same owner grows exponentially."""
+    """The memory after an eviction round of pods that were created after the cordon. The pause before the owner's next
+    round grows exponentially."""
     seen = dict(memory.drain.new_pods)
     for owner in owners:
         rounds = (seen[owner].rounds if owner in seen else 0) + 1
@@ -344,12 +326,11 @@ def _pause(
 
 
 def before_reboot_asked(memory: Memory) -> Memory:
-    """Return the memory to store just before the agent asks the host to reboot. This memory says that the host may
-    already have been asked."""
+    """The memory to store just before the agent asks the host: the host may already have been asked."""
     return after_reboot_asked(memory, RebootOutcome.UNCLEAR, "the request to reboot has no result yet")
 
 
 def after_reboot_asked(memory: Memory, outcome: RebootOutcome, detail: str = "") -> Memory:
-    """Return the memory with the result of the reboot command."""
+    """The memory with the result of the reboot command."""
     assert memory.reboot is not None, "the agent must record the reboot on the Node before it asks the host"
     return replace(memory, reboot=replace(memory.reboot, outcome=outcome, detail=detail))

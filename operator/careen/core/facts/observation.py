@@ -1,50 +1,42 @@
-"""Everything an agent knows at one instant, as immutable values.
+"""What an agent sees of Nodes, pods, people, alerts and its host, as values; `core/observation.py` puts them together.
 
-Two values say that a fact is not known, each with its reason: `Unknown` (the agent tried to read the fact, but the
-attempt gave no usable result) and `NotAsked` (the agent has not tried to read the fact). Neither value means no. The
-field `uptime` of an observation has the seconds since the host's boot, by the host's clock. The uptime continues across
-restarts of the agent and starts again with each boot.
+Two values say that a fact is not known, each with its reason: `Unknown` and `NotAsked`. Neither means no. Uptimes are
+seconds since the host's boot by the host's clock: they go on across restarts of the agent and start again with each
+boot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeVar, Union
+from typing import TypeVar, Union
 
 from msgspec import field
 from msgspec.structs import force_setattr
 
 from careen.core.facts import keys
-from careen.core.facts.memory import Memory
-from careen.core.facts.phases import Evidence
-from careen.core.facts.progress import OwnerHealth, Progress, UnreadableProgress, consistent, from_annotation
-from careen.core.lock import notation
-from careen.core.lock.content import Garbage, LockContent
-from scheduler_core.simulation.forecast import Forecast
+from careen.core.facts.progress import Progress, UnreadableProgress, consistent, from_annotation
 from scheduler_core.values import Value
 
 
 class Unknown(Value):
-    """A fact that the agent tried to read, but the attempt gave no usable result. `why` is a sentence for people."""
+    """A fact that the agent could not read; `why` is a sentence for people."""
 
     why: str
 
 
 class NotAsked(Value):
-    """A fact that the agent has not tried to read in this round of its loop. A decision that needs the fact lists it in
-    `wants`; the agent then reads it and decides again."""
+    """A fact that the agent has not tried to read in this turn. A decision that needs it names it in `wants`."""
 
     @property
     def why(self) -> str:
-        """The sentence for people that says why the fact is not known."""
+        """Why the fact is not known, for people."""
         return "the agent has not read this fact in this round of its loop"
 
 
 class Gone(Value):
-    """The API server says that the agent's own Node does not exist (404 from a consistent read)."""
+    """The agent's own Node does not exist (404 from a consistent read)."""
 
 
 NOT_ASKED = NotAsked()
@@ -55,7 +47,7 @@ Asked = Union[_T, Unknown, NotAsked]  # noqa: UP007 - a generic alias needs Unio
 
 
 class Taint(Value, kw_only=True):
-    """A taint of a Node. `time_added` stays text, so that the agent writes it back unchanged."""
+    """A taint of a Node. `time_added` stays text: it is written back unchanged."""
 
     key: str
     effect: str
@@ -69,8 +61,7 @@ do not hold (kubernetes-sigs/node-readiness-controller, api/v1alpha1)."""
 
 
 class NodeView(Value, kw_only=True):
-    """The parts of a Node that careen reads. `boot_id` is the boot id that the kubelet last reported; empty if it
-    reported none."""
+    """The parts of a Node that careen reads. `boot_id` is what the kubelet last reported; empty if nothing."""
 
     name: str
     uid: str
@@ -90,24 +81,23 @@ class NodeView(Value, kw_only=True):
 
     @property
     def record(self) -> Progress | UnreadableProgress:
-        """careen's record on the Node (`progress.py`), or why the record cannot be read or contradicts itself. The
-        agents of all nodes use this property, so that they agree on which records are unusable."""
+        """careen's record on the Node, or why it cannot be read or contradicts itself. The agents of all nodes use this
+        property, so that they agree on which records are unusable."""
         return consistent(self.written)
 
     @property
     def readiness_taints(self) -> tuple[str, ...]:
-        """The keys of the Node's taints that come from NodeReadinessRules, sorted."""
+        """The keys of the taints of NodeReadinessRules, sorted."""
         return tuple(sorted({taint.key for taint in self.taints if taint.key.startswith(READINESS_PREFIX)}))
 
     @property
     def zone(self) -> str:
-        """The name of the Node's zone; empty if it has none."""
+        """Empty if the Node has none."""
         return self.labels.get(keys.ZONE) or self.labels.get(keys.ZONE_BETA) or ""
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether the Node has a control-plane label: the present one, or `node-role.kubernetes.io/master` from before
-        Kubernetes 1.24."""
+        """By the present label or `node-role.kubernetes.io/master` from before Kubernetes 1.24."""
         return keys.CONTROL_PLANE in self.labels or keys.MASTER in self.labels
 
 
@@ -120,15 +110,15 @@ class SignedNode(Value, kw_only=True):
 
 
 class NeedAnswer(StrEnum):
-    """The answer to the question whether the host asks for a reboot."""
+    """Whether the host asks for a reboot."""
 
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
 
 
-class Wish(StrEnum):
-    """What a person can request for a node. The request is in the annotation `careen.dev/request`."""
+class RequestKind(StrEnum):
+    """What a person can request for a node."""
 
     REBOOT = "reboot"
     DRAIN = "drain"  # and stay drained until a person hands the node back
@@ -136,9 +126,9 @@ class Wish(StrEnum):
 
 
 class PersonRequest(Value, kw_only=True):
-    """A person's request for this node, from the annotation `careen.dev/request`; see `core/people/asked.py`."""
+    """A person's request for this node; see `core/people/requests.py`."""
 
-    wish: Wish
+    kind: RequestKind
     reason: str = ""
     at: datetime | None = None  # when the person made it
     until: datetime | None = None  # when it ends by itself
@@ -147,9 +137,8 @@ class PersonRequest(Value, kw_only=True):
 
 
 class Need(Value, kw_only=True):
-    """The answer to the question whether the host needs a reboot. `detail` says which facts decided the answer, or why
-    the answer is unknown. If `request` is set, a person asked for the drain, and it does not matter what the host says.
-    """
+    """Whether the host needs a reboot. `detail` says which facts decided, or why the answer is unknown. With `request`,
+    a person asked for the drain, whatever the host says."""
 
     answer: NeedAnswer
     detail: str = ""
@@ -158,41 +147,15 @@ class Need(Value, kw_only=True):
 
 
 class SelfTest(Value, kw_only=True):
-    """The result of the agent's self-test, which looks for obstacles to a reboot before the agent asks the host to
-    reboot. An empty field means that the test found nothing."""
+    """What the agent's self-test found before it asks the host to reboot; empty fields: nothing."""
 
     obstacle: str = ""  # why the host certainly would not reboot
     warning: str = ""  # what a reboot would lose although it succeeds
 
 
-class LockReading(Value, kw_only=True):
-    """The lock from one consistent read of careen's DaemonSet, already parsed. `text` is the value of the lock
-    annotation; None if the DaemonSet has no such annotation."""
-
-    content: LockContent | Garbage
-    text: str | None
-    resource_version: str
-    daemonset_uid: str
-    annotation: str = keys.LOCK_ANNOTATION
-    agents: int | None = None  # how many nodes should run an agent, by the DaemonSet's status; None if it does not say
-    gates: Mapping[str, str] = field(default_factory=dict)  # the DaemonSet's annotations careen.dev/gate.NAME
-
-    @classmethod
-    def of(cls, text: str | None, **others: Any) -> LockReading:
-        """Return a LockReading with the parsed `text` of the lock annotation. `others` has the remaining fields of the
-        LockReading, by name."""
-        return cls(content=notation.parse(text), text=text, **others)
-
-    @property
-    def object_id(self) -> str:
-        """The identity of the lock. The identity changes if the DaemonSet is recreated or the annotation's key
-        changes."""
-        return f"{self.daemonset_uid}/{self.annotation}"
-
-
 class Fleet(Value, kw_only=True):
-    """Every Node of the cluster. `read_at_uptime` is the host's uptime when the list was *requested*, so that the list
-    never seems younger than it is."""
+    """Every Node of the cluster. `read_at_uptime` is when the list was *requested*, so that it never seems younger than
+    it is."""
 
     nodes: tuple[NodeView, ...]
     read_at_uptime: float
@@ -200,8 +163,7 @@ class Fleet(Value, kw_only=True):
 
 
 class Holders(Value, kw_only=True):
-    """The nodes that have claims in the lock. The agent reads their Node objects after it has read the lock. `nodes`
-    are the Node objects that exist; `absent` are the names in the lock for which no Node object exists."""
+    """The Nodes of the claims, read after the lock. `absent` are names in the lock without a Node."""
 
     nodes: tuple[NodeView, ...] = ()
     absent: frozenset[str] = frozenset()
@@ -246,12 +208,12 @@ class PodView(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The pod as `namespace/name`, for sentences."""
+        """`namespace/name`, for sentences."""
         return f"{self.namespace}/{self.name}"
 
 
 class Alert(Value, kw_only=True):
-    """An active alert of the alert source; `state` is firing or pending."""
+    """An active alert; `state` is firing or pending."""
 
     name: str
     state: str = "firing"
@@ -259,8 +221,7 @@ class Alert(Value, kw_only=True):
 
 
 class Sample(Value, kw_only=True):
-    """One sample of the result of a health query. The sample's age is by the clock of the server that answered the
-    query."""
+    """One sample of a health query's result. Its age is by the clock of the server that answered."""
 
     value: float
     age_seconds: float
@@ -269,7 +230,7 @@ class Sample(Value, kw_only=True):
 
 
 class Evictable(StrEnum):
-    """What the API server would do if the agent evicted a pod now, according to its response to a dry-run eviction."""
+    """What the API server would do if the agent evicted a pod now, by a dry run."""
 
     ALLOWED = "allowed"
     BUDGET = "budget"  # 429 from a disruption budget
@@ -280,58 +241,14 @@ class Evictable(StrEnum):
 
 
 class DryRunAnswer(Value, kw_only=True):
-    """The API server's response to the dry-run eviction of one pod."""
+    """The answer to the dry-run eviction of one pod."""
 
     answer: Evictable
     detail: str = ""
 
 
 class Chance(Value, kw_only=True):
-    """The random values of one round of the agent's loop: a unique id (for a claim, for example) and a number that is
-    at least 0 and less than 1."""
+    """The random values of one turn: a unique id, and a number in [0, 1)."""
 
     claim_id: str
     jitter: float
-
-
-class Observation(Value, kw_only=True):
-    """The facts that the agent has in this round of its loop. The fields without a default are always set. The other
-    fields keep their defaults, mostly `NOT_ASKED`, until a decision needs them."""
-
-    now: datetime  # aware; for windows, holds and texts for people, never for deadlines
-    uptime: float  # seconds since the host booted
-    chance: Chance
-    memory: Memory
-    clock_skew_seconds: float | Unknown  # own clock minus the API server's Date header
-    node: NodeView | Gone | Unknown
-    boot_id: str | Unknown
-    need: Need
-    self_test: Asked[SelfTest] = NOT_ASKED
-    lock: Asked[LockReading] = NOT_ASKED
-    peers: Asked[tuple[NodeView, ...]] = NOT_ASKED
-    holders: Asked[Holders] = NOT_ASKED
-    waiters: Asked[tuple[NodeView, ...]] = NOT_ASKED
-    crowd: Asked[int | None] = NOT_ASKED  # how many nodes wait; None: more than the count's limit
-    fleet: Asked[Fleet] = NOT_ASKED
-    pods: Asked[tuple[PodView, ...]] = NOT_ASKED
-    disruptions: Asked[Mapping[str, int]] = NOT_ASKED  # by namespace/name of the budget: evictions allowed now
-    alerts: Asked[tuple[Alert, ...]] = NOT_ASKED
-    blockers: Asked[tuple[PlacedPod, ...]] = NOT_ASKED  # of entries of --blocking-pods with a wider scope than the node
-    queries: Asked[Mapping[str, tuple[Sample, ...] | Unknown]] = NOT_ASKED  # by the name of the health query
-    readyz: Asked[tuple[str, ...]] = NOT_ASKED  # the API server's checks that fail; empty: it is ready
-    foreign: Asked[tuple[str, ...]] = NOT_ASKED  # a sentence for each foreign coordinator seen; empty: none
-    forecast: Asked[Forecast] = NOT_ASKED
-    evictability: Asked[Mapping[str, DryRunAnswer]] = NOT_ASKED  # by pod UID
-    owners: Asked[tuple[OwnerHealth, ...]] = NOT_ASKED
-
-    def lacks(self, evidence: Evidence) -> bool:
-        """Whether the agent has not yet tried to read this kind of fact in this round of its loop."""
-        return isinstance(getattr(self, _FIELD[evidence]), NotAsked)
-
-    def knows(self, evidence: Evidence) -> bool:
-        """Whether the agent read this kind of fact with a usable result."""
-        return not isinstance(getattr(self, _FIELD[evidence]), NotAsked | Unknown)
-
-
-_FIELD: dict[Evidence, str] = {kind: kind.value.replace("-", "_") for kind in Evidence}
-assert set(_FIELD.values()) <= {each.name for each in fields(Observation)}

@@ -1,9 +1,5 @@
-"""The phases of a node, the allowed changes of phase, and for each phase the kinds of facts (evidence) that a decision
-needs.
-
-The tables PHASES and MOVES list every phase and every change of phase; `docs/phases.md` is generated from them. The
-decisions of each phase are in `steps/`.
-"""
+"""The phases of a node, the moves between them, and the evidence that each phase needs. `docs/phases.md` is generated
+from the tables PHASES and MOVES; the decisions are in `steps/`."""
 
 from __future__ import annotations
 
@@ -27,11 +23,8 @@ class Phase(StrEnum):
 
 
 class Evidence(StrEnum):
-    """One kind of fact that the agent can read, such as the pods of its node. The agent reads the fact only if the
-    node's phase or a decision needs it.
-
-    The comment beside each kind gives the cost of its read, and how consistent that read has to be.
-    """
+    """One kind of fact, read only if the node's phase or a decision needs it. The comments give the cost of a read, and
+    how consistent it has to be."""
 
     NODE = "node"  # one GET of the own Node, consistent
     BOOT_ID = "boot-id"  # a file on the host
@@ -58,8 +51,8 @@ class Evidence(StrEnum):
 
 
 class PhaseRow(Value, kw_only=True):
-    """A row of the table of phases: what has happened to a node in the phase, the facts that every round of its agent's
-    loop reads, and how old the agent's copy of the Node may be."""
+    """What has happened to a node in the phase, what its agent reads in every turn, and how old its copy of the Node
+    may be."""
 
     phase: Phase
     has_happened: str
@@ -250,5 +243,5 @@ WORKING = frozenset({Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.V
 
 
 def is_allowed(before: Phase, after: Phase) -> bool:
-    """Whether the table MOVES lists this change of phase, or the phase stays the same."""
+    """Whether MOVES has this move, or the phase stays the same."""
     return before == after or (before, after) in MOVES

@@ -15,29 +15,28 @@ from msgspec import field
 
 from careen.core.facts import keys
 from careen.core.facts.selectors import Selector
-from careen.core.windows.values import NamedWindow
-from careen.core.windows.values import Window as Window  # noqa: PLC0414 - a part of the policy, named from here too
+from careen.core.facts.windows import NamedWindow
+from careen.core.facts.windows import Window as Window  # noqa: PLC0414 - a part of the policy, named from here too
 from scheduler_core.values import Value
 
 
 class LatePolicy(StrEnum):
-    """What the agent does if a gate refuses the reboot after the node is drained."""
+    """What the agent does if a gate refuses the reboot after the drain."""
 
     UNDO = "undo"
     REBOOT = "reboot"
 
 
 class SettlePolicy(StrEnum):
-    """What the agent does if the workloads whose pods the drain evicted do not become healthy in time."""
+    """What the agent does if the displaced workloads do not become healthy in time."""
 
     HALT = "halt"
     CONTINUE = "continue"
 
 
 class ForecastPolicy(StrEnum):
-    """How the agent uses the forecast (the simulation of where each pod of the node would go). With `refuse`, a bad
-    forecast keeps the node from beginning its drain. With `warn`, the agent only writes the forecast on the Node. With
-    `off`, the agent makes no forecast."""
+    """What a bad forecast does. `refuse`: the node does not begin its drain; `warn`: the forecast is only written on
+    the Node; `off`: there is none."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -52,8 +51,7 @@ class BoundPods(StrEnum):
 
 
 class Order(StrEnum):
-    """The rule that decides which waiting node begins its drain next. With each of the three rules, control-plane nodes
-    come last, and one at a time."""
+    """Which waiting node is next. Control-plane nodes always come last, one at a time."""
 
     # A zone in which reboots have begun comes before other zones. In a zone, the oldest need comes first. Among needs
     # of the same hour, the node whose drain makes the fewest pods move twice comes first.
@@ -72,8 +70,8 @@ class BudgetKind(StrEnum):
 
 
 class Budget(Value, kw_only=True):
-    """A limit on how many nodes of a group may be down at once: `limit` nodes, or `percent` of the group. The limit
-    includes every node that is down, no matter what took it down."""
+    """How many nodes of a group may be down at once, whatever took them down: `limit` nodes, or `percent` of the
+    group."""
 
     kind: BudgetKind
     limit: int
@@ -84,13 +82,12 @@ class Budget(Value, kw_only=True):
     percent: int | None = None
 
     def most(self, members: int) -> int:
-        """Return how many nodes may be down at once in a group that has this number of members. A percentage is rounded
-        down, but never below one, because with zero no node of the group could ever reboot."""
+        """How many nodes of a group of this size may be down at once. A percentage is rounded down, but never below
+        one: with zero no node could ever reboot."""
         return self.limit if self.percent is None else max(1, members * self.percent // 100)
 
     def group_of(self, labels: Mapping[str, str]) -> str | None:
-        """Return the group of a Node with these labels under this budget, such as `zone=eu-1a`. The claims in the lock
-        use the same names for groups. Return None if the Node is in no group."""
+        """The node's group under this budget, such as `zone=eu-1a`, also written into claims; None without a group."""
         if self.kind is BudgetKind.ZONE:
             zone = labels.get(keys.ZONE) or labels.get(keys.ZONE_BETA)
             return f"zone={zone}" if zone else None
@@ -104,7 +101,7 @@ class Budget(Value, kw_only=True):
 
 
 class Matcher(Value, kw_only=True):
-    """A condition on one label of a sample, like a label matcher of Prometheus. A missing label is treated as empty."""
+    """A condition on one label of a sample, as in Prometheus: a missing label counts as empty."""
 
     label: str
     value: str
@@ -112,7 +109,7 @@ class Matcher(Value, kw_only=True):
     is_negated: bool = False
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether these labels of a sample fulfil the condition."""
+        """Whether the labels fulfil the condition."""
         found = labels.get(self.label, "")
         matches = found == self.value if self.pattern is None else self.pattern.fullmatch(found) is not None
         return matches is not self.is_negated
@@ -129,7 +126,7 @@ _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
 
 
 class HealthQuery(Value, kw_only=True):
-    """A query to Prometheus. Every sample of the result must be fresh and fulfil the query's condition."""
+    """A query to Prometheus. Every sample of the result must be fresh and fulfil the condition."""
 
     name: str
     query: str
@@ -140,12 +137,12 @@ class HealthQuery(Value, kw_only=True):
     is_of_node: bool = False  # the query is about this node alone: another node may get another answer
 
     def holds(self, value: float) -> bool:
-        """Whether a sample's value fulfils the query's condition. NaN never fulfils it."""
+        """NaN never fulfils the condition."""
         return not math.isnan(value) and _COMPARED[self.comparison](value, self.bound)
 
     @property
     def condition(self) -> str:
-        """The condition as text, such as `< 0.5`."""
+        """Such as `< 0.5`."""
         return f"{self.comparison} {self.bound:g}"
 
 
@@ -171,18 +168,17 @@ class BlockingPods(Value, kw_only=True):
     longest_seconds: float = 0.0  # an alert fires if such a pod blocks for longer; 0: never
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether this entry selects a pod in this namespace with these labels."""
+        """Whether this entry selects the pod."""
         return (not self.namespaces or namespace in self.namespaces) and self.selector.matches(labels)
 
     def blocks(self, namespace: str, labels: Mapping[str, str], *, phase: str) -> bool:
-        """Whether this entry selects a pod in this namespace with these labels, and the pod may be running according to
-        its `status.phase`."""
+        """Whether this entry selects the pod, and the pod may be running by its `status.phase`."""
         return phase not in _AT_REST and self.matches(namespace, labels)
 
 
 class AlertPolicy(Value, kw_only=True):
-    """Which active alerts block a reboot, according to three flags of kured's. If none of the flags is set, any pending
-    or firing alert blocks."""
+    """Which active alerts block a reboot, by three flags of kured's. With none of them set, any pending or firing alert
+    does."""
 
     filter_regexp: re.Pattern[str] | None = None  # alert names to ignore
     match_only: bool = False  # inverts the filter: only alerts with matching names block
@@ -190,7 +186,7 @@ class AlertPolicy(Value, kw_only=True):
 
 
 class DrainPolicy(Value, kw_only=True):
-    """The settings of a drain. Times are in seconds. A timeout of 0 means that there is no limit."""
+    """The settings of a drain, in seconds. A timeout of 0 is no limit."""
 
     delay_seconds: float = 0.0  # --drain-delay: between claim and cordon, gates are asked after it
     timeout_seconds: float = 0.0  # --drain-timeout
@@ -207,7 +203,7 @@ class DrainPolicy(Value, kw_only=True):
 
 
 class Policy(Value, kw_only=True):
-    """All settings that the agent's decisions (`core/decide.py`) obey."""
+    """All settings that decisions obey."""
 
     node_name: str
     concurrency: int = 1
@@ -265,6 +261,5 @@ class Policy(Value, kw_only=True):
 
     @property
     def absence_seconds(self) -> float:
-        """How many seconds the Node of a claim must be missing, or have another UID, before the claim
-        counts as stale."""
+        """How many seconds a claim's Node must be missing, or have another UID, before the claim counts as stale."""
         return max(self.reboot_deadline_seconds, self.lock_ttl_seconds)

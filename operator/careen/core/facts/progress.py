@@ -1,10 +1,9 @@
-"""The record of a node: versioned JSON in one annotation of the Node. The agent records in it how far the node's claim,
-drain and reboot have come. The record must survive the agent's process and the reboot. Only the node's own agent writes
-the record.
+"""The record of a node: versioned JSON in an annotation that only the node's own agent writes. It says how far claim,
+drain and reboot have come, and survives the agent's process and the reboot.
 
-The types of the fields define what the annotation may hold. A value of another type or an unknown field makes the
-record unreadable. A record of a newer release of careen is unreadable too. While the record is unreadable, the agent
-does not change the node's claim, cordon and labels, and writes on the Node what a person can do.
+The types of the fields define what the annotation may hold. A value of another type, an unknown field or a newer
+version makes the record unreadable. Then the agent leaves claim, cordon and labels as they are, and says on the Node
+what a person can do.
 """
 
 from __future__ import annotations
@@ -33,41 +32,36 @@ SOFT_REBOOTS = "+soft-reboots="
 
 
 def boot_id_of(boot: str) -> str:
-    """Return the boot id as the kernel and the kubelet report it, without the counter of soft reboots
-    (`+soft-reboots=2`) that careen may have appended."""
+    """The boot id as the kernel and the kubelet report it, without careen's counter (`+soft-reboots=2`)."""
     return boot.partition(SOFT_REBOOTS)[0]
 
 
 def is_same_boot(one: str, other: str) -> bool:
-    """Whether both texts name the same boot of the host. The boot ids must be equal. If both texts have a counter of
-    soft reboots, the counters must be equal too. If only one of the texts has a counter, the counter is ignored: a
-    person may have changed --reboot-proof while the node held its claim, and a change of this setting does not prove a
-    reboot."""
+    """Whether both texts name the same boot. A counter of soft reboots counts only if both have one: a person may have
+    changed --reboot-proof under the claim, and that proves no reboot."""
     if boot_id_of(one) != boot_id_of(other):
         return False
     return one == other or not (SOFT_REBOOTS in one and SOFT_REBOOTS in other)
 
 
 class Mark(Value, kw_only=True):
-    """An instant on the host's own clock: `uptime` is in seconds since the host's boot, whose id is `boot`."""
+    """An instant on the host's own clock: `uptime` seconds since the boot whose id is `boot`."""
 
     boot: str
     uptime: Uptime
 
 
 class Announcement(Mark, kw_only=True, rename={"is_asked": "asked"}):
-    """What an agent process records on the Node right before it asks the host to reboot: the instant, a random id, and
-    later whether a process has asked the host. An older release of careen, which knows only `Mark`, reads an
-    announcement as a `Mark`."""
+    """Recorded right before an agent process asks the host to reboot. An older release, which knows only `Mark`, reads
+    it as a `Mark`."""
 
     by: str = ""  # a random id: only the process that drew it may ask the host
     is_asked: bool = False  # a process of this node has recorded that it asked the host
 
 
 class OwnerHealth(Value, kw_only=True):
-    """The health of a controller that owns pods which the drain evicts, or of a DaemonSet with a pod on the node: how
-    many replicas the controller wants and how many are ready. A controller that no longer exists has no `OwnerHealth`.
-    """
+    """The health of a controller of displaced pods, or of a DaemonSet with a pod on the node. A controller that no
+    longer exists has none."""
 
     kind: str
     namespace: str
@@ -80,13 +74,12 @@ class OwnerHealth(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The controller as `Kind namespace/name`, for sentences."""
+        """`Kind namespace/name`, for sentences."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
 class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unknown_fields=True):
-    """The fields of careen's record on the Node. A field that records an event is an empty string or None until the
-    event has happened."""
+    """The fields of the record. What has not happened yet is "" or None."""
 
     phase: str = ""  # a phase's value; empty: Idle
 
@@ -136,13 +129,13 @@ _EMPTY = Progress()
 
 
 class UnreadableProgress(Value):
-    """The annotation with the record exists on the Node but cannot be understood; `why` is a sentence."""
+    """There is a record, but it cannot be understood; `why` is a sentence."""
 
     why: str
 
 
 def to_annotation(progress: Progress) -> str:
-    """Return the record as short JSON, without fields that have their default value."""
+    """The record as short JSON, without fields that have their default."""
     record: dict[str, Any] = {"version": VERSION}
     for each in fields(Progress):
         value = getattr(progress, each.name)
@@ -152,8 +145,7 @@ def to_annotation(progress: Progress) -> str:
 
 
 def from_annotation(text: str | None) -> Progress | UnreadableProgress:
-    """Return the record that the annotation's text contains, or why it cannot be understood; an empty record if there
-    is no annotation."""
+    """The record in this text, or why it cannot be understood; an empty record for None."""
     if text is None:
         return _EMPTY
     record = json_of(text)
@@ -174,8 +166,7 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
 
 
 def consistent(written: Progress | UnreadableProgress) -> Progress | UnreadableProgress:
-    """Return the record. If the record's fields contradict each other in a way that this release never writes, return
-    UnreadableProgress."""
+    """The record, or why its fields contradict each other as this release never writes them."""
     why = "" if isinstance(written, UnreadableProgress) else _contradiction(written)
     return UnreadableProgress(why) if why else written
 
@@ -184,13 +175,12 @@ _PHASES = frozenset(Phase)
 
 
 def is_phase(text: str) -> bool:
-    """Whether the text is the name of a phase that this release knows, or is empty, because a new record has no phase
-    yet."""
+    """Whether this release knows the phase; a new record has an empty one."""
     return not text or text in _PHASES
 
 
 def phase_of(progress: Progress) -> Phase:
-    """Return the node's phase according to the record; Idle if the record has no phase."""
+    """Idle if the record has no phase."""
     return Phase(progress.phase) if progress.phase else Phase.IDLE
 
 
@@ -200,8 +190,7 @@ _UNDER_CLAIM = frozenset(
 
 
 def _contradiction(progress: Progress) -> str:
-    """Return why this release cannot have written the record, such as a phase that the release does not know. Return an
-    empty text if the release may have written the record."""
+    """Why this release cannot have written the record; "" if it can."""
     if not is_phase(progress.phase):
         return (
             f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"
@@ -235,8 +224,8 @@ _OWNER_COLUMNS = ("kind", "namespace", "name", "uid", "generation", "replicas", 
 
 
 def _with_named_columns(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record's JSON with each entry of `owners` as an object. The annotation stores each entry as a row of
-    values without names, to keep the text short."""
+    """The record's JSON with the entries of `owners` as objects. The annotation has them as rows without names, to stay
+    short."""
     if "owners" not in record:
         return record
     return {**record, "owners": [dict(zip(_OWNER_COLUMNS, row, strict=True)) for row in record["owners"]]}

@@ -1,8 +1,5 @@
-"""Parses Kubernetes label selectors as written on command lines, such as `app=db,tier in (a,b),!canary`, and matches
-labels against them.
-
-The grammar is apimachinery's `labels.Parse` (pkg/labels/selector.go): comma-separated requirements that must all hold.
-"""
+"""Label selectors as on command lines, such as `app=db,tier in (a,b),!canary`. The grammar is apimachinery's
+`labels.Parse` (pkg/labels/selector.go): comma-separated requirements that must all hold."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _REQUIREMENT = re.compile(
 
 
 class SelectorError(ValueError):
-    """Raised for a text that is not a label selector. The message names the first part that cannot be read."""
+    """The text is not a label selector. The message names the first part that cannot be read."""
 
 
 class LabelRequirement(Value):
@@ -36,8 +33,7 @@ class LabelRequirement(Value):
     values: frozenset[str] = frozenset()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels fulfil the requirement. As in Kubernetes, `!=` and `notin` also hold for labels without
-        the key."""
+        """As in Kubernetes, `!=` and `notin` also hold for labels without the key."""
         if self.operator == "exists":
             return self.key in labels
         if self.operator == "absent":
@@ -56,15 +52,14 @@ class LabelRequirement(Value):
 
 
 class Selector(Value):
-    """A parsed label selector: requirements that must all hold, and the text that they were parsed from. A selector
-    without requirements matches everything."""
+    """Requirements that must all hold, and their text. Without requirements it matches everything."""
 
     text: str
     requirements: tuple[LabelRequirement, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a label selector. Raise SelectorError if the text is not a label selector."""
+        """Raises SelectorError."""
         found: list[LabelRequirement] = []
         at = 0
         while text[at:].strip():
@@ -79,7 +74,7 @@ class Selector(Value):
         return cls(text.strip(), tuple(found))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels fulfil every requirement."""
+        """Whether every requirement holds."""
         return all(requirement.holds(labels) for requirement in self.requirements)
 
 

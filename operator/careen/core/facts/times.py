@@ -1,7 +1,7 @@
-"""Writes and reads instants as RFC 3339 text in UTC, the form of all instants that careen writes on objects.
+"""Instants as RFC 3339 text in UTC, the form of all that careen writes on objects.
 
-Anyone may have written the texts that careen reads. So an instant outside of the years 1970 to 2200 is treated as
-unreadable, because arithmetic near Python's last year, 9999, could raise an error.
+Anyone may have written what careen reads, so an instant outside of the years 1970 to 2200 is unreadable: arithmetic
+near Python's last year, 9999, could raise an error.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def rfc3339(at: datetime, timespec: str = "seconds") -> str:
-    """Return the instant as text in UTC, such as 2026-11-21T08:15:00Z. `timespec` sets the precision, as in
-    `isoformat`."""
+    """Such as 2026-11-21T08:15:00Z; `timespec` as in `isoformat`."""
     return at.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def from_rfc3339(text: object) -> datetime | None:
-    """Return the instant that the text names, in UTC. Return None if the value is no text, or if the text has no valid
-    instant or no UTC offset."""
+    """The instant in UTC; None for anything but text with a valid instant and a UTC offset."""
     if not isinstance(text, str):
         return None
     try:
@@ -31,8 +29,7 @@ def from_rfc3339(text: object) -> datetime | None:
 
 
 def span(seconds: float) -> str:
-    """Return a duration in the notation of settings: 10m, 1h30m, 1m30s, 0.5s. A duration below one second is rounded to
-    three digits, a longer duration to whole seconds."""
+    """A duration as in settings: 10m, 1h30m, 1m30s, 0.5s. Below one second it has three digits, else whole seconds."""
     if seconds < 1:
         return f"{seconds:.3g}s"
     minutes, second = divmod(round(seconds), 60)
@@ -41,8 +38,7 @@ def span(seconds: float) -> str:
 
 
 def bounded(at: datetime) -> datetime | None:
-    """Return the instant in UTC. Return None for an instant outside of the years 1970 to 2200. An instant without a
-    zone is read as UTC."""
+    """The instant in UTC, None outside of the years 1970 to 2200. Without a zone it is read as UTC."""
     known = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     try:
         return known.astimezone(UTC) if EARLIEST <= known <= LATEST else None

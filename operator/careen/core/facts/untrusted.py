@@ -1,8 +1,5 @@
-"""Reads values that anyone may have written on a Node or into the lock. The functions return None for a value that they
-cannot understand, and never raise.
-
-Every agent reads the annotations of every node, so one unreadable annotation must not stop the agents of other nodes.
-"""
+"""Reads values that anyone may have written on a Node or into the lock. What cannot be understood is None; nothing
+raises: every agent reads the annotations of every node, and one unreadable annotation must not stop them all."""
 
 from __future__ import annotations
 
@@ -23,11 +20,10 @@ _DEEPEST = 50  # levels of lists and objects; careen and kured write four
 
 
 def json_of(text: object) -> Any:
-    """Return the JSON value of the text. Return None for `null`, for text that is no JSON, and for JSON that is nested
-    more than 50 levels deep: careen might not be able to write a more deeply nested value again.
+    """The JSON value of the text. None for `null`, for no JSON, and for JSON deeper than 50 levels, which careen might
+    not be able to write again.
 
-    The decoder is msgspec's, because the module json accepts values that no encoder can write: NaN, halves of surrogate
-    pairs.
+    The decoder is msgspec's: the module json accepts values that no encoder can write (NaN, halves of surrogate pairs).
     """
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
         return None
@@ -52,17 +48,15 @@ def _inside(value: object) -> Iterable[object]:
 
 
 def object_of(text: object) -> dict[str, Any]:
-    """Return the JSON object in the text, or an empty object if the text holds anything else."""
+    """The JSON object in the text; empty if it holds anything else."""
     value = json_of(text)
     return value if isinstance(value, dict) else {}
 
 
 def fields_of(record: object, kind: type[T]) -> tuple[T, tuple[str, ...]]:
-    """Return an object of the class `kind` with the values of a JSON object, and the keys whose values have a wrong
-    type.
+    """A `kind` with the values of a JSON object, and the keys whose values have a wrong type.
 
-    Fields with a wrong type, missing fields and `null` get their defaults. Unknown fields, for example those of a newer
-    release, are ignored.
+    Those, missing fields and `null` get their defaults. Unknown fields, such as a newer release's, are ignored.
     """
     written = record if isinstance(record, dict) else {}
     known: dict[str, Any] = {}
@@ -80,24 +74,23 @@ _declared = functools.cache(msgspec.structs.fields)
 
 
 def whole(value: object, most: int, least: int = 0) -> int | None:
-    """Return the value if it is a whole number within the bounds, otherwise None. `True` is not a whole number here."""
+    """The value if it is a whole number within the bounds, else None. `True` is none."""
     return value if type(value) is int and least <= value <= most else None
 
 
 def number(value: object, most: float, least: float = 0.0) -> float | None:
-    """Return the value as a float if it is a number within the bounds, otherwise None. The bounds exclude infinities
-    and huge integers."""
+    """The value as a float if it is a number within the bounds, else None. The bounds exclude infinities and huge
+    integers."""
     return float(value) if type(value) in (int, float) and least <= value <= most else None  # type: ignore[operator, arg-type]
 
 
 def short(text: str, longest: int = LONGEST_SENTENCE) -> str:
-    """Return the text on one line, cut to `longest` characters."""
+    """The text on one line, cut to `longest` characters."""
     return one_line(text, longest)
 
 
 def shown(value: object) -> str:
-    """Return the value as text for a sentence that reports a value which careen cannot use. For a list, an object or a
-    huge number the text only names the kind of the value."""
+    """A value that careen cannot use, for a sentence; of a list, an object or a huge number only its kind."""
     if value is None or isinstance(value, bool | str | float):
         return short(repr(value), _LONGEST_SHOWN)
     if isinstance(value, int):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from careen.core import cordons
 from careen.core.facts import keys
 from careen.core.facts.observation import Fleet, NodeView
 from careen.core.facts.phases import WORKING, Evidence, Phase
@@ -19,6 +18,7 @@ from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, No, gate
 from careen.core.lock.content import LockContent, limit
 from careen.core.lock.groups import groups
+from careen.core.node import cordons
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 

@@ -5,10 +5,10 @@ By default careen drains and reboots such a node too, and leaves it cordoned, as
 
 from __future__ import annotations
 
-from careen.core import cordons
 from careen.core.facts.reasons import Code
 from careen.core.gates.maintenance_window import is_waived
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, No, gate
+from careen.core.node import cordons
 from careen.core.situation import Situation
 
 

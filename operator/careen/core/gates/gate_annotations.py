@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from careen.core.facts import keys
-from careen.core.facts.observation import LockReading, NodeView
+from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.facts.untrusted import short
 from careen.core.gates.question import Cost, Foreseen, No, gate
+from careen.core.lock.reading import LockReading
 from careen.core.situation import Situation
 
 _LONGEST_REASON = 100

@@ -10,12 +10,12 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
+from careen.core.facts.windows import Cron, Dates, NamedWindow, Window
 from careen.core.gates.hold import until_of
 from careen.core.gates.question import Cost, Foreseen, No, gate
-from careen.core.people.asked import Standing, request_of, standing
+from careen.core.people.requests import RequestState, request_of, state_of
 from careen.core.situation import Situation
 from careen.core.windows.openings import is_open, windows_of
-from careen.core.windows.values import Cron, Dates, NamedWindow, Window
 from scheduler_core.sentences import first_few
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -52,7 +52,9 @@ def is_waived(node: NodeView, now: datetime) -> bool:
         return True
     # The boot id on the Node shows whether the requested reboot has happened. A request that is met or expired no
     # longer waives the windows.
-    return request is not None and request.is_now and standing(request, now=now, boot=node.boot_id) is Standing.STANDS
+    return (
+        request is not None and request.is_now and state_of(request, now=now, boot=node.boot_id) is RequestState.PENDING
+    )
 
 
 def _are_closed(windows: Sequence[NamedWindow]) -> str:

@@ -6,7 +6,7 @@ whether they work.
 
 from __future__ import annotations
 
-from careen.core.facts.observation import SelfTest, Wish
+from careen.core.facts.observation import RequestKind, SelfTest
 from careen.core.facts.phases import Evidence
 from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, Unforeseen, gate
@@ -22,7 +22,7 @@ from careen.core.situation import Situation
 )
 def reboot_way(situation: Situation) -> No | None:
     test, request = situation.seen.self_test, situation.seen.need.request
-    if request is not None and request.wish is not Wish.REBOOT:
+    if request is not None and request.kind is not RequestKind.REBOOT:
         return None  # the request needs no reboot
     if not isinstance(test, SelfTest) or not test.obstacle:
         return None

@@ -1,1 +1,1 @@
-"""People's requests for nodes, and the messages that careen sends to people."""
+"""People's requests for nodes, and messages to people."""

@@ -1,9 +1,7 @@
-"""Computes the figures of a roll-out (the reboots of many nodes, one after another) from each node's report of its last
-reboot.
+"""The figures of a roll-out, from each node's report of its last reboot.
 
-Each reboot has a period, from the instant at which the node first needed the reboot to the end of the reboot. Two
-reboots belong to the same roll-out if their periods overlap, directly or through the periods of other reboots. So a
-roll-out lasts as long as any node waits for its reboot or is down for it.
+A reboot's period begins when the node first needed it. Reboots are of one roll-out if their periods overlap, directly
+or through others: a roll-out lasts as long as any node waits for its reboot or is down for it.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ _MOST = 10**9  # seconds, pods or failures: anyone may have written the annotati
 
 
 class Figures(Value, kw_only=True):
-    """The figures of one roll-out (the reboots of many nodes, one after another)."""
+    """The figures of one roll-out."""
 
     nodes: int
     seconds: float  # from the first drain to the last node back in service
@@ -38,7 +36,7 @@ class _Reboot(Value, kw_only=True):
 
 
 def figures(nodes: Iterable[NodeView]) -> Figures | None:
-    """Return the figures of the last roll-out; None if no node has a report of a reboot."""
+    """The figures of the last roll-out; None if no node has a report."""
     reboots = sorted((each for node in nodes if (each := _of(node)) is not None), key=lambda each: each.ended)
     if not reboots:
         return None

@@ -1,5 +1,4 @@
-"""Builds messages to people about reboots. A message contains a sentence, why the node reboots, how long it has taken,
-and where the node's pods go."""
+"""Messages to people about reboots."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ _MOST_PODS = 100_000  # more than any node holds: anyone may have written the an
 
 
 def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, since: str) -> Notify:
-    """Return a message about the reboot for which the node holds its claim. The message says how much time has passed
-    since the instant `since` (RFC 3339; empty if unknown)."""
+    """A message about the reboot of this claim, with the time that has passed since `since` (RFC 3339, or empty)."""
     node, began = situation.node, from_rfc3339(since)
     return Notify(
         occasion=occasion,
@@ -33,8 +31,7 @@ def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, sin
 
 
 def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> Notify:
-    """Return a message about a failure of this node. The message says how much time has passed since the beginning of
-    the node's drain."""
+    """A message about a failure, with the time that has passed since the drain began."""
     began = from_rfc3339(situation.progress.drain_started_at)
     return Notify(
         occasion=occasion,
@@ -46,10 +43,7 @@ def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> No
 
 
 def forecast_line(situation: Situation) -> str:
-    """Return a sentence that says on which nodes this node's pods would run after a drain, and how many pods would stay
-    pending. The sentence describes the forecast that the agent made in this round of its loop. If the agent made no
-    forecast in this round, the sentence describes the forecast stored on the Node. If the Node has no readable forecast
-    either, return an empty text."""
+    """Where this node's pods go, by this turn's forecast, else by the one on the Node; "" without a readable one."""
     made = situation.seen.forecast
     if isinstance(made, Forecast):
         moving = {pod.title: tuple(pod.landing) for pod in made.with_outcome(Outcome.MOVES)}
@@ -69,8 +63,8 @@ def forecast_line(situation: Situation) -> str:
 
 
 def _line(counts: Mapping[str, int], moving: Mapping[str, tuple[str, ...]]) -> str:
-    """Return a sentence such as `4 pods move (shop/a to n2; shop/b to n3; shop/c to n2 or n3; pods not listed: 1), 1
-    pod stays pending`."""
+    """Such as `4 pods move (shop/a to n2; shop/b to n3; shop/c to n2 or n3; pods not listed: 1), 1 pod stays
+    pending`."""
     moves = counts.get(Outcome.MOVES.value, 0)
     shown = [f"{pod} to {_places(nodes)}" for pod, nodes in list(moving.items())[:_SHOWN_PODS] if nodes]
     pods = "; ".join(shown)
@@ -94,14 +88,13 @@ def _places(nodes: tuple[str, ...]) -> str:
 
 
 def _seconds(since: datetime | None, now: datetime) -> float | None:
-    """Return the seconds from the instant `since` to `now`. Return None if `since` is unknown or in the future."""
+    """None if `since` is unknown or in the future."""
     seconds = (now - since).total_seconds() if since is not None else -1.0
     return seconds if seconds >= 0 else None
 
 
 def is_last_of_rollout(situation: Situation, holders: tuple[str, ...]) -> bool:
-    """Whether the roll-out is over when this node releases its claim, because no other node holds a claim or waits for
-    its reboot. `holders` are the nodes that hold claims after the release."""
+    """Whether the roll-out ends with this node's claim: no other node waits, and `holders`, who are left, are none."""
     waiters = situation.seen.waiters
     if isinstance(waiters, Unknown) or not isinstance(waiters, tuple) or holders:
         return False

@@ -1,5 +1,4 @@
-"""Fills the templates of messages to people. A template contains kured's `%s` for the node's name, or named fields such
-as `{node}`."""
+"""Templates of messages: kured's `%s` for the node's name, and named fields such as `{node}`."""
 
 from __future__ import annotations
 
@@ -18,16 +17,15 @@ _PART = re.compile(r"%%|%s|\{\{[A-Za-z_][A-Za-z0-9_-]*\}\}|\{[A-Za-z_][A-Za-z0-9
 
 
 def fields_of(template: str) -> tuple[str, ...]:
-    """Return the names of the template's fields. A field stands in single braces, such as `{node}`. Each name is
-    returned once, in the order of appearance."""
+    """The names of the fields in single braces, each once, in their order."""
     parts = (part for part in _PART.findall(template) if part[0] == "{" and part[1] != "{")
     return tuple(dict.fromkeys(part[1:-1] for part in parts))
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """Return the template with the values filled in. `{node}` becomes the value of the field `node`; a field without a
-    value stays as it is. `%s` becomes the node's name, `%%` becomes a percent sign, and `{{node}}` becomes the literal
-    text `{node}`. The template is read once from left to right, as in Go, so braces inside a value stay as they are."""
+    """The template with `{node}` and the other fields filled in (without a value, a field stays), `%s` for the node's
+    name, `%%` for a percent sign, `{{node}}` for the literal `{node}`. It is read once from left to right, as in Go, so
+    braces inside a value stay."""
 
     def value(found: re.Match[str]) -> str:
         part = found[0]
@@ -41,7 +39,7 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 
 
 def spoken(seconds: float) -> str:
-    """Return a duration in words for people: `40 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
+    """Such as `40 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"

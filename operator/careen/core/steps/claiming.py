@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers, cordons, patience
+from careen.core import patience
 from careen.core.actions import Occasion
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline, drain_plan
@@ -27,22 +27,13 @@ from careen.core.gates.question import Cost, When
 from careen.core.lock import changes, order
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
+from careen.core.node import autoscalers, cordons
+from careen.core.node.restoring import NodeChange
 from careen.core.people import telling
 from careen.core.situation import Situation
 from careen.core.steps import line
 from careen.core.steps.shared import preparing
-from careen.core.writing import (
-    NodeChange,
-    Status,
-    Stay,
-    Transition,
-    forecast_annotation,
-    move,
-    stay,
-    undo,
-    want,
-    write_lock,
-)
+from careen.core.writing import Status, Stay, Transition, forecast_annotation, move, stay, undo, want, write_lock
 
 # An agent cordons its node less than this time after it has read the lock. So after this time, another agent must read
 # the lock again before its cordon, and then sees the claim of this node.

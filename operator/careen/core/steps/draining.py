@@ -18,7 +18,7 @@ from careen.core.gates.hold import hold
 from careen.core.gates.host_state import host_state
 from careen.core.gates.question import When
 from careen.core.gates.settings import settings
-from careen.core.people import asked
+from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps import maintenance, rebooting
 from careen.core.steps.shared import failing, late_gates, working
@@ -73,7 +73,7 @@ def _drain(situation: Situation) -> Decision:
     plan = drain_plan.plan(
         pods, policy, memory, uptime=situation.seen.uptime, now=situation.seen.now, cordoned_at=situation.cordoned_at
     )
-    if plan.is_done and (request := asked.kept(situation)) is not None:
+    if plan.is_done and (request := requests.to_keep_down(situation)) is not None:
         return maintenance.begin(situation, request)
     if plan.is_done:
         return _go_on(
@@ -123,7 +123,7 @@ def _forget_gone(situation: Situation) -> Memory:
 
 def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
     policy, described = situation.policy.drain, drain_plan.describe(plan, situation.memory)
-    if asked.kept(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):
+    if requests.to_keep_down(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):
         return _go_on(
             situation, Code.FORCED, f"--force-reboot: the node reboots although these pods are still on it: {described}"
         )

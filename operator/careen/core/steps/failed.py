@@ -18,10 +18,11 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, boot_id_of, is_same_boot
 from careen.core.facts.reasons import Code
+from careen.core.node.restoring import NodeChange, as_before
 from careen.core.situation import Situation
 from careen.core.steps import settling, verifying
 from careen.core.steps.shared import failing, giving_back, working
-from careen.core.writing import NodeChange, Status, Stay, Transition, as_before, go_home, move, stay, undo, want
+from careen.core.writing import Status, Stay, Transition, go_home, move, stay, undo, want
 
 COMMAND_PAUSES = 5  # times the usual pause: each try drains a node, and a command that fails once usually fails again
 _TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED, Code.TURN_BROKEN})
@@ -58,7 +59,12 @@ def _give_back(situation: Situation) -> Decision:
     return move(
         situation,
         Status(_code(situation), _sentence(situation)),
-        Transition(Phase.FAILED, progress, look=failing.LOOK_SECONDS, change=as_before(situation)),
+        Transition(
+            Phase.FAILED,
+            progress,
+            look=failing.LOOK_SECONDS,
+            change=as_before(situation.node, situation.progress, situation.policy),
+        ),
     )
 
 

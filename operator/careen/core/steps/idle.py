@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from careen.core import autoscalers, own_taint
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
@@ -16,22 +15,12 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339, span
 from careen.core.lock import pauses
 from careen.core.lock.content import LockContent
-from careen.core.people import asked
+from careen.core.node import autoscalers, own_taint
+from careen.core.node.restoring import NodeChange, is_as_idle
+from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps.shared import taint_spread
-from careen.core.writing import (
-    NodeChange,
-    Status,
-    Stay,
-    Transition,
-    annotations_of_a_need,
-    go_home,
-    move,
-    stay,
-    want,
-    with_our_taint,
-    write_lock,
-)
+from careen.core.writing import Status, Stay, Transition, go_home, move, stay, want, write_lock
 
 LOOK_SECONDS = 5.0  # at the sentinel: a file check, and the taint must follow within ten seconds
 # An idle node in the line reads the lock about once in this time. So does an idle node that has seen an overdue claim,
@@ -117,7 +106,7 @@ def _begin_waiting(situation: Situation) -> Decision:
     now, waited = rfc3339(situation.seen.now), 0.0
     if situation.memory.need_seen_at is not None:
         waited = situation.seen.uptime - situation.memory.need_seen_at
-    taints, owned = with_our_taint(situation)
+    taints, owned = own_taint.with_ours(situation.node, situation.progress, situation.policy)
     need_since = rfc3339(situation.seen.now - timedelta(seconds=waited))
     progress = replace(Progress(), need_since=need_since, tainted_at=now if owned else "", taint_key=owned)
     return move(
@@ -196,12 +185,5 @@ def next_lock_read(situation: Situation) -> float:
 
 
 def _has_leftovers(situation: Situation) -> bool:
-    ours = set(annotations_of_a_need(situation.policy))
-    is_tainted = bool(own_taint.keys_of_ours(situation.node, situation.progress, situation.policy))
-    is_done = bool(asked.done_with(situation))
-    return (
-        is_done
-        or bool(ours & situation.node.annotations.keys())
-        or keys.REBOOT_LABEL in situation.node.labels
-        or is_tainted
-    )
+    node, progress, policy = situation.node, situation.progress, situation.policy
+    return bool(requests.removal(situation)) or not is_as_idle(node, progress, policy)

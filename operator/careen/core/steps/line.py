@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from careen.core import autoscalers
 from careen.core.actions import PatchNode
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline
@@ -27,10 +26,11 @@ from careen.core.lock import content as lock
 from careen.core.lock import gathering, order, overdue, pauses
 from careen.core.lock.clearance import Clearance, start_of
 from careen.core.lock.content import Entry, LockContent
+from careen.core.node import autoscalers
+from careen.core.node.restoring import NodeChange
 from careen.core.situation import Situation
 from careen.core.steps.shared import counting, crowd, giving_back, preparing
 from careen.core.writing import (
-    NodeChange,
     Status,
     Stay,
     Transition,

@@ -8,15 +8,16 @@ from dataclasses import replace
 
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.observation import NeedAnswer, PersonRequest, Wish
+from careen.core.facts.observation import NeedAnswer, PersonRequest, RequestKind
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Mark
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339, span
-from careen.core.people import asked
+from careen.core.node.restoring import NodeChange
+from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, working
-from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
+from careen.core.writing import Status, Stay, Transition, move, stay
 
 LOOK_SECONDS = 10.0  # the phase lasts for hours; a person who hands the node back waits at most this long
 _BY_HAND = "another client uncordoned the node, which ends its maintenance"
@@ -42,7 +43,7 @@ def decide(situation: Situation) -> Decision:
     person uncordons the node."""
     if (found := working.put_back(situation)) is not None:
         return found
-    request = asked.kept(situation)
+    request = requests.to_keep_down(situation)
     if situation.progress.is_cordoned_by_us and not situation.node.unschedulable:
         return _return_to_service(situation, Code.UNCORDONED_BY_HAND, _BY_HAND, {keys.REQUEST: None})
     if request is not None:
@@ -50,14 +51,14 @@ def decide(situation: Situation) -> Decision:
     if not situation.node.ready:
         return _wait_until_ready(situation)
     return _return_to_service(
-        situation, Code.HANDED_BACK, "the maintenance ended without a reboot", asked.done_with(situation)
+        situation, Code.HANDED_BACK, "the maintenance ended without a reboot", requests.removal(situation)
     )
 
 
 def after_boot(situation: Situation) -> Decision | None:
     """Return the decision for a node that runs a new boot while a person keeps the node down: the claim continues.
     Return None if the agent has to verify the new boot instead, for example because no person keeps the node down."""
-    if asked.kept(situation) is None:
+    if requests.to_keep_down(situation) is None:
         return None
     if situation.phase is Phase.MAINTENANCE:
         return decide(situation)
@@ -86,7 +87,7 @@ def after_boot(situation: Situation) -> Decision | None:
 def kept_sentence(situation: Situation, request: PersonRequest) -> str:
     """Return the sentence that people see while a person keeps the node down. The sentence changes only if the person's
     request changes."""
-    subcommand = "drain" if request.wish is Wish.DRAIN else "maintenance"
+    subcommand = "drain" if request.kind is RequestKind.DRAIN else "maintenance"
     command = f"`careen {subcommand} {situation.node.name} --end`"
     reason = f": {request.reason}" if request.reason else ""
     if not request.until:

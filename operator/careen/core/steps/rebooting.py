@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers
 from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, SilenceAlerts
 from careen.core.decision import Decision
 from careen.core.drain import drain_plan
@@ -28,10 +27,12 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
 from careen.core.gates.hold import hold
 from careen.core.gates.question import When
+from careen.core.node import autoscalers
+from careen.core.node.restoring import NodeChange, as_before
 from careen.core.people import telling
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, late_gates, working
-from careen.core.writing import NodeChange, Status, Stay, Transition, as_before, move, stay, undo, want
+from careen.core.writing import Status, Stay, Transition, move, stay, undo, want
 
 LOOK_SECONDS = 2.0
 _TELLING_SECONDS = 90.0  # to ask the host and to record that, with an API server that is slow or briefly gone
@@ -263,5 +264,5 @@ def _nothing_happened(situation: Situation) -> Decision:
         Code.REBOOT_NOT_HAPPENED,
         f"the host still runs the same boot {span(deadline)} after it was asked to reboot",
         progress=progress,
-        change=as_before(situation) if is_given_back else NodeChange(),
+        change=as_before(situation.node, situation.progress, situation.policy) if is_given_back else NodeChange(),
     )

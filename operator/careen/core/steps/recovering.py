@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers, own_taint
 from careen.core.actions import PatchNode
-from careen.core.cordons import is_cordon_proven
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory, RebootOutcome
@@ -22,10 +20,12 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
 from careen.core.lock import changes
 from careen.core.lock.content import Entry, LockContent
-from careen.core.people.asked import kept, met_by_this_boot, sentence
+from careen.core.node import autoscalers, cordons, own_taint
+from careen.core.node.restoring import NodeChange
+from careen.core.people.requests import met_by_this_boot, sentence, to_keep_down
 from careen.core.situation import Situation
 from careen.core.steps.shared import holder_checks
-from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay, want, write_lock
+from careen.core.writing import Status, Stay, Transition, move, stay, want, write_lock
 
 _LOOK_SECONDS = 10.0
 _STAYS_UP = frozenset({RebootOutcome.NOT_ASKED, RebootOutcome.FAILED})
@@ -96,7 +96,7 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
         return None  # the record is unreadable, or our copy of the Node is older than the claim id on the Node
     if entry.boot and not is_same_boot(entry.boot, situation.boot):
         return _adopt_to_undo(situation, entry) if _is_kept(situation, entry) else _adopt_after_boot(situation, entry)
-    if entry.uid == situation.node.uid and looks_like_ours(situation):
+    if entry.uid == situation.node.uid and cordons.looks_like_ours(situation.node):
         return (
             _adopt_to_reboot(situation, entry)
             if _may_be_rebooting(situation, entry)
@@ -182,29 +182,13 @@ def _is_known(annotations: object, entry: Entry) -> bool:
     return isinstance(annotations, dict) and entry.id in annotations.get(keys.PROGRESS, "")
 
 
-def looks_like_ours(situation: Situation) -> bool:
-    """Whether a Node without careen's record still shows that careen has cordoned the node for a reboot. The proof is
-    careen's label or the managed fields of the cordon."""
-    return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(situation.node)
-
-
-def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
-    """Whether careen set the cordon, according to the API server's managed fields. If the API server reports no managed
-    fields, careen's label and the node's entry in the lock decide: the entry says whether the node was cordoned before
-    the claim."""
-    node = situation.node
-    if node.cordoned_by:
-        return is_cordon_proven(node)
-    return node.unschedulable and not entry.cordoned and looks_like_ours(situation)
-
-
 def _lone_cordon(situation: Situation) -> Decision | None:
     """Return the decision to remove careen's cordon from a node without a claim, because no other step would ever
     remove that cordon. Return None if careen set no cordon, the node is not ready, or a person keeps the node down."""
     node = situation.node
-    if situation.phase not in {Phase.IDLE, Phase.WAITING} or not is_cordon_proven(node) or not node.ready:
+    if situation.phase not in {Phase.IDLE, Phase.WAITING} or not cordons.is_cordon_proven(node) or not node.ready:
         return None
-    if kept(situation) is not None:
+    if to_keep_down(situation) is not None:
         return None  # a person may be at work on the machine, and the next claim takes the cordon over
     uncordon = PatchNode(
         purpose="remove careen's cordon from a node without a claim",
@@ -230,7 +214,7 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
         claim=entry.id,
         lock=situation.reading.object_id,
         boot_left=entry.boot,
-        is_cordoned_by_us=_is_cordon_ours(situation, entry),
+        is_cordoned_by_us=cordons.is_ours_under_claim(situation.node, was_cordoned=entry.cordoned),
         verify_started=situation.mark(),
         reboots_for_need=situation.progress.reboots_for_need + 1,
     )
@@ -279,7 +263,7 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
         claim=entry.id,
         lock=situation.reading.object_id,
         boot_left=entry.boot or situation.boot,
-        is_cordoned_by_us=_is_cordon_ours(situation, entry),
+        is_cordoned_by_us=cordons.is_ours_under_claim(situation.node, was_cordoned=entry.cordoned),
         announcement=1,
         announced=Announcement(
             boot=situation.boot, uptime=situation.seen.uptime, is_asked=_has_asked(situation, entry)
@@ -297,7 +281,11 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
 
 def _is_kept(situation: Situation, entry: Entry) -> bool:
     """Whether a person wants the node with this claim to stay drained and down."""
-    return kept(situation) is not None and entry.uid == situation.node.uid and looks_like_ours(situation)
+    return (
+        to_keep_down(situation) is not None
+        and entry.uid == situation.node.uid
+        and cordons.looks_like_ours(situation.node)
+    )
 
 
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
@@ -313,8 +301,8 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
         is_giving_back=True,
         need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
     )
-    uncordon = False if _is_cordon_ours(situation, entry) else None
-    request, what_happens = kept(situation), "the agent undoes its changes and releases the claim"
+    uncordon = False if cordons.is_ours_under_claim(situation.node, was_cordoned=entry.cordoned) else None
+    request, what_happens = to_keep_down(situation), "the agent undoes its changes and releases the claim"
     if request is not None:
         person_asked = sentence(request)
         uncordon, what_happens = None, f"the agent releases the claim, but the cordon stays, because {person_asked}"

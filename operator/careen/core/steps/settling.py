@@ -20,22 +20,13 @@ from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import loop_limit
 from careen.core.lock import changes, order
 from careen.core.lock.content import LockContent
+from careen.core.node import own_taint
+from careen.core.node.restoring import NodeChange
 from careen.core.people import telling
 from careen.core.situation import Situation
 from careen.core.steps import idle
 from careen.core.steps.shared import failing, giving_back, reboot_report, working
-from careen.core.writing import (
-    NodeChange,
-    Status,
-    Stay,
-    Transition,
-    go_home,
-    move,
-    stay,
-    want,
-    with_our_taint,
-    write_lock,
-)
+from careen.core.writing import Status, Stay, Transition, go_home, move, stay, want, write_lock
 from scheduler_core.sentences import first_few
 
 LOOK_SECONDS = 1.0
@@ -193,7 +184,7 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
             annotations=measured,
         )
     taints, owned = (
-        with_our_taint(situation)
+        own_taint.with_ours(situation.node, situation.progress, situation.policy)
         if situation.seen.need.answer is NeedAnswer.YES
         else (None, situation.progress.taint_key)
     )

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from careen.core.actions import Occasion
-from careen.core.cleanup.labels import labels_to_report
 from careen.core.decision import Decision
 from careen.core.drain import baseline
 from careen.core.facts import keys
@@ -17,11 +16,13 @@ from careen.core.facts.progress import SOFT_REBOOTS, Progress, boot_id_of
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import loop_limit
-from careen.core.people import asked, telling
+from careen.core.node.changed_labels import labels_to_report
+from careen.core.node.restoring import NodeChange
+from careen.core.people import requests, telling
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, history, reboot_report, working
 from careen.core.steps.shared.history import Reboot
-from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
+from careen.core.writing import Status, Stay, Transition, move, stay
 from scheduler_core.sentences import first_few
 
 LOOK_SECONDS = 1.0  # the whole roll-out waits for each second of this
@@ -45,7 +46,7 @@ def begin(situation: Situation) -> Decision:
     return move(
         situation.with_memory(memory),
         Status(Code.REBOOTED, f"the host runs the new boot {situation.boot}"),
-        Transition(Phase.VERIFYING, progress, change=NodeChange(annotations=asked.met_by_this_boot(situation))),
+        Transition(Phase.VERIFYING, progress, change=NodeChange(annotations=requests.met_by_this_boot(situation))),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.facts import keys
@@ -18,23 +17,13 @@ from careen.core.gates.question import Cost, When
 from careen.core.lock import clearance, order
 from careen.core.lock.content import LockContent
 from careen.core.lock.gathering import spread_seconds
+from careen.core.node import autoscalers, own_taint
+from careen.core.node.restoring import NodeChange
 from careen.core.situation import Situation
 from careen.core.steps import line
 from careen.core.steps.shared import crowd, giving_back, holder_checks
 from careen.core.windows.openings import opens_within, windows_of
-from careen.core.writing import (
-    NodeChange,
-    Status,
-    Stay,
-    Transition,
-    go_home,
-    move,
-    stay,
-    stored_refusals,
-    want,
-    with_our_taint,
-    write_lock,
-)
+from careen.core.writing import Status, Stay, Transition, go_home, move, stay, stored_refusals, want, write_lock
 
 # When the need ends, the agent removes its node from the line. After this time the agent reads the lock again: by then
 # the write has succeeded or failed.
@@ -160,7 +149,7 @@ def _forgive(situation: Situation) -> Decision:
 def _mend_taint(situation: Situation) -> Decision | None:
     """Return the decision to set careen's soft taint again if another client removed it, or to replace the taint if the
     settings now name another key. Return None otherwise."""
-    taints, owned = with_our_taint(situation)
+    taints, owned = own_taint.with_ours(situation.node, situation.progress, situation.policy)
     if taints is None and owned == situation.progress.taint_key:
         return None
     tainted_at = situation.progress.tainted_at or rfc3339(situation.seen.now)

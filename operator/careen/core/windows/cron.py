@@ -1,9 +1,7 @@
-"""Computes when a maintenance window with a cron expression is open. Only this module imports cronsim, and only when
-such a window is first used.
+"""Windows with a cron expression. Only this module imports cronsim, and only when such a window is first used.
 
-Clock changes are handled as by Debian's cron, which cronsim follows. If the clock skips an hour in which the window
-would open, the window opens right after the skipped hour. If the clock goes through an hour twice, the window opens the
-first time. The duration is real time: four hours are four hours in every night.
+Clock changes are handled as by Debian's cron, which cronsim follows: in a skipped hour the window opens right after the
+hour; in a repeated hour it opens the first time. The duration is real time: four hours are four hours in every night.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta
 
-from careen.core.windows.values import Cron, NamedWindow
+from careen.core.facts.windows import Cron, NamedWindow
 
 # cronsim compares local times only, so near a clock change the search starts this much earlier or later.
 _NEAR_A_CLOCK_CHANGE = timedelta(hours=3)
@@ -19,8 +17,7 @@ _LONGEST_LOOK = timedelta(days=8)  # the search for the end of an open window go
 
 
 def refusal(expression: str) -> str:
-    """Return why this cron expression cannot define a maintenance window. Return an empty text if the
-    expression can."""
+    """Why this expression cannot define a window; "" if it can."""
     if len(expression) > 200 or not expression.isascii():
         return "the expression is longer than 200 characters, or has characters that no cron expression has"
     if len(expression.split()) != 5:
@@ -39,17 +36,15 @@ def refusal(expression: str) -> str:
 
 
 def is_open(window: Cron, now: datetime, named: NamedWindow) -> bool:
-    """Whether the maintenance window is open at the instant `now`. The window opens at each instant that the cron
-    expression matches, and stays open for its duration. The window is closed if today, or the date on which the window
-    opened, is excluded."""
+    """Whether the window is open at `now`: opened by a match, not yet over, and neither today nor the day on which it
+    opened is excluded."""
     if named.excludes(now.astimezone(window.zone).date()):
         return False
     return _ends(window, now, named) is not None
 
 
 def change_after(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """Return when the maintenance window next opens or closes. Return None if an open window does not close within
-    eight days, or if a closed window never opens."""
+    """When the window next opens or closes; None if it stays open for eight days, or never opens."""
     now = is_open(window, at, named)
     instant: datetime | None = at
     while instant is not None and not (now and instant > at + _LONGEST_LOOK):
@@ -60,8 +55,7 @@ def change_after(window: Cron, at: datetime, named: NamedWindow) -> datetime | N
 
 
 def _next_instant(window: Cron, at: datetime, named: NamedWindow, *, is_open: bool) -> datetime | None:
-    """Return the next instant after `at` at which the maintenance window may open or close. Return None if it never
-    does."""
+    """The next instant after `at` at which the window may open or close; None if it never does."""
     days = [dates.first if is_open else dates.after for dates in named.excluded]
     midnights = (datetime.combine(day, time(), window.zone).astimezone(UTC) for day in days)
     edge = _ends(window, at, named) if is_open else _next_start(window, at, named)
@@ -69,8 +63,7 @@ def _next_instant(window: Cron, at: datetime, named: NamedWindow, *, is_open: bo
 
 
 def _ends(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """Return when the maintenance window that is open at the instant `at` closes. Return None if the window is closed
-    at that instant."""
+    """When the window that is open at `at` closes; None if it is closed."""
     duration = timedelta(seconds=window.seconds)
     for start in _starts(window, at, is_backwards=True):
         if start > at:
@@ -83,8 +76,7 @@ def _ends(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
 
 
 def _next_start(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """Return the first instant after `at` that the cron expression matches and whose date is not excluded; None if
-    there is none."""
+    """The first match after `at` on a date that is not excluded; None if there is none."""
     after = at
     while True:
         start = next((each for each in _starts(window, after) if each > at), None)
@@ -100,8 +92,8 @@ def _next_start(window: Cron, at: datetime, named: NamedWindow) -> datetime | No
 
 
 def _starts(window: Cron, at: datetime, *, is_backwards: bool = False) -> Iterator[datetime]:
-    """Yield the instants after `at` that the cron expression matches, nearest first. With `is_backwards`, yield the
-    instants up to `at` instead. Near a clock change, also yield a few instants on the other side of `at`."""
+    """The matches after `at`, nearest first; with `is_backwards` those up to `at`. Near a clock change also a few on
+    the other side of `at`."""
     from cronsim import CronSim
 
     margin = _NEAR_A_CLOCK_CHANGE if _is_near_a_clock_change(window, at) else timedelta(seconds=is_backwards)

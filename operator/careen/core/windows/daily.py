@@ -1,12 +1,11 @@
-"""Computes when a maintenance window with weekdays and times of day is open.
+"""Windows with weekdays and times of day.
 
 A window that crosses midnight belongs to the day on which it begins: "fri 22:00–04:00" is open on Saturday until 04:00.
-kured instead tests the weekday of the present instant (pkg/timewindow/timewindow.go). So with the same setting kured's
-window is open on Friday 00:00–04:00 and closed on Saturday 00:00–04:00, which is not what the setting means. A window
-that ends at 04:00 is open until 04:00:01, as in kured.
+kured tests the weekday of the present instant (pkg/timewindow/timewindow.go), so its window is open on Friday
+00:00–04:00 and closed on Saturday 00:00–04:00, which is not what the setting means. A window that ends at 04:00 is open
+until 04:00:01, as in kured.
 
-Local time decides. If the clock goes through an hour twice, the window is open both times. If the clock skips an hour,
-the window is never open in that hour.
+Local time decides: in a repeated hour the window is open both times; in a skipped hour it is never open.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
-from careen.core.windows.values import Dates, NamedWindow, Window
+from careen.core.facts.windows import Dates, NamedWindow, Window
 
 _DAY = timedelta(days=1)
 # Weekdays repeat after seven days. If the clock skips the hour of the window on its only day, it opens a week later.
@@ -22,8 +21,7 @@ _REGULAR_DAYS = 16
 
 
 def is_open(window: Window, now: datetime, named: NamedWindow | None = None) -> bool:
-    """Whether the maintenance window is open at the instant `now`. `named` has the dates on which the window stays
-    closed."""
+    """Whether the window is open at `now`; `named` has the dates on which it stays closed."""
     local = now.astimezone(window.zone)
     at, today = local.time().replace(microsecond=0), local.date()
     if window.start <= window.end:
@@ -42,8 +40,7 @@ def is_open(window: Window, now: datetime, named: NamedWindow | None = None) -> 
 def change_after(
     window: Window, at: datetime, named: NamedWindow | None = None, *, within: timedelta | None = None
 ) -> datetime | None:
-    """Return when the maintenance window next opens or closes, to the second. Return None if the window never changes
-    again, or does not change within the duration `within`."""
+    """When the window next opens or closes, to the second; None if it does not, or not `within` this time."""
     if not window.days:
         return None
     now = is_open(window, at, named)
@@ -56,9 +53,8 @@ def change_after(
 
 
 def _instants_of_change(window: Window, at: datetime, excluded: tuple[Dates, ...]) -> Iterator[datetime]:
-    """Yield every instant at which the maintenance window may open or close, in order. The instants cover two weeks
-    from `at`. For each range of excluded dates they also cover two weeks from its first day and two weeks from the day
-    after its last day. At all other times the window opens and closes in the same weekly pattern."""
+    """Every instant at which the window may open or close, in order, for two weeks from `at` and, for each range of
+    excluded dates, for two weeks from its first day and from the day after it. At other times the pattern is weekly."""
     today = at.astimezone(window.zone).date() - _DAY
     breaks = {day for dates in excluded for day in (dates.first, dates.after) if day > today}
     begins = [today, *sorted(breaks)]
@@ -77,14 +73,13 @@ def _of_day(window: Window, day: date) -> Iterator[datetime]:
 
 
 def _after_end(window: Window, day: date) -> datetime:
-    """Return the instant one second after the window's end time on this day, in the window's time zone. For a window
-    that ends at 04:00, this is 04:00:01."""
+    """One second after the window's end on this day: 04:00:01 for a window that ends at 04:00."""
     naive = datetime.combine(day, window.end.replace(microsecond=0)) + timedelta(seconds=1)
     return naive.replace(tzinfo=window.zone)
 
 
 def _clock_change(before: datetime, after: datetime, zone: tzinfo) -> datetime:
-    """Return the minute, between the two given instants, at which the zone's UTC offset changes."""
+    """The minute between these instants at which the zone's UTC offset changes."""
     offset = before.astimezone(zone).utcoffset()
     while after - before > timedelta(minutes=1):
         middle = before + timedelta(minutes=(after - before) // timedelta(minutes=2))

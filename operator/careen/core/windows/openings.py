@@ -1,4 +1,4 @@
-"""Combines the maintenance windows of one node: the node may reboot while at least one of its windows is open."""
+"""The windows of one node: it may reboot while at least one is open."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from careen.core.facts.policy import Policy
+from careen.core.facts.windows import Cron, NamedWindow
 from careen.core.windows import daily
-from careen.core.windows.values import Cron, NamedWindow
 
 _LONGEST_LOOK = timedelta(days=8)  # the search through windows that overlap goes no farther
 
 
 def windows_of(policy: Policy, labels: Mapping[str, str]) -> tuple[NamedWindow, ...]:
-    """Return the maintenance windows of a node with these labels. Return an empty tuple if the node has no window.
-
-    Without --windows, all nodes have the window of kured's flags. With --windows, a node has the windows of the entries
-    whose selectors match the node. If no entry matches, the node has the window of kured's flags, or no window if these
-    flags have their defaults.
-    """
+    """The windows of a node with these labels: of the entries of --windows that select it, or without such an entry the
+    window of kured's flags. With --windows and the flags' defaults, a node that no entry selects has none."""
     default = NamedWindow(name="", opens=policy.window)
     if not policy.windows:
         return (default,)
@@ -27,15 +23,12 @@ def windows_of(policy: Policy, labels: Mapping[str, str]) -> tuple[NamedWindow, 
 
 
 def is_open(windows: Sequence[NamedWindow], now: datetime) -> bool:
-    """Whether any of these maintenance windows is open at the instant `now`."""
+    """Whether any of the windows is open."""
     return any(_is_open(each, now) for each in windows)
 
 
 def change_after(windows: Sequence[NamedWindow], at: datetime) -> datetime | None:
-    """Return when `is_open` next changes: a window opens while no window is open, or the last open window closes.
-
-    Return None if no window ever opens, or if windows stay open for eight days.
-    """
+    """When `is_open` next changes; None if no window ever opens, or if windows stay open for eight days."""
     now, instant = is_open(windows, at), at
     while instant <= at + _LONGEST_LOOK or not now:
         changes = [change for each in windows if (change := _change_after(each, instant)) is not None]
@@ -48,8 +41,7 @@ def change_after(windows: Sequence[NamedWindow], at: datetime) -> datetime | Non
 
 
 def opens_within(windows: Sequence[NamedWindow], now: datetime, seconds: float) -> float | None:
-    """Return the seconds until one of these maintenance windows opens. Return None if no window opens within `seconds`,
-    or if a window is open now."""
+    """The seconds until a window opens; None if none does within `seconds`, or one is open now."""
     if is_open(windows, now):
         return None
     opening = change_after(windows, now)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, time, tzinfo
 
+from careen.core.facts.windows import Cron, Dates, NamedWindow, Window
 from careen.core.windows import cron
-from careen.core.windows.values import Cron, Dates, NamedWindow, Window
 from careen.settings import kinds
 from careen.settings.lists.fields import Fields, ListFieldError, fields_of
 from scheduler_core.values import Value

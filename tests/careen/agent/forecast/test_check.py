@@ -22,10 +22,11 @@ from careen.agent.forecast.check import (
 from careen.agent.turn import TurnResult
 from careen.core.decision import Decision, Reason
 from careen.core.facts.memory import Memory
-from careen.core.facts.observation import Chance, Need, NeedAnswer, NodeView, Observation
+from careen.core.facts.observation import Chance, Need, NeedAnswer, NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import OwnerHealth, Progress, to_annotation
 from careen.core.facts.reasons import Code
+from careen.core.observation import Observation
 from tests.careen.agent.conftest import Shell
 
 SINCE = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)

@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from careen.core.facts.policy import DrainPolicy, Window
+from careen.core.facts.policy import DrainPolicy
+from careen.core.facts.windows import Window
 from tests.careen.chaos.fleet import agents
 from tests.careen.chaos.fleet.agents import LOCK
 

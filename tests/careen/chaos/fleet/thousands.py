@@ -14,9 +14,10 @@ from typing import Any
 from careen.cluster.wire.transport import Request
 from careen.core.facts.observation import Alert
 from careen.core.facts.phases import Phase
-from careen.core.facts.policy import AlertPolicy, BlockingPods, BlockingScope, Window
+from careen.core.facts.policy import AlertPolicy, BlockingPods, BlockingScope
 from careen.core.facts.progress import to_annotation
 from careen.core.facts.selectors import Selector
+from careen.core.facts.windows import Window
 from careen.core.lock import changes, notation
 from careen.core.lock.content import LockContent
 from tests.careen.chaos.fleet import people

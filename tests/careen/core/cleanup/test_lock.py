@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from careen.core.cleanup.lock import leftovers
-from careen.core.cleanup.marks import Extent
+from careen.core.cleanup.values import Extent
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.line import Line
 from careen.core.lock.notation import parse, render

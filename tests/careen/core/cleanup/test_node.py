@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 
 from careen.core.actions import PatchNode
-from careen.core.autoscalers import protected
-from careen.core.cleanup.labels import labels_to_report
-from careen.core.cleanup.marks import KUREDS, RECORDS, WORDS, Extent
 from careen.core.cleanup.node import NodeLeftovers, leftovers
+from careen.core.cleanup.values import Extent
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, SignedNode, Taint
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Announcement, to_annotation
 from careen.core.lock.content import Entry
+from careen.core.node.autoscalers import protected
+from careen.core.node.changed_labels import labels_to_report
+from careen.core.node.marks import ANNOTATIONS, Proof
 from tests.careen.core.builders import BOOT, UPTIME, a_marked_node, a_node, a_policy, a_progress
 
 AGENT, TAINTER = (keys.FIELD_MANAGER,), (keys.TAINT_MANAGER,)
@@ -31,6 +32,10 @@ WITH_KUREDS = Extent(with_kureds=True)
 KUREDS_KEY = Extent(policy=a_policy(taint_key=KUREDS_TAINT.key))
 VALUED, HARD = replace(SOFT, value="x"), replace(SOFT, effect="NoSchedule")
 OLD = replace(SOFT, key="careen.dev/old")
+
+
+def keys_with(*proofs: Proof) -> list[str]:
+    return [key for key, mark in ANNOTATIONS.items() if mark.proof in proofs]
 
 
 def found(node: NodeView, extent: Extent = NOTHING, entry: Entry | None = None, **signed: Any) -> NodeLeftovers:
@@ -56,7 +61,7 @@ def after(node: NodeView, patch: PatchNode) -> NodeView:
     )
 
 
-@pytest.mark.parametrize("key", [*RECORDS, *WORDS])
+@pytest.mark.parametrize("key", keys_with(Proof.KEY, Proof.PERSON))
 def test_a_cleanup_removes_every_annotation_of_careen(key: str) -> None:
     assert cleaned(a_node(annotations={key: "x", "example.org/theirs": "y"})).annotations == {"example.org/theirs": "y"}
 
@@ -300,7 +305,7 @@ def test_a_cleanup_keeps_a_label_that_a_person_changed_during_the_drain() -> Non
     assert cleaned(node, labels_by={"pool": AGENT}).labels == {"pool": "web"}
 
 
-@pytest.mark.parametrize("key", KUREDS)
+@pytest.mark.parametrize("key", keys_with(Proof.AUTHOR))
 @pytest.mark.parametrize(
     ("authors", "extent", "goes"),
     [
@@ -328,7 +333,7 @@ def test_a_cleanup_removes_unknown_keys_of_careens_domain_only_on_request(part: 
     assert getattr(cleaned(node, Extent(with_unknown=True)), part) == {}
 
 
-@pytest.mark.parametrize("key", WORDS)
+@pytest.mark.parametrize("key", keys_with(Proof.PERSON))
 def test_a_cleanup_keeps_the_annotations_of_people_if_agents_still_run(key: str) -> None:
     node = a_node(annotations={key: "x"})
     assert cleaned(node, Extent(agents=3)) == node

@@ -1,4 +1,4 @@
-"""Cordons that were not set by careen (`careen.core.cordons`). The tests show when a node with such a cordon is
+"""Cordons that were not set by careen (`careen.core.node.cordons`). The tests show when a node with such a cordon is
 treated as down, when the cordon forbids this node's reboot, and which message the agent writes."""
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from careen.core import cordons
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
@@ -16,6 +15,7 @@ from careen.core.gates.budgets import budgets, others_down
 from careen.core.gates.foreign_cordon import foreign_cordon
 from careen.core.gates.question import When
 from careen.core.lock.content import LockContent
+from careen.core.node import cordons
 from tests.careen.core.builders import a_fleet, a_marked_node, a_node, a_policy, a_progress, a_situation, decided
 
 LEFT_ALONE = a_policy(reboot_cordoned=False)

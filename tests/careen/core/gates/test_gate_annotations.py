@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from careen.core.facts import keys
-from careen.core.facts.observation import LockReading, Unknown
+from careen.core.facts.observation import Unknown
 from careen.core.facts.reasons import Code
 from careen.core.gates.gate_annotations import gate_annotations
 from careen.core.gates.question import When
+from careen.core.lock.reading import LockReading
 from tests.careen.core.builders import a_node, a_situation
 
 BACKUP, DB = "careen.dev/gate.backup", "careen.dev/gate.db"

@@ -13,9 +13,9 @@ from careen.core.facts import keys
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
+from careen.core.facts.windows import Cron, Dates, NamedWindow, Window
 from careen.core.gates.maintenance_window import maintenance_window
 from careen.core.gates.question import When
-from careen.core.windows.values import Cron, Dates, NamedWindow, Window
 from tests.careen.core.builders import a_node, a_policy, a_situation
 
 FRIDAY_NIGHT = Window(days=frozenset({4}), start=time(22), end=time(4))

@@ -14,7 +14,7 @@ from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
-from careen.core.facts.observation import NOT_ASKED, DryRunAnswer, Evictable, LockReading, NodeView, Taint, Unknown
+from careen.core.facts.observation import NOT_ASKED, DryRunAnswer, Evictable, NodeView, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import DrainPolicy, Order
 from careen.core.facts.reasons import Code
@@ -23,6 +23,7 @@ from careen.core.facts.times import rfc3339
 from careen.core.lock import changes
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
+from careen.core.lock.reading import LockReading
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     NO,

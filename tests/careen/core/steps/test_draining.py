@@ -15,8 +15,9 @@ from careen.core.facts import keys
 from careen.core.facts.memory import EvictAnswer, EvictionMemory, Memory, after_eviction
 from careen.core.facts.observation import NOT_ASKED, Alert, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
-from careen.core.facts.policy import AlertPolicy, DrainPolicy, LatePolicy, Policy, Window
+from careen.core.facts.policy import AlertPolicy, DrainPolicy, LatePolicy, Policy
 from careen.core.facts.reasons import Code
+from careen.core.facts.windows import Window
 from careen.core.lock import changes
 from careen.core.lock.content import LockContent
 from tests.careen.core.builders import (

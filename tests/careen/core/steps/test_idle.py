@@ -14,10 +14,10 @@ from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import NOT_ASKED, Need, NeedAnswer, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
-from careen.core.facts.policy import Window
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
+from careen.core.facts.windows import Window
 from careen.core.lock import changes
 from careen.core.lock.content import LockContent
 from careen.core.steps.shared.taint_spread import delay_seconds

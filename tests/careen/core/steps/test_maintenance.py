@@ -13,12 +13,13 @@ from careen.core.actions import AskReboot, PatchNode, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
-from careen.core.facts.observation import PersonRequest, SelfTest, Taint, Unknown, Wish
+from careen.core.facts.observation import PersonRequest, RequestKind, SelfTest, Taint, Unknown
 from careen.core.facts.phases import Phase
-from careen.core.facts.policy import DrainPolicy, Policy, Window
+from careen.core.facts.policy import DrainPolicy, Policy
 from careen.core.facts.reasons import Code
+from careen.core.facts.windows import Window
 from careen.core.lock.content import LockContent
-from careen.core.people.asked import to_annotation
+from careen.core.people.requests import to_annotation
 from tests.careen.core.builders import (
     BOOT,
     NO,
@@ -40,8 +41,8 @@ from tests.careen.core.builders import (
     the_record,
 )
 
-KEEP = PersonRequest(wish=Wish.MAINTENANCE, reason="disk swap")
-REBOOT = PersonRequest(wish=Wish.REBOOT, reason="new kernel", boot=BOOT)
+KEEP = PersonRequest(kind=RequestKind.MAINTENANCE, reason="disk swap")
+REBOOT = PersonRequest(kind=RequestKind.REBOOT, reason="new kernel", boot=BOOT)
 OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
 NEW = "boot-2"
 WAITS = a_progress(Phase.WAITING, taint_key=OURS.key)
@@ -63,9 +64,9 @@ def down(request: PersonRequest | None, policy: Policy | None = None, node: Any 
 # ---- before the maintenance ----
 
 
-@pytest.mark.parametrize(("wish", "word"), [(Wish.DRAIN, "drain"), (Wish.MAINTENANCE, "maintenance")])
-def test_a_drained_node_is_kept_in_maintenance_without_a_reboot(wish: Wish, word: str) -> None:
-    node = asking(PersonRequest(wish=wish, reason="disk swap"))
+@pytest.mark.parametrize(("kind", "word"), [(RequestKind.DRAIN, "drain"), (RequestKind.MAINTENANCE, "maintenance")])
+def test_a_drained_node_is_kept_in_maintenance_without_a_reboot(kind: RequestKind, word: str) -> None:
+    node = asking(PersonRequest(kind=kind, reason="disk swap"))
     decision = decided(a_progress(Phase.DRAINING), node=node, need=NO, pods=())
     assert (decision.phase, decision.reason.code) == (Phase.MAINTENANCE, Code.MAINTENANCE)
     assert kinds(decision) == [PatchNode]
@@ -114,7 +115,7 @@ def test_a_host_that_cannot_reboot_can_be_in_maintenance() -> None:
 def test_only_an_immediate_request_waives_the_maintenance_window(is_now: bool, refused: bool) -> None:
     """A person's request is immediate if its field `is_now` is true."""
     shut = a_policy(window=Window(days=frozenset()))
-    request = PersonRequest(wish=Wish.REBOOT, boot=BOOT, is_now=is_now)
+    request = PersonRequest(kind=RequestKind.REBOOT, boot=BOOT, is_now=is_now)
     decision = decided(WAITS, shut, asking(request, taints=(OURS,)), need=NO, lock=LockContent())
     assert (decision.reason.code is Code.REFUSED) is refused
 
@@ -220,7 +221,7 @@ def test_a_withdrawn_maintenance_request_returns_the_node_to_service_in_one_patc
 
 
 def test_an_expired_maintenance_request_is_removed_and_returns_the_node_to_service() -> None:
-    decision = down(PersonRequest(wish=Wish.DRAIN, until=NOW - timedelta(seconds=1)))
+    decision = down(PersonRequest(kind=RequestKind.DRAIN, until=NOW - timedelta(seconds=1)))
     assert returns_to_service(decision)
     assert the_patch(decision).annotations[keys.REQUEST] is None
 
@@ -346,8 +347,8 @@ def test_a_host_that_needs_a_reboot_keeps_its_taint_after_a_maintenance() -> Non
 @pytest.mark.parametrize(
     ("request_", "left"),
     [
-        (PersonRequest(wish=Wish.REBOOT, boot="boot-0"), False),
-        (PersonRequest(wish=Wish.MAINTENANCE, until=NOW), False),
+        (PersonRequest(kind=RequestKind.REBOOT, boot="boot-0"), False),
+        (PersonRequest(kind=RequestKind.MAINTENANCE, until=NOW), False),
         (None, False),
     ],
 )
@@ -366,7 +367,7 @@ def test_an_idle_node_removes_an_invalid_request_of_a_person() -> None:
 
 def test_a_new_boot_removes_the_request_for_a_reboot() -> None:
     record = a_progress(Phase.REBOOTING)
-    decision = decided(record, node=asking(PersonRequest(wish=Wish.REBOOT), boot_id=NEW), need=NO, boot_id=NEW)
+    decision = decided(record, node=asking(PersonRequest(kind=RequestKind.REBOOT), boot_id=NEW), need=NO, boot_id=NEW)
     assert (decision.phase, the_patch(decision).annotations[keys.REQUEST]) == (Phase.VERIFYING, None)
 
 

@@ -14,9 +14,10 @@ from careen.core.facts import keys
 from careen.core.facts.memory import Memory, RebootMemory, RebootOutcome, StrangerMemory
 from careen.core.facts.observation import NOT_ASKED, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
-from careen.core.facts.policy import LatePolicy, Window
+from careen.core.facts.policy import LatePolicy
 from careen.core.facts.progress import Announcement, Progress
 from careen.core.facts.reasons import Code
+from careen.core.facts.windows import Window
 from careen.core.lock import changes
 from careen.core.lock.content import LockContent
 from careen.core.steps.rebooting import stranger_patience_seconds

@@ -27,10 +27,11 @@ from careen.core.facts.memory import (
 )
 from careen.core.facts.observation import NOT_ASKED, Alert, Chance, Holders, NodeView, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
-from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, HealthQuery, Order, Policy, Window
+from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, HealthQuery, Order, Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.facts.times import rfc3339
+from careen.core.facts.windows import Window
 from careen.core.lock import changes, clearance, gathering, order, pauses
 from careen.core.lock.content import LockContent
 from careen.core.lock.gathering import SPREAD_SECONDS

@@ -10,8 +10,8 @@ from cronsim import CronSim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from careen.core.facts.windows import Cron, Dates, NamedWindow
 from careen.core.windows import cron, openings
-from careen.core.windows.values import Cron, Dates, NamedWindow
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from careen.core.facts.windows import Dates, NamedWindow, Window
 from careen.core.windows import daily, openings
-from careen.core.windows.values import Dates, NamedWindow, Window
 from tests.careen.core.builders import NOW
 
 FRIDAY_NIGHT = Window(days=frozenset({4}), start=time(22), end=time(4))

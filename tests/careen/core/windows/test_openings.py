@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from careen.core.facts.selectors import Selector
+from careen.core.facts.windows import Cron, Dates, NamedWindow, Window
 from careen.core.windows import openings
-from careen.core.windows.values import Cron, Dates, NamedWindow, Window
 from tests.careen.core.builders import a_policy
 from tests.careen.core.windows.test_cron import DATES, FIELDS, INSTANTS, ZONES
 

@@ -13,9 +13,10 @@ from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.lock import changes
 from careen.core.lock.content import LockContent
+from careen.core.node.restoring import NO_CHANGE, NodeChange
 from careen.core.people import telling
 from careen.core.situation import Situation
-from careen.core.writing import NO_CHANGE, NodeChange, Status, Transition, move, undo, write_lock
+from careen.core.writing import Status, Transition, move, undo, write_lock
 
 LOOK_SECONDS = 10.0
 

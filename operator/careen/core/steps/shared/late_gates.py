@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers, patience
+from careen.core import patience
 from careen.core.decision import Decision, Refusal
 from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Phase
@@ -20,6 +20,7 @@ from careen.core.gates import asked, missing
 from careen.core.gates.hold import hold
 from careen.core.gates.host_state import host_state
 from careen.core.gates.question import Gate, When
+from careen.core.node import autoscalers
 from careen.core.situation import Situation
 from careen.core.writing import Status, Stay, Transition, stay, undo, want
 

@@ -12,19 +12,10 @@ from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.lock import changes
 from careen.core.lock.content import LockContent
+from careen.core.node import own_taint
+from careen.core.node.restoring import NodeChange, as_before
 from careen.core.situation import Situation
-from careen.core.writing import (
-    NodeChange,
-    Status,
-    Stay,
-    Transition,
-    as_before,
-    move,
-    stay,
-    with_our_taint,
-    without_our_taint,
-    write_lock,
-)
+from careen.core.writing import Status, Stay, Transition, move, stay, write_lock
 
 
 def back_in_service(situation: Situation, besides: NodeChange, *, keeps_taint: bool) -> tuple[Progress, NodeChange]:
@@ -34,7 +25,8 @@ def back_in_service(situation: Situation, besides: NodeChange, *, keeps_taint: b
     `besides` has further changes for the patch. With `keeps_taint` the soft taint stays, because the node still needs a
     reboot.
     """
-    taints, owned = with_our_taint(situation) if keeps_taint else (without_our_taint(situation), "")
+    ours = situation.node, situation.progress, situation.policy
+    taints, owned = own_taint.with_ours(*ours) if keeps_taint else (own_taint.without_ours(*ours), "")
     record = replace(
         situation.progress,
         is_cordoned_by_us=False,
@@ -44,7 +36,7 @@ def back_in_service(situation: Situation, besides: NodeChange, *, keeps_taint: b
         taint_key=owned,
         failures=0,
     )
-    return record, replace(as_before(situation, besides), taints=taints)
+    return record, replace(as_before(*ours, besides), taints=taints)
 
 
 def put_back(situation: Situation) -> Decision | None:

@@ -1,5 +1,4 @@
-"""Distinguishes careen's cordons from the cordons of other clients, by careen's record on the Node
-(`facts/progress.py`) and the API server's managed fields."""
+"""Tells careen's cordons from those of other clients, by the record on the Node and the managed fields."""
 
 from __future__ import annotations
 
@@ -19,13 +18,26 @@ def is_cordon_proven(node: NodeView) -> bool:
 
 
 def is_foreign(node: NodeView) -> bool:
-    """Whether the Node is cordoned, and neither its record nor the managed fields show that careen cordoned it."""
+    """Whether the Node is cordoned, and neither its record nor the managed fields show that careen did it."""
     progress = node.record
     is_recorded = isinstance(progress, Progress) and progress.is_cordoned_by_us
     return node.unschedulable and not is_recorded and not is_cordon_proven(node)
 
 
+def looks_like_ours(node: NodeView) -> bool:
+    """Whether a Node that lost its record still shows that careen cordoned it for a reboot."""
+    return node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(node)
+
+
+def is_ours_under_claim(node: NodeView, *, was_cordoned: bool) -> bool:
+    """Whether careen cordoned a Node that lost its record: by the managed fields, or if the API server reports none, by
+    careen's label and the claim, which says whether the node was cordoned before."""
+    if node.cordoned_by:
+        return is_cordon_proven(node)
+    return node.unschedulable and not was_cordoned and looks_like_ours(node)
+
+
 def foreign_author(node: NodeView) -> str:
-    """Return the names of the field managers that set a cordon which is not careen's. Return "somebody" if no name is
-    known: not every API server reports managed fields, and careen's lists of Nodes leave managed fields out."""
+    """The field managers that set a cordon which is not careen's; "somebody" if none is known: not every API server
+    reports managed fields, and careen's lists of Nodes leave them out."""
     return ", ".join(name for name in node.cordoned_by if name != keys.FIELD_MANAGER) or "somebody"

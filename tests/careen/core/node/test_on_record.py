@@ -8,8 +8,8 @@ import pytest
 
 from careen.core.facts import keys
 from careen.core.facts.observation import Gone, Unknown
-from careen.core.facts.on_record import need_since, phase_since
 from careen.core.facts.phases import Phase
+from careen.core.node.on_record import need_since, phase_since
 from tests.careen.core.builders import a_node
 
 NOON = 1772625600.0  # 2026-03-04T12:00:00Z

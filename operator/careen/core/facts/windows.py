@@ -1,4 +1,4 @@
-"""The types of maintenance windows. `daily.py` and `cron.py` compute when windows are open."""
+"""Maintenance windows as values; `core/windows/` computes when they are open."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from scheduler_core.values import Value
 
 
 class Window(Value, kw_only=True):
-    """kured's maintenance window: the weekdays (Monday is 0), the time of day at which the window begins, the time of
-    day at which it ends, and the time zone."""
+    """kured's maintenance window: weekdays (Monday is 0), and the times of day at which it begins and ends."""
 
     days: frozenset[int] = frozenset(range(7))
     start: time = time(0, 0)
@@ -19,13 +18,12 @@ class Window(Value, kw_only=True):
 
     @property
     def is_always_open(self) -> bool:
-        """Whether the window is open at all times, as with kured's defaults."""
+        """As with kured's defaults."""
         return len(self.days) == 7 and self.start == time(0, 0) and self.end >= time(23, 59, 59)
 
 
 class Cron(Value, kw_only=True):
-    """A maintenance window that opens at each instant that a cron expression of five fields matches, and stays open for
-    `seconds` seconds."""
+    """Opens at each instant that the expression of five fields matches, and stays open for `seconds`."""
 
     expression: str
     seconds: float
@@ -33,28 +31,24 @@ class Cron(Value, kw_only=True):
 
 
 class Dates(Value, kw_only=True):
-    """A range of whole days in the time zone of a maintenance window, including its first and its last day."""
+    """Whole days in the window's time zone, from the first to the last."""
 
     first: date
     last: date
 
     def has(self, day: date) -> bool:
-        """Whether the range of dates includes this day."""
+        """Whether the day is one of them."""
         return self.first <= day <= self.last
 
     @property
     def after(self) -> date:
-        """The first day after this range of dates."""
+        """The first day after them."""
         return self.last + timedelta(days=1)
 
 
 class NamedWindow(Value, kw_only=True):
-    """One maintenance window of --windows: when the window opens, for which nodes, and on which dates the window stays
-    closed.
-
-    On an excluded date the window is closed from midnight to midnight. A window that crosses midnight belongs to the
-    day on which it begins. So if that day is excluded, the window stays closed after midnight too.
-    """
+    """One window of --windows. On an excluded date it is closed from midnight to midnight; a window that crosses
+    midnight belongs to the day on which it begins, so it stays closed after the midnight of an excluded day too."""
 
     name: str
     opens: Window | Cron

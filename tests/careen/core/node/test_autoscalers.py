@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from careen.core import rescue
-from careen.core.autoscalers import PROTECTION, left_alone, protected, removed_by, taken_back
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Taint
@@ -20,6 +19,7 @@ from careen.core.facts.reasons import Code
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
+from careen.core.node.autoscalers import PROTECTION, left_alone, protected, removed_by, taken_back
 from careen.core.steps.idle import LEAVING_LOOK_SECONDS
 from tests.careen.core.builders import (
     BOOT,

@@ -1,5 +1,4 @@
-"""Reads instants from a Node's annotations for metrics. Unlike instants in the agent's memory, they survive the end of
-the agent's process and pod."""
+"""Instants on the Node, for metrics: unlike those in the memory, they survive the agent's process."""
 
 from __future__ import annotations
 
@@ -11,16 +10,14 @@ from careen.core.facts.times import from_rfc3339
 
 
 def phase_since(node: object, phase: Phase) -> float | None:
-    """Return the Unix time since which the Node has been in this phase, according to its annotations. Return None if
-    the annotations do not say, or if the Node is in another phase."""
+    """The Unix time since which the Node is in this phase; None if unknown or in another phase."""
     if not isinstance(node, NodeView) or node.annotations.get(keys.PHASE) != phase.value:
         return None
     return _unix(node.annotations.get(keys.SINCE, ""))
 
 
 def need_since(node: object) -> float | None:
-    """Return the Unix time since which the host has asked for a reboot, according to careen's record on the Node.
-    Return None if the record does not say."""
+    """The Unix time since which the host asks for a reboot; None if the record does not say."""
     if not isinstance(node, NodeView):
         return None
     progress = node.record

@@ -14,11 +14,12 @@ from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
-from careen.core.own_taint import keys_of_ours
+from careen.core.node.own_taint import keys_of_ours, with_ours
 from tests.careen.core.builders import (
     NO,
     UNKNOWN_NEED,
     YES,
+    a_marked_node,
     a_node,
     a_policy,
     a_progress,
@@ -191,3 +192,36 @@ def test_an_unreadable_progress_record_is_reported_once_with_the_command_to_remo
     )
     told = {"annotations": {**GARBAGE["annotations"], keys.REASON: said}, "taints": ()}
     assert wiped(need=NO, node=told, memory=decision.memory).actions == ()
+
+
+@pytest.mark.parametrize(
+    ("owned", "wanted", "before", "after", "ours"),
+    [
+        ("", "k", (), ("k",), "k"),
+        ("k", "k", ("k",), None, "k"),
+        ("", "k", ("k",), None, ""),
+        ("k", "new", ("k",), ("new",), "new"),
+        ("k", None, ("k",), (), ""),
+        ("", None, (), None, ""),
+        ("k", "k", (), ("k",), "k"),
+        ("k", "new", ("k", "new"), ("new",), ""),
+    ],
+)
+def test_the_node_gets_the_configured_taint_and_keeps_foreign_taints(
+    owned: str, wanted: str | None, before: tuple[str, ...], after: Any, ours: str
+) -> None:
+    def taints(names: tuple[str, ...]) -> tuple[Taint, ...]:
+        return tuple(Taint(key=name, effect="PreferNoSchedule") for name in names)
+
+    progress = a_progress(Phase.WAITING, taint_key=owned)
+    node = a_marked_node(progress, taints=taints(before))
+    found, key = with_ours(node, progress, a_policy(taint_key=wanted))
+    assert (found, key) == (None if after is None else taints(after), ours)
+
+
+def test_a_taint_with_another_effect_is_never_treated_as_careens_taint() -> None:
+    foreign = Taint(key=OURS.key, effect="NoSchedule")
+    progress = a_progress(Phase.WAITING, taint_key=OURS.key)
+    node = a_marked_node(progress, taints=(foreign, OURS))
+    found, _ = with_ours(node, progress, a_policy(taint_key=None))
+    assert found == (foreign,)

@@ -1,8 +1,7 @@
-"""Protects a rebooting node from autoscalers, and recognises a node that an autoscaler is removing.
+"""Keeps autoscalers from removing a rebooting node, and recognises a node that one is removing.
 
-careen changes annotations that autoscalers read. A separate annotation on the Node keeps their earlier values. careen's
-record on the Node (`facts/progress.py`) does not contain these values, so they survive if the record is lost, or if an
-agent of an earlier release writes the record.
+The earlier values of the changed annotations are in an annotation of their own and not in the record, so they survive
+the loss of the record, and an agent of an earlier release that writes it.
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ _KEEPS_PODS_OUT = frozenset({"NoSchedule", "NoExecute"})
 
 
 def protected(node: NodeView) -> dict[str, str | None]:
-    """Return the annotations that keep autoscalers from removing the Node, and one annotation that stores their earlier
-    values. The agent sets these annotations when the node takes its claim. Return nothing if the Node already has the
-    values that keep autoscalers away."""
+    """The annotations that keep autoscalers away, and the one with their earlier values; empty if the Node has them
+    all."""
     before = {key: node.annotations.get(key) for key, value in PROTECTION.items() if node.annotations.get(key) != value}
     if not before:
         return {}
@@ -37,8 +35,7 @@ def protected(node: NodeView) -> dict[str, str | None]:
 
 
 def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the changes of annotations that undo the changes which `protected` returned. Annotations that another
-    client has changed since are left out."""
+    """The change that undoes `protected`, except for annotations that another client has changed since."""
     text = annotations.get(keys.SET_ANNOTATIONS)
     if text is None:
         return {}
@@ -52,11 +49,9 @@ def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def removed_by(node: NodeView) -> str:
-    """Return the name of the autoscaler that is removing this node, according to the node's taints. Return an empty
-    text if no autoscaler is removing the node.
+    """The autoscaler that is removing this node, by its taints; "" if none is.
 
-    The taint `DeletionCandidateOfClusterAutoscaler` is ignored, because the cluster autoscaler often sets this taint
-    and removes it again.
+    `DeletionCandidateOfClusterAutoscaler` does not count: the cluster autoscaler often sets it and removes it again.
     """
     for taint in node.taints:
         if taint.effect not in _KEEPS_PODS_OUT:
@@ -69,7 +64,6 @@ def removed_by(node: NodeView) -> str:
 
 
 def left_alone(node: NodeView) -> str:
-    """Return a sentence which says that an autoscaler is removing this node, and that careen therefore does not reboot
-    the node. Return an empty text if no autoscaler is removing the node."""
+    """Why careen does not reboot a node that an autoscaler is removing; "" if none is."""
     autoscaler = removed_by(node)
     return f"{autoscaler} is removing this node, so careen leaves the node alone" if autoscaler else ""

@@ -1,0 +1,1 @@
+"""What is on a Node and who put it there: careen's marks, and their removal."""
