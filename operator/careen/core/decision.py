@@ -1,5 +1,4 @@
-"""The types of a decision: phase, ordered actions, reason, refusals, and the time until the next turn. A turn is one
-round of the agent's loop: observe, decide, apply.
+"""What a step decides, and how the refusals of a decision are stored in an annotation of the Node.
 
 A decision whose `wants` is not empty is provisional. The agent applies none of its actions, but reads the wanted facts
 and decides again in the same turn. A fact that the agent cannot read becomes `Unknown`.
@@ -7,14 +6,20 @@ and decides again in the same turn. A fact that the agent cannot read becomes `U
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import datetime
 
 from msgspec.structs import force_setattr
 
 from careen.core.actions import Action
+from careen.core.facts import keys
 from careen.core.facts.memory import Memory
+from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.facts.untrusted import json_of, number, short
 from careen.core.plain_text import one_line
 from scheduler_core.values import Value
 
@@ -45,14 +50,13 @@ _OF_CLUSTER = frozenset(
 
 
 class Refusal(Value, kw_only=True):
-    """The answer of a gate (a condition that must be met before a drain or a reboot) that forbids the node's next step.
-    If `since` is missing, `writing.with_since` takes the instant from the refusals stored on the Node.
+    """A gate's answer that forbids the node's next step. Without `since`, `with_since` takes the instant from the
+    refusals stored on the Node.
 
     `remedy` is for this node alone; the general remedy of a code is in `reasons.py`.
 
-    `is_of_cluster`: the gate would refuse every other node as well, so the line of waiting nodes does not change, and
-    one message is enough for all nodes. For the codes in `_OF_CLUSTER`, such as PAUSED, the field is always true. For
-    all other codes, the gate sets the field.
+    `is_of_cluster`: the gate would refuse every other node as well, so the line does not change, and one message is
+    enough for all nodes. Always true for the codes in `_OF_CLUSTER`; for all others, the gate sets it.
 
     `longest_seconds`: an alert fires if the refusal lasts longer than this. 0 means no alert.
     """
@@ -72,7 +76,7 @@ class Refusal(Value, kw_only=True):
 
 
 class Decision(Value, kw_only=True):
-    """What the agent does in one round of its loop. `phase` is the node's phase once all actions have succeeded."""
+    """What the agent does in one turn. `phase` is the node's phase once all actions have succeeded."""
 
     phase: Phase
     reason: Reason
@@ -82,5 +86,58 @@ class Decision(Value, kw_only=True):
     refusals: tuple[Refusal, ...] = ()
     wants: frozenset[Evidence] = frozenset()
     starts_soon: bool = False
-    """Whether this node may begin its drain soon. If so, the agent starts the process that computes forecasts in
-    advance."""
+    """Whether this node may begin its drain soon, so that the agent starts the process for forecasts in advance."""
+
+
+_CODES = frozenset(Code)
+_LONGEST_SECONDS = 10.0**10  # three hundred years
+_MOST_REFUSALS = 50  # more than there are gates
+
+
+def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
+    """The refusals on the Node, except those that cannot be read."""
+    rows = json_of(node.annotations.get(keys.REFUSALS))
+    return (
+        tuple(refusal for row in rows[:_MOST_REFUSALS] if (refusal := _refusal(row))) if isinstance(rows, list) else ()
+    )
+
+
+def with_since(refusals: tuple[Refusal, ...], node: NodeView, now: datetime) -> tuple[Refusal, ...]:
+    """The refusals, each with the instant since which its gate has refused for the same reason."""
+    before = {(each.gate, each.code): each.since for each in stored_refusals(node)}
+    return tuple(replace(each, since=each.since or before.get((each.gate, each.code)) or now) for each in refusals)
+
+
+def refusals_json(refusals: tuple[Refusal, ...]) -> str | None:
+    """The value of the annotation; None, its removal, without refusals."""
+    rows = [
+        {
+            "gate": each.gate,
+            "code": each.code.value,
+            "sentence": each.sentence,
+            "since": rfc3339(each.since) if each.since else None,
+            **({"remedy": each.remedy} if each.remedy else {}),
+            **({"longest": each.longest_seconds} if each.longest_seconds else {}),
+            **({"ofCluster": True} if each.is_of_cluster else {}),
+        }
+        for each in refusals
+    ]
+    return json.dumps(rows, separators=(",", ":"), ensure_ascii=False) if rows else None
+
+
+def _refusal(row: object) -> Refusal | None:
+    match row:
+        case {"gate": str(gate), "code": str(code), "sentence": str(sentence), **more} if code in _CODES:
+            since, remedy = from_rfc3339(more.get("since")), short(str(more.get("remedy") or ""))
+            longest = number(more.get("longest"), _LONGEST_SECONDS) or 0.0
+            return Refusal(
+                gate=gate,
+                code=Code(code),
+                sentence=short(sentence),
+                since=since,
+                remedy=remedy,
+                is_of_cluster=more.get("ofCluster") is True,
+                longest_seconds=longest,
+            )
+        case _:
+            return None

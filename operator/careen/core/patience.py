@@ -1,9 +1,7 @@
 """Measures how long a fact that the agent needs has been unknown, with one measurement for all phases.
 
-A step (the function that decides for a node in its phase) may lack a fact that a gate (a condition for a reboot) needs.
-The step then calls `met`, which records the name of the gate in the agent's memory. At the end of each round of the
-agent's loop, `after` removes the gates whose facts were read in this round. A gate stays if this round did not try to
-read its facts. The measurement ends when no gate is left.
+A step that lacks a fact which a gate needs calls `met`. At the end of the turn `after` drops the gates whose facts were
+read in it; a gate whose facts this turn did not try to read stays. The measurement ends when no gate is left.
 
 When a process sees the node's claim for the first time, it estimates from the Node how long earlier processes have
 waited. Otherwise a node whose agent restarts often would wait for ever.
@@ -14,13 +12,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from careen.core.decision import Decision
-from careen.core.facts.memory import Memory, Patience
+from careen.core.decision import Decision, stored_refusals
+from careen.core.facts.memory import Patience
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.gates import GATES, host_state
 from careen.core.gates.question import When
 from careen.core.situation import Situation
-from careen.core.writing import stored_refusals
 
 _PATIENT = frozenset({Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING})
 _NEEDS = {
@@ -32,44 +29,38 @@ _NEEDS = {
 
 
 def began(situation: Situation) -> float:
-    """Return the host's uptime at which the first of the missing facts became unknown. If no fact was missing before
-    this round of the agent's loop, return the present uptime, or an earlier uptime if the Node shows that an earlier
-    process waited."""
+    """The uptime at which the first of the missing facts became unknown: now if none was missing before this turn,
+    earlier if the Node shows that an earlier process waited."""
     memory, uptime = situation.memory, situation.seen.uptime
     if memory.patience.since is not None:
         return memory.patience.since
     return uptime if memory.patience.claim == situation.progress.claim else uptime - _earlier_wait_seconds(situation)
 
 
-def met(situation: Situation, gate: str) -> Memory:
-    """Return the agent's memory with the note that a fact which this gate needs is unknown in this round of the agent's
-    loop. If the missing fact belongs to no gate, `gate` is another name in `_NEEDS`, such as `drain`."""
+def met(situation: Situation, gate: str) -> None:
+    """Note that a fact which this gate needs is unknown in this turn. A fact of no gate has another name in `_NEEDS`,
+    such as `drain`."""
     known = situation.memory.patience
-    return replace(situation.memory, patience=replace(known, since=began(situation), gates=known.gates | {gate}))
+    situation.remember(patience=replace(known, since=began(situation), gates=known.gates | {gate}))
 
 
 def waits_since(situation: Situation) -> datetime:
-    """Return the instant at which the first of the missing facts became unknown. The agent writes this instant on the
-    Node. `began` returns the instant as an uptime of the host. This function converts the uptime to the API server's
-    time, because the host's clock may be wrong."""
+    """`began` as an instant of the API server, for the Node: the host's clock may be wrong."""
     return situation.server_now - timedelta(seconds=situation.seen.uptime - began(situation))
 
 
-def of_this_turn(situation: Situation) -> Situation:
-    """Empty the memory's list of gates whose facts are unknown, and return the situation with this memory. The agent
-    does this at the start of each round of its loop. During the round, `met` adds each gate that lacks a fact to the
-    list."""
-    nothing_yet = replace(situation.memory.patience, gates=frozenset())
-    return situation.with_memory(replace(situation.memory, patience=nothing_yet))
+def begin_turn(situation: Situation) -> frozenset[str]:
+    """The gates that earlier turns left, for `after`. During the turn the memory lists only the gates that `met`
+    adds."""
+    earlier = situation.memory.patience
+    situation.remember(patience=replace(earlier, gates=frozenset()))
+    return earlier.gates
 
 
-def after(situation: Situation, decision: Decision) -> Decision:
-    """Return the decision with a memory that lists the gates whose facts are still unknown, and the uptime at which the
-    first of these facts became unknown. A gate stays in the list until a round of the agent's loop has read its facts.
-    When the list is empty, the memory has no such uptime."""
-    if decision.wants:
-        return decision
-    still = {gate for gate in situation.memory.patience.gates if not _is_known(situation, gate)}
+def after(situation: Situation, decision: Decision, earlier: frozenset[str]) -> Decision:
+    """The decision with the gates whose facts are still unknown, and since when. A gate of `earlier` turns stays until
+    a turn has read its facts."""
+    still = {gate for gate in earlier if not _is_known(situation, gate)}
     unknown = decision.memory.patience.gates | still if decision.phase in _PATIENT else frozenset()
     since = decision.memory.patience.since if unknown else None
     patience = Patience(gates=unknown, since=since, claim=situation.progress.claim)
@@ -84,8 +75,7 @@ def _is_known(situation: Situation, gate: str) -> bool:
 
 
 def _earlier_wait_seconds(situation: Situation) -> float:
-    """Return how long, in seconds, earlier processes of this node's agent have already waited for a missing fact,
-    according to the Node."""
+    """How long earlier processes have waited for a missing fact, by the Node."""
     if situation.phase is Phase.CLAIMING:
         return _long_claimed_seconds(situation)
     since = [refusal.since for refusal in stored_refusals(situation.node) if refusal.since is not None]
@@ -95,8 +85,7 @@ def _earlier_wait_seconds(situation: Situation) -> float:
 
 
 def _long_claimed_seconds(situation: Situation) -> float:
-    """Return an estimate of how many seconds earlier processes have waited for a missing fact while the node held its
-    claim without a cordon. The estimate is the age of the claim minus --drain-delay, because the Node does not show how
-    long a fact was unknown. Return 0 if the estimate is not greater than --unknown-patience."""
+    """The age of a claim without a cordon, minus --drain-delay: the Node does not show how long a fact was unknown. 0
+    unless that is more than --unknown-patience."""
     held = (situation.elapsed(situation.progress.claimed) or 0.0) - situation.policy.drain.delay_seconds
     return held if held > situation.policy.unknown_patience_seconds else 0.0

@@ -15,7 +15,7 @@ from typing import Any
 
 from careen.core.autoscalers import left_alone
 from careen.core.cordons import foreign_author, is_cordon_proven
-from careen.core.decision import Refusal
+from careen.core.decision import Refusal, stored_refusals
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PodView, Unknown
 from careen.core.facts.phases import Phase
@@ -27,7 +27,6 @@ from careen.core.gates import GATES, gate_annotations, halt
 from careen.core.gates import hold as hold_gate
 from careen.core.gates.question import Cost, Gate, When
 from careen.core.lock.content import Garbage, LockContent
-from careen.core.writing import stored_refusals
 from careen.plan.next_turn import NextTurn, next_turn
 from careen.report.fleet_report import node_json, phase_of
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json

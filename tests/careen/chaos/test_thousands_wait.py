@@ -9,7 +9,7 @@ import pytest
 
 from careen.core.lock import content as lock
 from careen.core.lock import order
-from careen.core.steps.shared import taint_spread
+from careen.core.steps.shared import stagger
 from tests.careen.chaos.fleet.thousands import (
     MOST_REQUESTS_PER_SECOND,
     REAL,
@@ -68,7 +68,7 @@ def release(world: World) -> None:
 BY_THEN = order.OTHERS_LOOK_SECONDS + order.GATHER_SECONDS + 5.0
 # With more than 500 agents, the soft taints are spread over a minute. A new roll-out waits this minute longer before
 # its first claim.
-GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS
+GATHERED_BY_THEN = BY_THEN + stagger.SPREAD_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ from careen.core.facts.progress import Mark, OwnerHealth, Progress, from_annotat
 from careen.core.lock import content as lock
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.order import GATHER_SECONDS, hand_over_key
-from careen.core.situation import Situation
-from careen.core.writing import LABEL
+from careen.core.outcomes import LABEL
+from careen.core.situation import Notebook, Situation
 from scheduler_core.simulation.forecast import Forecast
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)  # a Wednesday
@@ -210,7 +210,9 @@ def a_situation(node: NodeView | None = None, policy: Policy | None = None, **ch
     assert isinstance(seen.node, NodeView)
     progress = from_annotation(seen.node.annotations.get(keys.PROGRESS))
     assert isinstance(progress, Progress)
-    return Situation(seen=seen, policy=policy or a_policy(), node=seen.node, progress=progress, memory=seen.memory)
+    return Situation(
+        seen=seen, policy=policy or a_policy(), node=seen.node, progress=progress, notebook=Notebook(seen.memory)
+    )
 
 
 def decided(

@@ -23,7 +23,7 @@ from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock.content import Entry, LockContent, free_slots, slots_beside_holders
-from careen.core.steps.shared import taint_spread
+from careen.core.steps.shared import stagger
 from scheduler_core.values import Value
 
 NEXT_LOOK_SECONDS = 3.0  # the next start follows a release within five seconds
@@ -356,7 +356,7 @@ def gather_seconds(agents: int | None) -> float:
     unknown. Return 0 if at most one node runs an agent."""
     if agents is not None and agents <= 1:
         return 0.0
-    return GATHER_SECONDS + taint_spread.longest_seconds(agents)
+    return GATHER_SECONDS + stagger.longest_seconds(agents)
 
 
 def gather_pause_seconds(agents: int | None) -> float:

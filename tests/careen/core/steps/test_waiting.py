@@ -3,7 +3,7 @@ their refusals together to the Node. If no cheap gate refuses and the node is ne
 costly gates. If no costly gate refuses, the agent writes its claim to the Node, and in a later round into the lock.
 
 A node that still has a claim from an earlier attempt first releases this claim
-(`careen.core.steps.shared.giving_back`). A node that no longer needs a reboot becomes idle.
+(`careen.core.steps.shared.release`). A node that no longer needs a reboot becomes idle.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
 from careen.core.steps.line import LOOK_SECONDS
-from careen.core.steps.shared import taint_spread
+from careen.core.steps.shared import stagger
 from careen.core.steps.waiting import OPENING_SECONDS
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
@@ -320,7 +320,7 @@ def test_agents_of_a_large_fleet_decide_soon_after_the_maintenance_window_opens(
     look = waiting(
         policy=a_policy(window=shut), memory=remembering(agents=5000), chance=Chance(claim_id="fresh", jitter=0.25)
     ).look_again_seconds
-    assert look == pytest.approx(opening.total_seconds() + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
+    assert look == pytest.approx(opening.total_seconds() + 0.25 * (OPENING_SECONDS + stagger.SPREAD_SECONDS))
 
 
 def test_agents_of_a_large_fleet_spread_their_decisions_after_the_window_opens() -> None:
@@ -328,7 +328,7 @@ def test_agents_of_a_large_fleet_spread_their_decisions_after_the_window_opens()
     look = waiting(
         policy=a_policy(window=shut), memory=remembering(agents=501), chance=Chance(claim_id="fresh", jitter=0.25)
     ).look_again_seconds
-    assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
+    assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + stagger.SPREAD_SECONDS))
 
 
 def test_a_node_takes_a_claim_at_once_if_the_roll_out_has_already_begun() -> None:

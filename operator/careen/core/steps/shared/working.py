@@ -1,6 +1,5 @@
-"""What an agent does in every phase in which careen works on its node. The agent puts the node's claim back into the
-lock if the claim is missing there, because the node *is* down. At the end the agent restores what the Node had before
-the drain."""
+"""What the phases with careen at work on the node share: a claim that is missing in the lock goes back into it, because
+the node *is* down, and at the end the node gets back what it had before the drain."""
 
 from __future__ import annotations
 
@@ -11,9 +10,7 @@ from careen.core.facts import keys
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.lock import content as lock
-from careen.core.lock.content import LockContent
-from careen.core.situation import Situation
-from careen.core.writing import (
+from careen.core.outcomes import (
     NodeChange,
     Status,
     Stay,
@@ -25,15 +22,12 @@ from careen.core.writing import (
     without_our_taint,
     write_lock,
 )
+from careen.core.situation import Situation
 
 
 def back_in_service(situation: Situation, besides: NodeChange, *, keeps_taint: bool) -> tuple[Progress, NodeChange]:
-    """Return two parts of the patch that puts the node back into service and moves it to the phase Settling: the new
-    record, and the other changes of the Node.
-
-    `besides` has further changes for the patch. With `keeps_taint` the soft taint stays, because the node still needs a
-    reboot.
-    """
+    """The record and the other changes of the patch that puts the node back into service and moves it to Settling. With
+    `keeps_taint` the soft taint stays, because the node still needs a reboot."""
     taints, owned = with_our_taint(situation) if keeps_taint else (without_our_taint(situation), "")
     record = replace(
         situation.progress,
@@ -48,11 +42,9 @@ def back_in_service(situation: Situation, besides: NodeChange, *, keeps_taint: b
 
 
 def put_back(situation: Situation) -> Decision | None:
-    """Return the decision to put this node's missing claim back into the lock. If the claim is in another lock object
-    than the record says, return the decision to correct the record. Return None if neither is needed, or if the lock
-    cannot be understood."""
-    content = situation.lock
-    if not isinstance(content, LockContent):
+    """Put a missing claim back into the lock, or correct the record if the claim is in another lock object."""
+    content = situation.content
+    if content is None:
         return None
     if situation.own_entry is None:
         entry = situation.new_entry(situation.progress.claim)
@@ -83,11 +75,9 @@ def put_back(situation: Situation) -> Decision | None:
 
 
 def is_released(situation: Situation) -> bool:
-    """Whether this agent (just before a crash) or a person removed this node's claim from the lock object that
-    contained it."""
-    content = situation.lock
+    """Whether this agent (just before a crash) or a person removed the claim from the lock object that contained it."""
     return (
-        isinstance(content, LockContent)
+        situation.content is not None
         and situation.own_entry is None
         and situation.reading.object_id == situation.progress.lock
     )

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from careen.core.steps.shared.taint_spread import MANY_AGENTS, SPREAD_SECONDS, delay_seconds
+from careen.core.steps.shared.stagger import MANY_AGENTS, SPREAD_SECONDS, delay_seconds
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 NAMES = {
