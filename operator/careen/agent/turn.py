@@ -1,4 +1,4 @@
-"""Makes one turn, which is one round of the agent's loop: observe, decide, apply, remember."""
+"""One turn: observe, decide, apply, remember."""
 
 from __future__ import annotations
 
@@ -30,22 +30,20 @@ _MOST_UNSENT = 3
 
 
 class Turned(Value, kw_only=True):
-    """The outcome of one turn (a round of the agent's loop: observe, decide, apply)."""
+    """The outcome of one turn."""
 
     decision: Decision
     observation: Observation
     stop: Stop | None
     phase: Phase | None
-    """The node's phase as far as this process knows; None before the first observation. The phase of the previous round
+    """The node's phase as far as this process knows; None before the first observation. The phase of the previous turn
     stays if the Node cannot be read, or if it is uncertain whether the decision's patch was written."""
     is_reported: bool = True
-    """Whether the decision's Event and messages were sent. Also true if there were none to send. If false, a later
-    round of the agent's loop sends them."""
+    """Whether the decision's Event and messages, if any, were sent. If not, a later turn sends them."""
 
 
 class _UnsentDecision(Value, kw_only=True):
-    """A decision whose patch of the Node got no response from the API server. `unsent` are the Events and messages
-    about this patch."""
+    """A decision whose patch of the Node got no response, with the Events and messages about this patch."""
 
     unsent: UnsentReports
     decision: Decision
@@ -53,13 +51,12 @@ class _UnsentDecision(Value, kw_only=True):
 
 
 class NeverDecided(Exception):
-    """The error of a round in which every decision asked for more evidence, which is a bug. The agent applied no
-    action."""
+    """Every decision of the turn asked for more evidence, which is a bug. The agent applied no action."""
 
 
 class Mind:
-    """The agent's state between two rounds of its loop: the memory and the node's phase. The state is lost when the
-    process ends, so nothing that must be correct depends on it."""
+    """The agent's state between two turns: memory and phase. It is lost with the process, so nothing that must be
+    correct depends on it."""
 
     def __init__(self, observer: Observer, hands: Hands) -> None:
         self._observer = observer
@@ -71,8 +68,7 @@ class Mind:
         self.phase: Phase | None = None
 
     async def turn(self, policy: Policy) -> Turned:
-        """Makes one turn (observe, decide, apply). The turn ends after the last action, or at the first action whose
-        success is not certain."""
+        """Ends after the last action, or at the first action whose success is not certain."""
         self._policy = policy
         seen, decision = await self._decide(policy)
         self.memory = before_report(decision.memory, seen.memory)
@@ -97,8 +93,8 @@ class Mind:
         )
 
     async def broke(self, error: Exception) -> None:
-        """Handles a round of the agent's loop that raised an error or could not begin. The next round reads the Node
-        again, because the agent's copy may be outdated."""
+        """Handles a turn that raised an error or could not begin. The next one reads the Node again, because the
+        agent's copy may be outdated."""
         self._observer.saw_node(None, 0.0)
         if await self._rescue.broke(error, self._policy):
             self.phase = Phase.FAILED
@@ -117,8 +113,7 @@ class Mind:
         raise NeverDecided(f"after {_MOST_ROUNDS} rounds the decision still requests more facts: {wants}")
 
     def _remember_reports(self, decision: Decision, applied: Applied, uid: str) -> None:
-        """Remembers which Events and messages to people were sent. If the response to the Node's patch was lost, also
-        remembers which Events and messages to send later."""
+        """Remembers which Events and messages were sent, and which to send later if the response to the patch was lost."""
         is_node_patched = applied.is_node_written or applied.stop is None
         if applied.is_reported:
             self.memory = after_report(self.memory, decision.memory, is_node_patched=is_node_patched)
@@ -131,9 +126,8 @@ class Mind:
             )
 
     def _send_unsent(self, node: NodeView | Gone | Unknown) -> None:
-        """If the Node contains an earlier patch whose response was lost, sends the Events and messages about that
-        patch. If the Node does not contain the patch, sends nothing, because this round of the agent's loop makes a new
-        decision."""
+        """Sends the Events and messages about an earlier patch whose response was lost, if the Node contains it.
+        Otherwise this turn decides anew."""
         if not isinstance(node, NodeView):
             return
         landed = [each for each in self._unsent if node.uid == each.node_uid and stands(each.unsent.patch, node)]

@@ -1,10 +1,9 @@
-"""Every action that an agent can take. The docstring of an action says what the agent must do. An action can be
-repeated without harm, or it carries a resourceVersion, so that the API server rejects the repetition.
+"""Every action that an agent can take; its docstring says what the agent must do. An action can be repeated without
+harm, or carries a resourceVersion, so that the API server rejects the repetition.
 
-The agent applies the actions of a decision in order. It stops at the first action whose success is not certain. After
-an unclear result (timeout, lost connection, 5xx) the API server may still carry out the write. So the next round of the
-agent's loop (observe, decide, apply) reads the objects again, and its writes carry the resourceVersions of that read.
-If both the unclear write and the new write reach the API server, the second one gets a conflict.
+The agent applies the actions in order, and stops at the first whose success is not certain. After an unclear result
+(timeout, lost connection, 5xx) the API server may still carry out the write. So the next turn reads the objects again,
+and its writes carry the resourceVersions of that read: if both writes arrive, the second one gets a conflict.
 """
 
 from __future__ import annotations
@@ -23,14 +22,13 @@ from scheduler_core.values import Value
 
 class PatchNode(Value, kw_only=True):
     """Patch the agent's own Node with one JSON merge patch, guarded by its resourceVersion: the API server applies all
-    of the patch or nothing. A conflict (409) ends this round of the agent's loop.
+    of it or nothing. A conflict (409) ends the turn.
 
-    `None` as the value of a label or annotation removes the key. `taints` is the whole list, because a merge patch
+    None as the value of a label or annotation removes the key. `taints` is the whole list, because a merge patch
     replaces lists; None leaves the taints as they are.
 
-    The agent must not send the patch once the host's uptime in seconds has reached `send_before`. If `adds_taint` is
-    set, the agent sends the patch under the field manager `keys.TAINT_MANAGER`, which later proves that careen set the
-    taint.
+    The patch must not be sent at or after the uptime `send_before`. With `adds_taint` it goes under the field manager
+    `keys.TAINT_MANAGER`, which later proves that careen set the taint.
     """
 
     purpose: str
@@ -48,9 +46,8 @@ class PatchNode(Value, kw_only=True):
 
 
 class WriteLock(Value, kw_only=True):
-    """Replace the value of the lock annotation on the DaemonSet by `content`, provided that the DaemonSet still has the
-    UID and resourceVersion that the agent read in this round of its loop. If `content` is None, remove the annotation.
-    """
+    """Replace the lock annotation on the DaemonSet by `content` (None removes it), if the DaemonSet still has the UID
+    and resourceVersion that this turn read."""
 
     purpose: str
     expected_resource_version: str
@@ -59,18 +56,18 @@ class WriteLock(Value, kw_only=True):
 
 
 class ConfirmClaim(Value, kw_only=True):
-    """Read the lock again with a consistent read. End this round of the agent's loop if the lock is paused or no longer
-    contains the claim with the id `claim` of this node (`lock.confirms`)."""
+    """Read the lock again with a consistent read. End the turn if the lock is paused or no longer has this claim
+    (`lock.confirms`)."""
 
     claim: str
     node: str
 
 
 class EvictPod(Value, kw_only=True):
-    """One pod to evict, identified by its UID. If `grace_seconds` is None, the pod's own grace period applies.
+    """One pod to evict. If `grace_seconds` is None, the pod's own grace period applies.
 
-    For a pod that was created after the cordon, `new_pod_owner` is the UID of its owner (`drain_plan.owner_of`),
-    because the agent counts the evictions of such pods by owner. For any other pod `new_pod_owner` is empty.
+    `new_pod_owner` is the UID of the owner (`drain_plan.owner_of`) of a pod that was created after the cordon: the
+    evictions of such pods are counted by owner. It is empty for any other pod.
     """
 
     namespace: str
@@ -81,11 +78,10 @@ class EvictPod(Value, kw_only=True):
 
 
 class Evict(Value, kw_only=True):
-    """Request the evictions of these pods, `parallel` at a time, each with the pod's UID as a precondition. If an
-    eviction fails, the agent goes on with the next action.
+    """Request the evictions of these pods, `parallel` at a time, each with the pod's UID as a precondition: after a
+    timeout the same request does not evict a new pod of the same name.
 
-    The agent adds each response of the API server to its memory with `memory.after_eviction`. After a timeout the agent
-    may send the same request again: the UID in the request keeps a new pod of the same name from being evicted.
+    Each response goes into the memory with `memory.after_eviction`. A failed eviction does not end the turn.
     """
 
     pods: tuple[EvictPod, ...]
@@ -93,14 +89,12 @@ class Evict(Value, kw_only=True):
 
 
 class AskReboot(Value, kw_only=True):
-    """Ask the host to reboot, at most `within_seconds` after the API server's response to ConfirmClaim. After that time
-    the agent ends this round of its loop and does not ask.
+    """Ask the host to reboot, at most `within_seconds` after the response to ConfirmClaim; later, end the turn instead.
 
-    The agent must not ask the host once the host's uptime in seconds has reached `send_before`. By then another agent
-    process on this node may have concluded that this process is dead, and may have taken over the reboot.
+    The agent must not ask at or after the uptime `send_before`: by then another agent process on this node may have
+    concluded that this one is dead, and may have taken over the reboot.
 
-    The agent calls `memory.before_reboot_asked` before it asks, and `memory.after_reboot_asked` with the result of the
-    reboot command.
+    `memory.before_reboot_asked` comes before the request, `memory.after_reboot_asked` with the result of the command.
     """
 
     within_seconds: float
@@ -108,12 +102,13 @@ class AskReboot(Value, kw_only=True):
 
 
 class SilenceAlerts(Value):
-    """Ask Alertmanager to silence this node's alerts, with a deadline of a few seconds. If the request fails, the agent
-    goes on with the next action."""
+    """Ask Alertmanager to silence this node's alerts, with a deadline of a few seconds. A failure does not end the
+    turn.
+    """
 
 
 class PostEvent(Value, kw_only=True):
-    """Post a Kubernetes Event on the agent's own Node. If the request fails, the agent goes on with the next action."""
+    """Post a Kubernetes Event on the agent's own Node. A failure does not end the turn."""
 
     code: Code
     sentence: str
@@ -124,8 +119,7 @@ class PostEvent(Value, kw_only=True):
 
 
 class Occasion(StrEnum):
-    """An occasion on which careen sends a message to people. kured also sends messages on the first three of these
-    occasions."""
+    """When careen sends a message to people. kured also sends messages on the first three of these occasions."""
 
     DRAIN = "drain"
     REBOOT = "reboot"
@@ -137,8 +131,7 @@ class Occasion(StrEnum):
 
 
 class Notify(Value, kw_only=True):
-    """Send a message to people in the background, without delaying the next action. During one claim the agent sends at
-    most one message for each occasion."""
+    """Send a message to people in the background, at most one for each occasion during one claim."""
 
     occasion: Occasion
     sentence: str

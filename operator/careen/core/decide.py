@@ -85,7 +85,7 @@ def _decide(situation: Situation) -> Decision:
 
 def _can_be_undone(situation: Situation) -> bool:
     """Whether the host has certainly not been asked to reboot under this claim. Its release then needs no boot id."""
-    return situation.progress.is_giving_back or situation.phase in {Phase.CLAIMING, Phase.DRAINING}
+    return situation.progress.is_releasing or situation.phase in {Phase.CLAIMING, Phase.DRAINING}
 
 
 def _is_new_boot(situation: Situation) -> bool:

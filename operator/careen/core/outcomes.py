@@ -45,7 +45,7 @@ RETELL_SECONDS = 15.0  # the agent rewrites a sentence of the same code at most 
 _QUIET = frozenset(
     {
         Code.TAKING_CLAIM,
-        Code.GIVING_BACK,
+        Code.RELEASING,
         Code.REBOOT_ANNOUNCED,
         Code.HOME,
         Code.NO_NEED,
@@ -240,7 +240,7 @@ def undo(situation: Situation, status: Status, to: Transition) -> Decision:
     """
     record = replace(
         to.progress,
-        is_giving_back=True,
+        is_releasing=True,
         is_cordoned_by_us=False,
         prior_unschedulable=False,
         prior_labels={},

@@ -221,7 +221,7 @@ def decided(
     """Return the agent's decision for a node whose annotation contains this progress. Without `progress`, the node has
     no label, annotation or taint of careen."""
     view = a_marked_node(progress, **(node or {})) if progress else a_node(**(node or {}))
-    if progress and progress.claim and "lock" not in changes and not progress.is_giving_back:
+    if progress and progress.claim and "lock" not in changes and not progress.is_releasing:
         changes["lock"] = held(an_entry(claim=progress.claim, boot=progress.boot_left, failed=progress.failed))
     return decide(an_observation(view, **changes), policy or a_policy())
 

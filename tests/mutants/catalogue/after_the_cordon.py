@@ -374,7 +374,7 @@ MUTANTS = (
     Mutant(
         "After the reboot, the agent continues to release the claim if it began the release before the reboot",
         _VERIFYING + "begin",
-        "is_giving_back=False,",
+        "is_releasing=False,",
         "",
     ),
     Mutant(

@@ -50,7 +50,7 @@ MUTANTS = (
     Mutant(
         "A waiting node forgets a claim that it has not released yet",
         _WAITING + "decide",
-        "if situation.progress.is_giving_back or situation.progress.claim:",
+        "if situation.progress.is_releasing or situation.progress.claim:",
         "if False:",
     ),
     Mutant(

@@ -140,7 +140,7 @@ MUTANTS = (
     Mutant(
         "The agent adopts a claim and never releases it",
         _RECOVERING + "_adopt_to_undo",
-        "is_giving_back=True,",
+        "is_releasing=True,",
         "",
     ),
     Mutant(
@@ -219,7 +219,7 @@ MUTANTS = (
     Mutant(
         "A record without a claim is accepted in a phase that needs a claim",
         _PROGRESS + "_contradiction",
-        "if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):",
+        "if phase in _UNDER_CLAIM and (not progress.claim or progress.is_releasing):",
         "if False:",
     ),
     Mutant(
@@ -281,8 +281,8 @@ MUTANTS = (
     Mutant(
         "When a drain is undone, the patch that uncordons the Node also removes the claim id from the record",
         _OUTCOMES + "undo",
-        "is_giving_back=True,",
-        'is_giving_back=True, claim="",',
+        "is_releasing=True,",
+        'is_releasing=True, claim="",',
     ),
     Mutant(
         "When a drain is undone, the claim leaves the lock before the Node is uncordoned",
@@ -413,7 +413,7 @@ MUTANTS = (
     ),
     Mutant(
         "After failed turns the agent removes the claim from its record but not from the lock",
-        _RESCUE + "_given_back",
+        _RESCUE + "_released",
         'if not (kept.get("claim") and kept.get("boot_left")):',
         "if True:",
     ),

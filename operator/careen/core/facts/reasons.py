@@ -22,17 +22,17 @@ class Code(StrEnum):
     REFUSED = "refused"
     WAITING_FOR_TURN = "waiting-for-turn"
     TAKING_CLAIM = "taking-claim"
-    GIVING_BACK = "giving-back"
+    RELEASING = "giving-back"
     DRAIN_STARTED = "drain-started"
     DRAINING = "draining"
     DRAINED = "drained"
     MAINTENANCE = "maintenance"
-    HANDED_BACK = "handed-back"
+    MAINTENANCE_ENDED = "handed-back"
     REBOOT_ANNOUNCED = "reboot-announced"
     REBOOT_ASKED = "reboot-asked"
     REBOOTED = "rebooted"
     VERIFYING = "verifying"
-    GIVEN_BACK = "given-back"
+    BACK_IN_SERVICE = "given-back"
     SETTLING = "settling"
     RELEASED = "released"
     RETRY = "retry"
@@ -138,7 +138,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.TAKING_CLAIM: ReasonText(
         "The node is next in line: it takes a claim in the lock and asks all gates again.", _ITSELF
     ),
-    Code.GIVING_BACK: ReasonText("The agent removes the claim of this node from the lock.", _ITSELF),
+    Code.RELEASING: ReasonText("The agent removes the claim of this node from the lock.", _ITSELF),
     Code.DRAIN_STARTED: ReasonText("The node holds a claim, is cordoned, and its pods are being evicted.", _ITSELF),
     Code.DRAINING: ReasonText(
         "Pods are still leaving the node.", "If this lasts, look at the pods that the message names."
@@ -152,7 +152,7 @@ REASONS: dict[Code, ReasonText] = {
         "Run `careen maintenance NODE --end` or `careen drain NODE --end`, remove the annotation careen.dev/request, "
         "or wait until the request expires.",
     ),
-    Code.HANDED_BACK: ReasonText(
+    Code.MAINTENANCE_ENDED: ReasonText(
         "The node is back in service: a person ended the maintenance, or its time is over.", _ITSELF
     ),
     Code.REBOOT_ASKED: ReasonText("The host was asked to reboot and is not back yet.", _ITSELF),
@@ -161,7 +161,7 @@ REASONS: dict[Code, ReasonText] = {
         "The host has rebooted, but the node or its own DaemonSet pods are not ready yet.",
         "Look at the kubelet and the DaemonSet pods that the message names.",
     ),
-    Code.GIVEN_BACK: ReasonText("The node is in service again: it and its own DaemonSet pods are ready.", _ITSELF),
+    Code.BACK_IN_SERVICE: ReasonText("The node is in service again: it and its own DaemonSet pods are ready.", _ITSELF),
     Code.SETTLING: ReasonText(
         "The node is back; workloads are less healthy than before the drain, or --lock-release-delay is not over.",
         "If this lasts, look at the workloads that the message names.",

@@ -30,7 +30,7 @@ _TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBO
 def decide(situation: Situation) -> Decision:
     """Finish the release of the claim, return a node that has become ready to service, or wait: for the end of the
     back-off, for a person's retry, or until a person releases the claim."""
-    if situation.progress.is_giving_back:
+    if situation.progress.is_releasing:
         return release.decide(situation)
     if _can_return_to_service(situation):
         return _return_to_service(situation)

@@ -48,7 +48,7 @@ def decide(situation: Situation) -> Decision:
     if not situation.node.ready:
         return _wait_until_ready(situation)
     return _return_to_service(
-        situation, Code.HANDED_BACK, "the maintenance ended without a reboot", asked.done_with(situation)
+        situation, Code.MAINTENANCE_ENDED, "the maintenance ended without a reboot", asked.done_with(situation)
     )
 
 
@@ -58,7 +58,7 @@ def after_boot(situation: Situation) -> Decision | None:
         return None
     if situation.phase is Phase.MAINTENANCE:
         return decide(situation)
-    if situation.phase not in {Phase.CLAIMING, Phase.DRAINING} or situation.progress.is_giving_back:
+    if situation.phase not in {Phase.CLAIMING, Phase.DRAINING} or situation.progress.is_releasing:
         return None
     progress = situation.progress
     return move(
@@ -97,7 +97,7 @@ def _wait_until_ready(situation: Situation) -> Decision:
     if waited > situation.policy.verify_timeout_seconds:
         sentence = f"the node is not ready, {span(round(waited))} after its maintenance ended"
         return failing.halted(situation, Code.NEVER_READY, sentence, progress=situation.progress)
-    status = Status(Code.HANDED_BACK, "the maintenance ended, but the node is not ready yet")
+    status = Status(Code.MAINTENANCE_ENDED, "the maintenance ended, but the node is not ready yet")
     return _since_maintenance(situation, status, began or situation.mark())
 
 

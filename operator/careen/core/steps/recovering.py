@@ -268,7 +268,7 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
         claim=entry.id,
         lock=situation.reading.object_id,
         boot_left=entry.boot or situation.boot,
-        is_giving_back=True,
+        is_releasing=True,
         need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
     )
     uncordon = False if _is_cordon_ours(situation, entry) else None

@@ -35,7 +35,7 @@ def begin(situation: Situation) -> Decision:
         situation.progress,
         verify_started=situation.mark(),
         settle_started=None,
-        is_giving_back=False,
+        is_releasing=False,
         failed="",
         failed_at=None,
         reboots_for_need=situation.progress.reboots_for_need + 1,
@@ -140,7 +140,7 @@ def _return_to_service(situation: Situation) -> Decision:
     name = situation.node.name
     return move(
         situation,
-        Status(Code.GIVEN_BACK, _back_in_service(situation)),
+        Status(Code.BACK_IN_SERVICE, _back_in_service(situation)),
         Transition(
             Phase.SETTLING,
             record,

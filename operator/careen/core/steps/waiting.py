@@ -40,7 +40,7 @@ OPENING_SECONDS = 2.0  # by then every node has noticed the open window; the fir
 
 def decide(situation: Situation) -> Decision:
     """Go home, write the gates' refusals on the Node, wait in line, or take a claim."""
-    if situation.progress.is_giving_back or situation.progress.claim:
+    if situation.progress.is_releasing or situation.progress.claim:
         return release.decide(situation)
     if found := _is_over(situation) or _forgive(situation) or _mend_taint(situation):
         return found

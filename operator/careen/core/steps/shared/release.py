@@ -38,7 +38,7 @@ def decide(situation: Situation) -> Decision:
     if out := removal(situation):
         return stay(
             situation,
-            Status(Code.GIVING_BACK, "the agent removes the claim from the lock", is_silent=True),
+            Status(Code.RELEASING, "the agent removes the claim from the lock", is_silent=True),
             Stay(look=0.0, actions=out),
         )
     sentence = situation.node.annotations.get(keys.REASON, "the claim is released")
@@ -46,7 +46,7 @@ def decide(situation: Situation) -> Decision:
     return move(
         situation,
         Status(
-            Code.GIVING_BACK,
+            Code.RELEASING,
             sentence,
             refusals=stored_refusals(situation.node),
             label=situation.node.labels.get(keys.REBOOT_LABEL),

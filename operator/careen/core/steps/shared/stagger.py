@@ -1,8 +1,7 @@
-"""Spreads the soft taints (effect PreferNoSchedule) of a large fleet over a minute. Otherwise, if all hosts need a
-reboot in the same second, all agents would send their patches to the API server at once.
+"""Staggers the taint patches of a large fleet over a minute: 5,000 patches at once would hurt the API server.
 
-An agent cannot see whether other agents are about to write. But the agent knows how many agents there are, without a
-further request: it reads the DaemonSet for the lock, and the DaemonSet says how many nodes should run an agent.
+An agent cannot see whether others are about to write, but it knows how many agents there are without a further request:
+it reads the DaemonSet for the lock, and its status says how many nodes should run an agent.
 """
 
 from __future__ import annotations
@@ -16,12 +15,11 @@ MOMENT_SECONDS = 5.0  # in 5 s of the 60 s, a twelfth of the agents write: of 5,
 
 
 def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
-    """Return how many seconds after the instant `at` this node's agent waits before it sets the soft taint. Return 0 if
-    the size of the fleet is unknown or at most MANY_AGENTS.
+    """How long after `at` this node's agent waits before it sets the soft taint; 0 if the size of the fleet is unknown
+    or at most MANY_AGENTS.
 
-    In each minute of the clock there are five seconds (`MOMENT_SECONDS`) in which this node's agent may set the taint,
-    so a restarted process does not begin the wait anew. At least once in these five seconds, even an agent that
-    restarts often checks whether its host needs a reboot.
+    In each minute of the clock the agent may set the taint for `MOMENT_SECONDS`, so a restarted process does not begin
+    the wait anew. Even an agent that restarts often checks the host's need at least once in these five seconds.
     """
     longest = longest_seconds(agents)
     if not longest:
@@ -31,12 +29,10 @@ def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
 
 
 def longest_seconds(agents: int | None) -> float:
-    """Return the longest time in seconds that an agent waits before it sets the soft taint, in a fleet with this number
-    of agents."""
+    """The longest wait in a fleet of this size."""
     return 0.0 if agents is None or agents <= MANY_AGENTS else SPREAD_SECONDS
 
 
 def _share(node: str) -> float:
-    """Return a number for this node that is at least 0 and less than 1. The number depends only on the node's name.
-    Over all nodes the numbers are evenly distributed, however the nodes are named."""
+    """A number in [0, 1) that depends only on the name. The numbers are evenly distributed, however nodes are named."""
     return int.from_bytes(hashlib.sha256(node.encode()).digest()[:7], "big") / 2**56
