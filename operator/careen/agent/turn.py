@@ -113,7 +113,8 @@ class Mind:
         raise NeverDecided(f"after {_MOST_ROUNDS} rounds the decision still requests more facts: {wants}")
 
     def _remember_reports(self, decision: Decision, applied: Applied, uid: str) -> None:
-        """Remembers which Events and messages were sent, and which to send later if the response to the patch was lost."""
+        """Remembers which Events and messages were sent, and which to send later if the response to the patch was
+        lost."""
         is_node_patched = applied.is_node_written or applied.stop is None
         if applied.is_reported:
             self.memory = after_report(self.memory, decision.memory, is_node_patched=is_node_patched)

@@ -127,7 +127,7 @@ def _reconcile(situation: Situation) -> Decision | None:
         return recovering.decide(situation)
     memory, uptime = situation.memory, situation.seen.uptime
     is_settled = idle.wants_reboot(situation) or _is_reconciled(memory, uptime)
-    if is_settled and not recovering.looks_like_ours(situation):
+    if is_settled and not recovering.looks_like_ours(situation.node):
         return None
     # If the Node shows that a reboot was announced, read the lock even if that happened a moment ago: the agent's next
     # write would remove the announcement from the Node.

@@ -13,7 +13,7 @@ from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason, Refusal, refusals_json, stored_refusals, with_since
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory, Reported
-from careen.core.facts.observation import Taint
+from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.phases import Evidence, Phase, is_allowed
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, to_annotation
@@ -95,6 +95,11 @@ class Transition(Value):
     first: tuple[Action, ...] = ()  # before the Node's patch
     then: tuple[Action, ...] = ()  # after it
     look: float = SOON_SECONDS
+
+
+def waiting_label(node: NodeView) -> str:
+    """The label of a waiting node, as it is."""
+    return order.READY if node.labels.get(keys.REBOOT_LABEL) == order.READY else "required"
 
 
 def want(situation: Situation, kinds: frozenset[Evidence]) -> Decision:

@@ -363,7 +363,7 @@ MUTANTS = (
     Mutant(
         "A node in Claiming that cannot list the other nodes assumes that none of them is down",
         _CLAIMING + "_others_first",
-        "return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)",
+        'return _unknown(situation, "peers", Code.FLEET_UNKNOWN, why)',
         "return None",
     ),
     Mutant(

@@ -56,8 +56,8 @@ MUTANTS = (
     Mutant(
         "The agent adopts a claim of a deleted Node with the same name",
         _RECOVERING + "_from_careen",
-        "entry.uid == situation.node.uid and looks_like_ours(situation)",
-        "looks_like_ours(situation)",
+        "entry.uid == situation.node.uid and looks_like_ours(situation.node)",
+        "looks_like_ours(situation.node)",
     ),
     Mutant(
         "The agent adopts a claim and undoes the drain although the host may be rebooting",
@@ -110,8 +110,8 @@ MUTANTS = (
     Mutant(
         "Without its record, the agent removes a cordon that was set before the claim",
         _RECOVERING + "_is_cordon_ours",
-        "and not entry.cordoned and looks_like_ours(situation)",
-        "and looks_like_ours(situation)",
+        "and not entry.cordoned and looks_like_ours(node)",
+        "and looks_like_ours(node)",
     ),
     Mutant(
         "The agent removes careen's leftover cordon from a node that is not Ready",
@@ -128,7 +128,7 @@ MUTANTS = (
     Mutant(
         "The agent adopts a claim without recording that it has already asked the host",
         _RECOVERING + "_adopt_to_reboot",
-        "is_asked=_has_asked(situation, entry)",
+        "is_asked=_has_asked(situation.memory.reboot, entry)",
         "is_asked=False",
     ),
     Mutant(
@@ -183,7 +183,7 @@ MUTANTS = (
     Mutant(
         "A node that needs a reboot does not notice that a person deleted its record",
         _DECIDE + "_reconcile",
-        "if is_settled and not recovering.looks_like_ours(situation):",
+        "if is_settled and not recovering.looks_like_ours(situation.node):",
         "if is_settled:",
     ),
     Mutant(

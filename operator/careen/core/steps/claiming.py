@@ -61,9 +61,7 @@ def decide(situation: Situation) -> Decision:
     cheap = asked(When.CLAIMED, Cost.CHEAP)
     situation.need(*missing(situation, cheap))
     if refused := refusals(situation, cheap, When.CLAIMED):
-        return _wait_a_little(situation, refused[0]) or _back(
-            situation, refused[0].code, refused[0].sentence, refused, label="required"
-        )
+        return _refused(situation, refused, label="required")
     content = situation.content
     assert content is not None, "the gate `hold` must refuse while the lock is not understood"
     if situation.reading.object_id != situation.progress.lock:
@@ -121,6 +119,17 @@ def _is_line_whole(situation: Situation, content: LockContent) -> bool:
     return are_named and 0 <= age < _LINE_SECONDS and not situation.memory.line.passed
 
 
+def _refused(situation: Situation, refused: tuple[Refusal, ...], *, label: str = order.READY) -> Decision:
+    first = refused[0]
+    return _wait_a_little(situation, first) or _back(situation, first.code, first.sentence, refused, label=label)
+
+
+def _unknown(situation: Situation, gate: str, code: Code, why: str) -> Decision:
+    """A fact of no gate is unknown. Going back for it stores no refusal, so the node soon tries again."""
+    unknown = Refusal(gate=gate, code=code, sentence=why)
+    return _wait_a_little(situation, unknown) or _back(situation, code, unknown.sentence)
+
+
 def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
     """Keep the claim for a while if the gate refuses only because a fact is unknown. Otherwise the node goes back."""
     if refused.code not in _PASSING:
@@ -146,20 +155,16 @@ def _ask_everything(situation: Situation, content: LockContent) -> Decision:
             continue  # asked last, because its list of nodes becomes too old first
         situation.need(*missing(situation, (gate,)))
         if refused := gate.ask(situation, When.CLAIMED):
-            return _wait_a_little(situation, refused) or _back(situation, refused.code, refused.sentence, (refused,))
+            return _refused(situation, (refused,))
     situation.need(Evidence.PODS, Evidence.OWNERS)
     if isinstance(situation.seen.owners, Unknown):
-        unknown = Refusal(
-            gate="owners",
-            code=Code.OWNERS_UNKNOWN,
-            sentence=f"careen cannot tell how healthy the workloads of this node are: {situation.seen.owners.why}",
-        )
-        return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
+        why = f"careen cannot tell how healthy the workloads of this node are: {situation.seen.owners.why}"
+        return _unknown(situation, "owners", Code.OWNERS_UNKNOWN, why)
     fleet = situation.seen.fleet
     if isinstance(fleet, NotAsked) or (isinstance(fleet, Fleet) and _is_old(situation, fleet)):
         situation.read_again(*_LAST)
     if refused := budgets.ask(situation, When.CLAIMED):
-        return _wait_a_little(situation, refused) or _back(situation, refused.code, refused.sentence, (refused,))
+        return _refused(situation, (refused,))
     assert isinstance(fleet, Fleet), "the gate `budgets` must refuse while the Nodes are unknown"
     return _others_first(situation, content) or _cordon(situation, fleet)
 
@@ -185,12 +190,8 @@ def _others_first(situation: Situation, content: LockContent) -> Decision | None
     node in the phase Claiming that has no claim in this lock."""
     peers = situation.seen.peers
     if not isinstance(peers, tuple):
-        unknown = Refusal(
-            gate="peers",
-            code=Code.FLEET_UNKNOWN,
-            sentence=f"careen cannot tell which other nodes hold claims: {peers.why}",
-        )
-        return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
+        why = f"careen cannot tell which other nodes hold claims: {peers.why}"
+        return _unknown(situation, "peers", Code.FLEET_UNKNOWN, why)
     others = [node for node in peers if node.name != situation.node.name and node.name not in content.holders]
     working = sorted(node.name for node in others if budgets.works(node))
     if len(content.holders) + len(working) > lock.limit(content, situation.policy.concurrency):

@@ -37,9 +37,9 @@ def decide(situation: Situation) -> Decision:
     return _halted(situation) if situation.progress.claim else _released(situation)
 
 
-def _code(situation: Situation) -> Code:
+def _code(progress: Progress) -> Code:
     try:
-        return Code(situation.progress.failed)
+        return Code(progress.failed)
     except ValueError:
         return Code.PROGRESS_UNREADABLE
 
@@ -55,21 +55,21 @@ def _return_to_service(situation: Situation) -> Decision:
     progress = replace(situation.progress, is_cordoned_by_us=False, prior_unschedulable=False, prior_labels={})
     return move(
         situation,
-        Status(_code(situation), _sentence(situation)),
+        Status(_code(situation.progress), _sentence(situation)),
         Transition(Phase.FAILED, progress, look=failing.LOOK_SECONDS, change=as_before(situation)),
     )
 
 
 def _sentence(situation: Situation) -> str:
-    return situation.node.annotations.get(keys.REASON) or REASONS[_code(situation)].meaning
+    return situation.node.annotations.get(keys.REASON) or REASONS[_code(situation.progress)].meaning
 
 
 def _halted(situation: Situation) -> Decision:
     """Keep the claim until a person releases it or asks for a retry. After a reboot loop, unhealthy workloads or a node
     that was not ready in time, the agent also continues when the cause is gone."""
-    code = _code(situation)
+    code = _code(situation.progress)
     if working.is_released(situation):
-        progress = _unlocked(situation)
+        progress = _unlocked(situation.progress)
         return move(
             situation,
             Status(Code.UNLOCKED_BY_HAND, _sentence(situation)),
@@ -90,8 +90,8 @@ def _halted(situation: Situation) -> Decision:
     if code is Code.NEVER_READY and situation.node.ready and _still_runs_boot_left(situation):
         return _ready_after_all(situation)
     if code is Code.SETTLE_TIMEOUT:
-        situation.need(Evidence.OWNERS)
-        if not settling.what_ails(situation):
+        owners = situation.read(Evidence.OWNERS)
+        if not settling.what_ails(situation.progress, owners):
             progress = replace(situation.progress, failed="", failed_at=None)
             return move(
                 situation,
@@ -117,9 +117,8 @@ def _still_runs_boot_left(situation: Situation) -> bool:
     return is_same_boot(situation.boot, situation.progress.boot_left)
 
 
-def _unlocked(situation: Situation) -> Progress:
+def _unlocked(before: Progress) -> Progress:
     """The record without the claim, but with the fields that are still needed to restore the node."""
-    before = situation.progress
     return replace(
         release.without_claim(before),
         is_cordoned_by_us=before.is_cordoned_by_us,
@@ -142,7 +141,7 @@ def _retry(situation: Situation, code: Code) -> Decision:
 
 def _released(situation: Situation) -> Decision:
     """A failed node without a claim goes home without a need, or tries again after the back-off or a person's retry."""
-    code, progress = _code(situation), situation.progress
+    code, progress = _code(situation.progress), situation.progress
     if progress.is_cordoned_by_us:
         return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
     if situation.seen.need.answer is NeedAnswer.NO:

@@ -9,8 +9,9 @@ from datetime import timedelta
 from careen.core import autoscalers, own_taint
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.observation import NeedAnswer
+from careen.core.facts.observation import Need, NeedAnswer, NodeView
 from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339, span
@@ -112,27 +113,29 @@ def _begin_waiting(situation: Situation) -> Decision:
     progress = replace(Progress(), need_since=need_since, tainted_at=now if owned else "", taint_key=owned)
     return move(
         situation,
-        Status(Code.NEED_SEEN, _what_is_asked(situation)),
+        Status(Code.NEED_SEEN, _what_is_asked(situation.seen.need)),
         Transition(
             Phase.WAITING,
             progress,
             change=NodeChange(
                 taints=taints,
-                annotations={keys.NEED: situation.seen.need.detail or None, **_kured_annotations(situation, now)},
+                annotations={
+                    keys.NEED: situation.seen.need.detail or None,
+                    **_kured_annotations(situation.node, situation.policy, now),
+                },
             ),
         ),
     )
 
 
-def _what_is_asked(situation: Situation) -> str:
-    need = situation.seen.need
+def _what_is_asked(need: Need) -> str:
     if need.request is not None:
         return need.detail
     return f"the host asks for a reboot{f': {need.detail}' if need.detail else ''}"
 
 
-def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
-    if not situation.policy.annotate_nodes or keys.KURED_IN_PROGRESS in situation.node.annotations:
+def _kured_annotations(node: NodeView, policy: Policy, now: str) -> dict[str, str | None]:
+    if not policy.annotate_nodes or keys.KURED_IN_PROGRESS in node.annotations:
         return {}
     return {keys.KURED_IN_PROGRESS: now, keys.KURED_MOST_RECENT: now}
 

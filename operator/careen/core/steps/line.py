@@ -43,7 +43,7 @@ def ready(situation: Situation, content: LockContent) -> Decision:
     number: dict[str, str | None] = {}
     if counting.is_due(situation, content):
         pods = situation.read(Evidence.PODS)
-        number = counting.number(situation, pods) if pods is not None else {}
+        number = counting.number(situation.node, pods, situation.policy.drain) if pods is not None else {}
         situation.remember(moves_counted_at=situation.seen.uptime)
     costly = situation.memory.costly
     if costly.not_before > situation.seen.uptime and costly.holders == situation.other_holders:
@@ -164,6 +164,7 @@ def _claim(situation: Situation) -> Decision:
     forecast = known(situation.seen.forecast) if preparing.why_not(situation) != "" else None
     taken = Claiming(forecast=forecast, at=situation.seen.uptime, holders=situation.other_holders)
     situation.remember(reboot=None, claiming=taken)
+    protected = autoscalers.protected(situation.node) if situation.policy.protect_from_autoscalers else {}
     unready_pods = baseline.said(baseline.taken(situation, ()))
     return move(
         situation,
@@ -174,13 +175,9 @@ def _claim(situation: Situation) -> Decision:
         Transition(
             Phase.CLAIMING,
             progress,
-            change=NodeChange(annotations={**preparing.annotation(situation), **_protected(situation)}),
+            change=NodeChange(annotations={**preparing.annotation(situation), **protected}),
         ),
     )
-
-
-def _protected(situation: Situation) -> dict[str, str | None]:
-    return autoscalers.protected(situation.node) if situation.policy.protect_from_autoscalers else {}
 
 
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:

@@ -14,7 +14,7 @@ from careen.core.actions import PatchNode
 from careen.core.cordons import is_cordon_proven
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.memory import RebootOutcome
+from careen.core.facts.memory import RebootMemory, RebootOutcome
 from careen.core.facts.observation import NeedAnswer, NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.progress import Announcement, Progress, is_same_boot
@@ -87,7 +87,7 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
         return None  # the record is unreadable, or our copy of the Node is older than the claim id on the Node
     if entry.boot and not is_same_boot(entry.boot, situation.boot):
         return _adopt_to_undo(situation, entry) if _is_kept(situation, entry) else _adopt_after_boot(situation, entry)
-    if entry.uid == situation.node.uid and looks_like_ours(situation):
+    if entry.uid == situation.node.uid and looks_like_ours(situation.node):
         return (
             _adopt_to_reboot(situation, entry)
             if _may_be_rebooting(situation, entry)
@@ -150,18 +150,17 @@ def _is_known(annotations: object, entry: Entry) -> bool:
     return isinstance(annotations, dict) and entry.id in annotations.get(keys.PROGRESS, "")
 
 
-def looks_like_ours(situation: Situation) -> bool:
+def looks_like_ours(node: NodeView) -> bool:
     """Whether a Node without careen's record still shows, by label or managed fields, that careen cordoned it."""
-    return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(situation.node)
+    return node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(node)
 
 
-def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
+def _is_cordon_ours(node: NodeView, entry: Entry) -> bool:
     """Whether careen set the cordon, by its managed fields. Without these, careen's label and the entry decide: the
     entry says whether the node was cordoned before the claim."""
-    node = situation.node
     if node.cordoned_by:
         return is_cordon_proven(node)
-    return node.unschedulable and not entry.cordoned and looks_like_ours(situation)
+    return node.unschedulable and not entry.cordoned and looks_like_ours(node)
 
 
 def _lone_cordon(situation: Situation) -> Decision | None:
@@ -194,7 +193,7 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
         claim=entry.id,
         lock=situation.reading.object_id,
         boot_left=entry.boot,
-        is_cordoned_by_us=_is_cordon_ours(situation, entry),
+        is_cordoned_by_us=_is_cordon_ours(situation.node, entry),
         verify_started=situation.mark(),
         reboots_for_need=situation.progress.reboots_for_need + 1,
     )
@@ -207,7 +206,9 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
 
 def _may_be_rebooting(situation: Situation, entry: Entry) -> bool:
     """Whether the host may have been asked to reboot under this claim, by this process's memory or the annotations."""
-    return situation.phase is not Phase.FAILED and (_has_asked(situation, entry) or says_announced(situation.node))
+    return situation.phase is not Phase.FAILED and (
+        _has_asked(situation.memory.reboot, entry) or says_announced(situation.node)
+    )
 
 
 def says_announced(node: NodeView) -> bool:
@@ -225,8 +226,7 @@ def _not_before_it_is_read(situation: Situation) -> Decision | None:
     return stay(situation, Status(Code.LOCK_UNKNOWN, sentence, is_silent=True), Stay(look=_UNREAD_LOOK_SECONDS))
 
 
-def _has_asked(situation: Situation, entry: Entry) -> bool:
-    asked = situation.memory.reboot
+def _has_asked(asked: RebootMemory | None, entry: Entry) -> bool:
     return asked is not None and asked.claim == entry.id and asked.may_be_under_way
 
 
@@ -238,10 +238,10 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
         claim=entry.id,
         lock=situation.reading.object_id,
         boot_left=entry.boot or situation.boot,
-        is_cordoned_by_us=_is_cordon_ours(situation, entry),
+        is_cordoned_by_us=_is_cordon_ours(situation.node, entry),
         announcement=1,
         announced=Announcement(
-            boot=situation.boot, uptime=situation.seen.uptime, is_asked=_has_asked(situation, entry)
+            boot=situation.boot, uptime=situation.seen.uptime, is_asked=_has_asked(situation.memory.reboot, entry)
         ),
     )
     return move(
@@ -256,7 +256,7 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
 
 def _is_kept(situation: Situation, entry: Entry) -> bool:
     """Whether a person wants the node with this claim to stay drained and down."""
-    return kept(situation) is not None and entry.uid == situation.node.uid and looks_like_ours(situation)
+    return kept(situation) is not None and entry.uid == situation.node.uid and looks_like_ours(situation.node)
 
 
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
@@ -271,7 +271,7 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
         is_releasing=True,
         need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
     )
-    uncordon = False if _is_cordon_ours(situation, entry) else None
+    uncordon = False if _is_cordon_ours(situation.node, entry) else None
     request, what_happens = kept(situation), "the agent undoes its changes and releases the claim"
     if request is not None:
         person_asked = sentence(request)

@@ -12,7 +12,7 @@ from careen.core.drain import baseline
 from careen.core.facts.observation import NeedAnswer, NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import SettlePolicy
-from careen.core.facts.progress import OwnerHealth
+from careen.core.facts.progress import OwnerHealth, Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import loop_limit
@@ -54,7 +54,7 @@ def decide(situation: Situation) -> Decision:
     if (found := working.put_back(situation)) is not None:
         return found
     waited = situation.elapsed(situation.progress.settle_started) or 0.0
-    if ailing := what_ails(situation):
+    if ailing := what_ails(situation.progress, known(situation.seen.owners)):
         # Nothing is released before the boot is stable, and the workloads may recover until then.
         if waited <= situation.policy.settle_timeout_seconds or _unproven_seconds(situation) > 0:
             return _settle_on(situation, ailing, look=LOOK_SECONDS if waited < 30 else SLOW_LOOK_SECONDS)
@@ -100,10 +100,10 @@ def _unproven_seconds(situation: Situation) -> float:
     return situation.policy.stable_boot_seconds - situation.seen.uptime
 
 
-def what_ails(situation: Situation) -> str:
+def what_ails(progress: Progress, owners: tuple[OwnerHealth, ...] | None) -> str:
     """The workloads with fewer ready pods than before the drain; "" if there are none. Compares only workloads whose
     pods the drain evicted and that have not changed since (same UID, generation and replicas)."""
-    owners, recorded = known(situation.seen.owners), baseline.services(situation.progress.owners)
+    recorded = baseline.services(progress.owners)
     if not recorded:
         return ""
     if owners is None:
@@ -170,7 +170,7 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
         _read_lock_later(situation)
         return go_home(
             situation,
-            Status(Code.RELEASED, f"{_how_the_claim_ended(situation)}; the claim is released"),
+            Status(Code.RELEASED, f"{_how_the_claim_ended(situation.progress)}; the claim is released"),
             first=first,
             then=then,
             annotations=measured,
@@ -187,15 +187,15 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
         situation,
         Status(
             Code.RELEASED,
-            f"{_how_the_claim_ended(situation)}, but the host asks for another reboot, or the agent cannot tell "
-            "whether the host does",
+            f"{_how_the_claim_ended(situation.progress)}, but the host asks for another reboot, or the agent cannot "
+            "tell whether the host does",
         ),
         Transition(Phase.WAITING, progress, change=NodeChange(taints=taints, annotations=measured), first=first),
     )
 
 
-def _how_the_claim_ended(situation: Situation) -> str:
-    return "the node rebooted" if situation.progress.verify_started else "the node is back in service after maintenance"
+def _how_the_claim_ended(progress: Progress) -> str:
+    return "the node rebooted" if progress.verify_started else "the node is back in service after maintenance"
 
 
 def _read_lock_later(situation: Situation) -> None:

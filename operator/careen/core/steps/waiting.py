@@ -9,7 +9,7 @@ from careen.core import autoscalers
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision, Refusal, stored_refusals
 from careen.core.facts import keys
-from careen.core.facts.observation import NeedAnswer, NodeView
+from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
@@ -24,6 +24,7 @@ from careen.core.outcomes import (
     go_home,
     move,
     stay,
+    waiting_label,
     with_our_taint,
     write_lock,
 )
@@ -127,7 +128,7 @@ def _forgive(situation: Situation) -> Decision | None:
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0)
     return move(
         situation,
-        Status(Code.RETRY, "a person asked for a retry", label=_label(situation.node)),
+        Status(Code.RETRY, "a person asked for a retry", label=waiting_label(situation.node)),
         Transition(Phase.WAITING, progress, change=NodeChange(annotations={keys.RETRY: None})),
     )
 
@@ -144,7 +145,7 @@ def _mend_taint(situation: Situation) -> Decision | None:
             Code.NEED_SEEN,
             situation.node.annotations.get(keys.REASON, "the host asks for a reboot"),
             refusals=stored_refusals(situation.node),
-            label=_label(situation.node),
+            label=waiting_label(situation.node),
         ),
         Transition(
             Phase.WAITING,
@@ -152,7 +153,3 @@ def _mend_taint(situation: Situation) -> Decision | None:
             change=NodeChange(taints=taints),
         ),
     )
-
-
-def _label(node: NodeView) -> str:
-    return "ready" if node.labels.get(keys.REBOOT_LABEL) == "ready" else "required"

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from careen.core.drain import drain_plan
 from careen.core.facts import keys
-from careen.core.facts.observation import PodView
-from careen.core.facts.policy import Order
+from careen.core.facts.observation import NodeView, PodView
+from careen.core.facts.policy import DrainPolicy, Order
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
@@ -33,9 +33,9 @@ def is_due(situation: Situation, content: LockContent) -> bool:
     return counted_at is None or situation.seen.uptime - counted_at >= (NAMED_SECONDS if is_soon else OTHERS_SECONDS)
 
 
-def number(situation: Situation, pods: tuple[PodView, ...]) -> dict[str, str | None]:
+def number(node: NodeView, pods: tuple[PodView, ...], policy: DrainPolicy) -> dict[str, str | None]:
     """The annotations with both numbers, as far as they change the Node; the second is removed if its number is 0."""
-    evicted = drain_plan.to_evict(pods, situation.policy.drain)
+    evicted = drain_plan.to_evict(pods, policy)
     in_zone = sum(pod.spreads_over_zones for pod in evicted)
     counted = {keys.MOVES: str(len(evicted)), keys.MOVES_IN_ZONE: str(in_zone) if in_zone else None}
-    return {key: value for key, value in counted.items() if situation.node.annotations.get(key) != value}
+    return {key: value for key, value in counted.items() if node.annotations.get(key) != value}

@@ -8,18 +8,18 @@ here depends on how long an agent's process lives.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from careen.core.actions import Notify, Occasion
 from careen.core.decision import Decision, stored_refusals
-from careen.core.facts import keys
 from careen.core.facts.observation import Holders, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.lock import content as lock
-from careen.core.lock import ghosts, order, overdue
+from careen.core.lock import ghosts, overdue
 from careen.core.lock.content import Entry, LockContent
-from careen.core.outcomes import Status, Stay, stay, write_lock
+from careen.core.outcomes import Status, Stay, stay, waiting_label, write_lock
 from careen.core.situation import Situation
 from careen.core.steps.shared import crowd
 
@@ -68,13 +68,13 @@ def _is_due(situation: Situation, content: LockContent) -> bool:
     if left > 0 and not is_outdated:
         return False
     old = pause if content.line.names else LOOK_SECONDS
-    return any(_age_seconds(situation, entry) >= old for entry in content.entries if entry.node != name)
+    return any(_age_seconds(entry, situation.seen.now) >= old for entry in content.entries if entry.node != name)
 
 
-def _age_seconds(situation: Situation, entry: Entry) -> float:
+def _age_seconds(entry: Entry, now: datetime) -> float:
     """The age of the claim. A claim that was created at an unreadable or future instant counts as old."""
     created = from_rfc3339(entry.created)
-    seconds = (situation.seen.now - created).total_seconds() if created is not None else -1.0
+    seconds = (now - created).total_seconds() if created is not None else -1.0
     return seconds if seconds >= 0 else OTHERS_LOOK_SECONDS
 
 
@@ -86,7 +86,7 @@ def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...])
             Code.GHOST_FREED,
             f"the agent removed the claim of {nodes} from the lock, because provably no node uses the claim",
             refusals=stored_refusals(situation.node),
-            label=_label(situation),
+            label=waiting_label(situation.node),
         ),
         Stay(
             look=0.0, actions=(write_lock(situation, f"free the claim of {nodes}", lock.remove_all(content, proven)),)
@@ -128,7 +128,3 @@ def _standstill(situation: Situation, marked: LockContent, new: list[Entry]) -> 
         return ()
     sentence = f"the roll-out waits for overdue nodes: {overdue.sentences(late)}"
     return (Notify(occasion=Occasion.HALTED, sentence=sentence, reason=sentence),)
-
-
-def _label(situation: Situation) -> str:
-    return order.READY if situation.node.labels.get(keys.REBOOT_LABEL) == order.READY else "required"

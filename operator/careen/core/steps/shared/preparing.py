@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import datetime
 from hashlib import blake2b
 
 from careen.core.decision import Decision
@@ -62,19 +63,20 @@ def is_near(situation: Situation, content: LockContent) -> bool:
     advance: it uses memory."""
     if situation.policy.forecast is ForecastPolicy.OFF or not _is_next(situation, content):
         return False
-    return any(_is_young(situation, entry) or _is_leaving(situation, entry) for entry in content.entries)
+    now = situation.server_now
+    return any(_is_young(entry, now) or _is_leaving(entry, now) for entry in content.entries)
 
 
-def _is_young(situation: Situation, entry: Entry) -> bool:
+def _is_young(entry: Entry, now: datetime) -> bool:
     claimed = from_rfc3339(entry.created)
-    return claimed is not None and 0 <= (situation.server_now - claimed).total_seconds() < YOUNG_SECONDS
+    return claimed is not None and 0 <= (now - claimed).total_seconds() < YOUNG_SECONDS
 
 
-def _is_leaving(situation: Situation, entry: Entry) -> bool:
+def _is_leaving(entry: Entry, now: datetime) -> bool:
     """Whether the claim's expected release is near, before or behind. A node far past it may keep its claim for an
     hour."""
     due = from_rfc3339(entry.due)
-    return due is not None and abs((due - situation.server_now).total_seconds()) < AROUND_DUE_SECONDS
+    return due is not None and abs((due - now).total_seconds()) < AROUND_DUE_SECONDS
 
 
 def lacking(situation: Situation) -> tuple[Evidence, ...]:
