@@ -295,7 +295,7 @@ MUTANTS = (
     Mutant(
         "The agent announces its reboot again although the host no longer needs one",
         _REBOOTING + "_not_asked",
-        "if (found := late_gates.called_off(situation)) is not None:\n        return found",
+        "if found := late_gates.called_off(situation):\n        return found",
         "",
     ),
     Mutant(
@@ -386,8 +386,8 @@ MUTANTS = (
     Mutant(
         "A node in Verifying does not restore its missing claim in the lock",
         _VERIFYING + "decide",
-        "if (found := working.put_back(situation)) is not None:",
-        "if (found := None) is not None:",
+        "if found := working.put_back(situation):",
+        "if found := None:",
     ),
     Mutant(
         "The verification has no timeout",

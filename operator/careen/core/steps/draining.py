@@ -31,12 +31,12 @@ def decide(situation: Situation) -> Decision:
 
 
 def _called_off(situation: Situation) -> Decision | None:
-    if (found := late_gates.called_off(situation)) is not None:
+    if found := late_gates.called_off(situation):
         return found
     refused = hold.ask(situation, When.BEFORE_REBOOT)
     if refused is not None and refused.code is not Code.LOCK_UNKNOWN:
         return late_gates.undone(situation, refused, refused.code)
-    if (unusable := settings.ask(situation, When.BEFORE_REBOOT)) is not None:
+    if unusable := settings.ask(situation, When.BEFORE_REBOOT):
         return late_gates.undone(situation, unusable, unusable.code)
     if not situation.node.unschedulable:
         return failing.undone(
@@ -64,11 +64,8 @@ def _drain(situation: Situation) -> Decision:
     policy, pods = situation.policy.drain, situation.seen.pods
     assert isinstance(pods, tuple)
     _forget_gone(situation, pods)
-    memory = situation.memory
-    plan = drain_plan.plan(
-        pods, policy, memory, uptime=situation.seen.uptime, now=situation.seen.now, cordoned_at=situation.cordoned_at
-    )
-    if plan.is_done and (request := asked.kept(situation)) is not None:
+    plan, memory = working.plan_of(situation, pods), situation.memory
+    if plan.is_done and (request := asked.kept(situation)):
         return maintenance.begin(situation, request)
     if plan.is_done:
         return _go_on(

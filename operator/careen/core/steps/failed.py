@@ -75,7 +75,7 @@ def _halted(situation: Situation) -> Decision:
             Status(Code.UNLOCKED_BY_HAND, _sentence(situation)),
             Transition(Phase.FAILED, progress, look=failing.LOOK_SECONDS),
         )
-    if (found := working.put_back(situation)) is not None:
+    if found := working.put_back(situation):
         return found
     if situation.wants_retry:
         return _retry(situation, code)

@@ -38,7 +38,7 @@ def begin(situation: Situation, request: PersonRequest) -> Decision:
 
 def decide(situation: Situation) -> Decision:
     """Keep the node down until the person's request ends or a person uncordons the node."""
-    if (found := working.put_back(situation)) is not None:
+    if found := working.put_back(situation):
         return found
     request = asked.kept(situation)
     if situation.progress.is_cordoned_by_us and not situation.node.unschedulable:

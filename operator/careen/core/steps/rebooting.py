@@ -157,7 +157,7 @@ def _is_called_off(situation: Situation) -> bool:
 def _not_asked(situation: Situation) -> Decision:
     """This process announced the reboot but certainly did not ask the host, for example because the claim was no longer
     in the lock: undo the drain, or evaluate the gates and announce the reboot again."""
-    if (found := late_gates.called_off(situation)) is not None:
+    if found := late_gates.called_off(situation):
         return found
     if not situation.node.unschedulable:
         return failing.undone(
@@ -181,17 +181,10 @@ def _why_not_drained(situation: Situation) -> str:
     if situation.progress.is_forced:
         return ""
     situation.need(Evidence.PODS)
-    pods, policy = situation.seen.pods, situation.policy.drain
+    pods = situation.seen.pods
     if not isinstance(pods, tuple):
         return f"the pods of this node cannot be listed: {pods.why}"
-    plan = drain_plan.plan(
-        pods,
-        policy,
-        situation.memory,
-        uptime=situation.seen.uptime,
-        now=situation.seen.now,
-        cordoned_at=situation.cordoned_at,
-    )
+    plan = working.plan_of(situation, pods)
     return "" if plan.is_done else f"these pods are on the node again: {drain_plan.describe(plan, situation.memory)}"
 
 

@@ -51,7 +51,7 @@ def decide(situation: Situation) -> Decision:
     stable."""
     if working.is_released(situation):
         return _finish(situation)
-    if (found := working.put_back(situation)) is not None:
+    if found := working.put_back(situation):
         return found
     waited = situation.elapsed(situation.progress.settle_started) or 0.0
     if ailing := what_ails(situation.progress, known(situation.seen.owners)):

@@ -62,7 +62,7 @@ def again(situation: Situation) -> Decision:
 
 def decide(situation: Situation) -> Decision:
     """Return the node to service, or wait; after --verify-timeout fail and keep the claim."""
-    if (found := working.put_back(situation)) is not None:
+    if found := working.put_back(situation):
         return found
     waited = situation.elapsed(situation.progress.verify_started) or 0.0
     is_over = waited > situation.policy.verify_timeout_seconds

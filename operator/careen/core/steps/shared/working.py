@@ -6,7 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from careen.core.decision import Decision
+from careen.core.drain import drain_plan
+from careen.core.drain.drain_plan import DrainPlan
 from careen.core.facts import keys
+from careen.core.facts.observation import PodView
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.lock import content as lock
@@ -72,6 +75,18 @@ def put_back(situation: Situation) -> Decision | None:
             Transition(situation.phase, replace(situation.progress, lock=situation.reading.object_id)),
         )
     return None
+
+
+def plan_of(situation: Situation, pods: tuple[PodView, ...]) -> DrainPlan:
+    """What is left to drain."""
+    return drain_plan.plan(
+        pods,
+        situation.policy.drain,
+        situation.memory,
+        uptime=situation.seen.uptime,
+        now=situation.seen.now,
+        cordoned_at=situation.cordoned_at,
+    )
 
 
 def is_released(situation: Situation) -> bool:
