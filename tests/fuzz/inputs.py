@@ -19,6 +19,7 @@ from careen.cluster.wire.answers import is_evicted, the_object, the_page, the_re
 from careen.cluster.wire.client import CannotReachCluster, load_configuration
 from careen.cluster.wire.errors import ClusterError, UnreadableAnswer, http_date, raise_unless_ok, retry_after
 from careen.cluster.wire.transport import Request, Response
+from careen.core.decision import stored_refusals
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.progress import from_annotation
@@ -27,7 +28,6 @@ from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import json_of
 from careen.core.gates.hold import until_of
 from careen.core.lock import notation
-from careen.core.writing import stored_refusals
 from careen.host.commands import _ends_of
 from careen.host.inhibitors import of_shutdown
 from careen.services import notification_urls

@@ -1,16 +1,25 @@
-"""What a turn decides. A decision with `wants` is provisional: the agent applies none of its actions, reads the wanted
-facts (what it cannot read becomes `Unknown`) and decides again in the same turn."""
+"""What a step decides, and how the refusals of a decision are stored in an annotation of the Node.
+
+A decision whose `wants` is not empty is provisional. The agent applies none of its actions, but reads the wanted facts
+and decides again in the same turn. A fact that the agent cannot read becomes `Unknown`.
+"""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import datetime
 
 from msgspec.structs import force_setattr
 
 from careen.core.actions import Action
+from careen.core.facts import keys
 from careen.core.facts.memory import Memory
+from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.facts.untrusted import json_of, number, short
 from careen.core.plain_text import one_line
 from scheduler_core.values import Value
 
@@ -41,8 +50,8 @@ _OF_CLUSTER = frozenset(
 
 
 class Refusal(Value, kw_only=True):
-    """A gate's answer that forbids the node's next step. Without `since`, `writing.with_since` takes the instant from
-    the refusals on the Node.
+    """A gate's answer that forbids the node's next step. Without `since`, `with_since` takes the instant from the
+    refusals stored on the Node.
 
     `remedy` is for this node alone; the general remedy of a code is in `reasons.py`.
 
@@ -77,5 +86,58 @@ class Decision(Value, kw_only=True):
     refusals: tuple[Refusal, ...] = ()
     wants: frozenset[Evidence] = frozenset()
     starts_soon: bool = False
-    """Whether this node may begin its drain soon. If so, the agent starts the process that computes forecasts in
-    advance."""
+    """Whether this node may begin its drain soon, so that the agent starts the process for forecasts in advance."""
+
+
+_CODES = frozenset(Code)
+_LONGEST_SECONDS = 10.0**10  # three hundred years
+_MOST_REFUSALS = 50  # more than there are gates
+
+
+def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
+    """The refusals on the Node, except those that cannot be read."""
+    rows = json_of(node.annotations.get(keys.REFUSALS))
+    return (
+        tuple(refusal for row in rows[:_MOST_REFUSALS] if (refusal := _refusal(row))) if isinstance(rows, list) else ()
+    )
+
+
+def with_since(refusals: tuple[Refusal, ...], node: NodeView, now: datetime) -> tuple[Refusal, ...]:
+    """The refusals, each with the instant since which its gate has refused for the same reason."""
+    before = {(each.gate, each.code): each.since for each in stored_refusals(node)}
+    return tuple(replace(each, since=each.since or before.get((each.gate, each.code)) or now) for each in refusals)
+
+
+def refusals_json(refusals: tuple[Refusal, ...]) -> str | None:
+    """The value of the annotation; None, its removal, without refusals."""
+    rows = [
+        {
+            "gate": each.gate,
+            "code": each.code.value,
+            "sentence": each.sentence,
+            "since": rfc3339(each.since) if each.since else None,
+            **({"remedy": each.remedy} if each.remedy else {}),
+            **({"longest": each.longest_seconds} if each.longest_seconds else {}),
+            **({"ofCluster": True} if each.is_of_cluster else {}),
+        }
+        for each in refusals
+    ]
+    return json.dumps(rows, separators=(",", ":"), ensure_ascii=False) if rows else None
+
+
+def _refusal(row: object) -> Refusal | None:
+    match row:
+        case {"gate": str(gate), "code": str(code), "sentence": str(sentence), **more} if code in _CODES:
+            since, remedy = from_rfc3339(more.get("since")), short(str(more.get("remedy") or ""))
+            longest = number(more.get("longest"), _LONGEST_SECONDS) or 0.0
+            return Refusal(
+                gate=gate,
+                code=Code(code),
+                sentence=short(sentence),
+                since=since,
+                remedy=remedy,
+                is_of_cluster=more.get("ofCluster") is True,
+                longest_seconds=longest,
+            )
+        case _:
+            return None

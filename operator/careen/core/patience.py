@@ -12,14 +12,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from careen.core.decision import Decision
-from careen.core.facts.memory import Memory, Patience
+from careen.core.decision import Decision, stored_refusals
+from careen.core.facts.memory import Patience
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.gates import GATES
 from careen.core.gates.host_state import host_state
 from careen.core.gates.question import When
 from careen.core.situation import Situation
-from careen.core.writing import stored_refusals
 
 _PATIENT = frozenset({Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING})
 _NEEDS = {
@@ -39,29 +38,30 @@ def began(situation: Situation) -> float:
     return uptime if memory.patience.claim == situation.progress.claim else uptime - _earlier_wait_seconds(situation)
 
 
-def met(situation: Situation, gate: str) -> Memory:
-    """The memory with this gate, whose fact is unknown in this turn. A fact of no gate has another name in `_NEEDS`,
+def met(situation: Situation, gate: str) -> None:
+    """Note that a fact which this gate needs is unknown in this turn. A fact of no gate has another name in `_NEEDS`,
     such as `drain`."""
     known = situation.memory.patience
-    return replace(situation.memory, patience=replace(known, since=began(situation), gates=known.gates | {gate}))
+    situation.remember(patience=replace(known, since=began(situation), gates=known.gates | {gate}))
 
 
 def waits_since(situation: Situation) -> datetime:
-    """The instant of `began` by the API server's clock, because the host's may be wrong."""
+    """`began` as an instant of the API server, for the Node: the host's clock may be wrong."""
     return situation.server_now - timedelta(seconds=situation.seen.uptime - began(situation))
 
 
-def of_this_turn(situation: Situation) -> Situation:
-    """The situation at the start of a turn: no gate lacks a fact yet."""
-    nothing_yet = replace(situation.memory.patience, gates=frozenset())
-    return situation.with_memory(replace(situation.memory, patience=nothing_yet))
+def begin_turn(situation: Situation) -> frozenset[str]:
+    """The gates that earlier turns left, for `after`. During the turn the memory lists only the gates that `met`
+    adds."""
+    earlier = situation.memory.patience
+    situation.remember(patience=replace(earlier, gates=frozenset()))
+    return earlier.gates
 
 
-def after(situation: Situation, decision: Decision) -> Decision:
-    """The decision with the gates whose facts are still unknown, and since when."""
-    if decision.wants:
-        return decision
-    still = {gate for gate in situation.memory.patience.gates if not _is_known(situation, gate)}
+def after(situation: Situation, decision: Decision, earlier: frozenset[str]) -> Decision:
+    """The decision with the gates whose facts are still unknown, and since when. A gate of `earlier` turns stays until
+    a turn has read its facts."""
+    still = {gate for gate in earlier if not _is_known(situation, gate)}
     unknown = decision.memory.patience.gates | still if decision.phase in _PATIENT else frozenset()
     since = decision.memory.patience.since if unknown else None
     patience = Patience(gates=unknown, since=since, claim=situation.progress.claim)

@@ -105,7 +105,7 @@ def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
         keys.PHASE: Phase.FAILED.value,
         keys.SINCE: given.now,
         keys.REFUSALS: None,
-        keys.PROGRESS: _given_back(record, given),
+        keys.PROGRESS: _released(record, given),
         keys.REASON: f"{_as_one_clause(given.because)}: {what_happens}",
         **autoscalers.taken_back(_annotations(node)),
     }
@@ -136,7 +136,7 @@ def hold_of(node: Any) -> str | None:
 # ---- the record ----
 
 
-def _given_back(record: Mapping[str, Any], given: Circumstances) -> str | None:
+def _released(record: Mapping[str, Any], given: Circumstances) -> str | None:
     """The record's well-formed fields, marked for the release of the claim; None without a claim id: then the agent
     looks for the claim in the lock."""
     kept: dict[str, Any] = {key: record[key] for key in _KEPT_TEXTS if _text(record.get(key))}

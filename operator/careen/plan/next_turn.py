@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from careen.core.decision import stored_refusals
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.phases import Phase
@@ -20,7 +21,6 @@ from careen.core.lock import order, pauses
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.steps import draining, failed, idle, line, maintenance, rebooting, settling, verifying
 from careen.core.steps.shared import failing
-from careen.core.writing import stored_refusals
 from scheduler_core.values import Value
 
 

@@ -43,7 +43,7 @@ from careen.core.lock.groups import groups
 from careen.core.lock.line import Line
 from careen.core.lock.reading import LockReading
 from careen.core.observation import Observation
-from careen.core.situation import Situation
+from careen.core.situation import Notebook, Situation
 from careen.core.steps.shared import late_gates
 from careen.plan.waiters import Waiters
 from careen.plan.window_groups import WindowGroups
@@ -241,7 +241,7 @@ class RolloutRules:
             evictability={pod.uid: _answer(pod) for pod in forecast.pods} if forecast else NOT_ASKED,
             owners=tuple(_binding_owner(pod, name) for pod in forecast.pods if pod.is_bound) if forecast else NOT_ASKED,
         )
-        return Situation(seen=seen, policy=self._policy, node=node, progress=Progress(), memory=Memory())
+        return Situation(seen=seen, policy=self._policy, node=node, progress=Progress(), notebook=Notebook(Memory()))
 
 
 def _group_sizes(nodes: Iterable[NodeView], policy: Policy) -> dict[str, int]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from careen.core.decision import stored_refusals
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
@@ -14,7 +15,6 @@ from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.times import from_rfc3339
 from careen.core.lock.content import LockContent
 from careen.core.node import cordons
-from careen.core.writing import stored_refusals
 from careen.report.history_report import expected_ends, expected_json, expected_text
 from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import age, count_of, listed, paragraph, table

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from careen.core.decision import Refusal
+from careen.core.decision import Refusal, stored_refusals
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
@@ -18,7 +18,6 @@ from careen.core.gates.halt import halted_because
 from careen.core.gates.hold import held_because, hold
 from careen.core.gates.question import Cost, No
 from careen.core.lock.content import Garbage, LockContent
-from careen.core.writing import stored_refusals
 from careen.report.fleet_report import phase_of
 from careen.report.lock_report import LockState
 from careen.report.openings import opening_clause

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from careen.core.decision import Refusal
+from careen.core.decision import Refusal, stored_refusals
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PodView, Unknown
 from careen.core.facts.phases import Phase
@@ -28,7 +28,6 @@ from careen.core.gates.question import Cost, Gate, No, When
 from careen.core.lock.content import LockContent
 from careen.core.node.autoscalers import left_alone
 from careen.core.node.cordons import foreign_author, is_cordon_proven
-from careen.core.writing import stored_refusals
 from careen.plan.next_turn import NextTurn, next_turn
 from careen.report.fleet_report import node_json, phase_of
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json

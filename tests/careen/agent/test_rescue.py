@@ -113,7 +113,7 @@ async def test_the_agent_undoes_the_drain_if_loop_rounds_fail_for_half_a_minute(
     assert node["metadata"]["labels"] == {"pool": "web", keys.REBOOT_LABEL: "failed"}
     record = from_annotation(node["metadata"]["annotations"][keys.PROGRESS])
     assert isinstance(record, Progress)
-    assert (record.claim, record.is_giving_back, record.failed) == ("c1", True, Code.TURN_BROKEN.value)
+    assert (record.claim, record.is_releasing, record.failed) == ("c1", True, Code.TURN_BROKEN.value)
     assert any("uncordoned, and the claim is released" in event for event in await events(shell))
     assert [message.occasion.value for message in shell.told] == ["failed"]
 

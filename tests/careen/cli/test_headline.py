@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from careen.core.decision import stored_refusals
 from careen.core.facts.times import rfc3339
 from careen.core.gates.drain_forecast import drain_forecast
 from careen.core.gates.question import When
 from careen.core.lock.content import Entry, LockContent
-from careen.core.writing import stored_refusals
 from scheduler_core.simulation.drain import simulate_drain
 from scheduler_core.snapshot.loading import load_objects
 from tests.careen.cli.conftest import Desk

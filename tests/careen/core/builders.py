@@ -36,8 +36,8 @@ from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.gathering import GATHER_SECONDS
 from careen.core.lock.reading import LockReading
 from careen.core.observation import Observation
-from careen.core.situation import Situation
-from careen.core.writing import LABEL
+from careen.core.outcomes import LABEL
+from careen.core.situation import Notebook, Situation
 from scheduler_core.simulation.forecast import Forecast
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)  # a Wednesday
@@ -211,7 +211,9 @@ def a_situation(node: NodeView | None = None, policy: Policy | None = None, **ch
     assert isinstance(seen.node, NodeView)
     progress = from_annotation(seen.node.annotations.get(keys.PROGRESS))
     assert isinstance(progress, Progress)
-    return Situation(seen=seen, policy=policy or a_policy(), node=seen.node, progress=progress, memory=seen.memory)
+    return Situation(
+        seen=seen, policy=policy or a_policy(), node=seen.node, progress=progress, notebook=Notebook(seen.memory)
+    )
 
 
 def decided(
@@ -220,7 +222,7 @@ def decided(
     """Return the agent's decision for a node whose annotation contains this progress. Without `progress`, the node has
     no label, annotation or taint of careen."""
     view = a_marked_node(progress, **(node or {})) if progress else a_node(**(node or {}))
-    if progress and progress.claim and "lock" not in changes and not progress.is_giving_back:
+    if progress and progress.claim and "lock" not in changes and not progress.is_releasing:
         changes["lock"] = held(an_entry(claim=progress.claim, boot=progress.boot_left, failed=progress.failed))
     return decide(an_observation(view, **changes), policy or a_policy())
 

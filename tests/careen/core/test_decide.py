@@ -90,12 +90,12 @@ def test_a_new_boot_of_a_node_with_a_claim_starts_the_verification_in_any_phase(
         claim="c1",
         boot_left="boot-0",
         verify_started=None,
-        is_giving_back=phase in {Phase.WAITING, Phase.FAILED},
+        is_releasing=phase in {Phase.WAITING, Phase.FAILED},
     )
     decision = decided(progress)
     assert (decision.phase, decision.reason.code) == (Phase.VERIFYING, Code.REBOOTED)
     record = the_record(decision)
-    assert (record.claim, record.reboots_for_need, record.is_giving_back) == ("c1", 1, False)
+    assert (record.claim, record.reboots_for_need, record.is_releasing) == ("c1", 1, False)
     assert record.verify_started is not None
     assert record.verify_started.boot == BOOT
 
@@ -198,7 +198,7 @@ def consistent(progress: Progress) -> Progress:
         progress,
         claim="c1" if has_claim else "",
         boot_left=progress.boot_left if has_claim else "",
-        is_giving_back=has_claim and not is_under_claim and (phase is Phase.WAITING or progress.is_giving_back),
+        is_releasing=has_claim and not is_under_claim and (phase is Phase.WAITING or progress.is_releasing),
     )
 
 
@@ -208,7 +208,7 @@ records = st.builds(
     phase=st.sampled_from([phase.value for phase in Phase]),
     claim=st.sampled_from(["", "c1"]),
     lock=st.just(LOCK_OBJECT),
-    is_giving_back=st.booleans(),
+    is_releasing=st.booleans(),
     claimed=marks,
     boot_left=st.sampled_from([BOOT, "boot-0"]),
     is_cordoned_by_us=st.booleans(),
@@ -306,9 +306,9 @@ def is_out_of_the_lock(reading: Any, actions: tuple[Any, ...]) -> bool:
 def test_an_idle_node_reads_the_lock_again_after_it_has_released_its_claim() -> None:
     """After the release, the server may still carry out a delayed write of the claim. The lock then contains the claim
     again."""
-    given_back = decided(a_progress(Phase.WAITING, claim="c1", boot_left=BOOT, is_giving_back=True), need=NO)
-    assert given_back.memory.lock_due == UPTIME + 75.0
-    home = decided(a_progress(Phase.WAITING), need=NO, memory=given_back.memory)
+    released = decided(a_progress(Phase.WAITING, claim="c1", boot_left=BOOT, is_releasing=True), need=NO)
+    assert released.memory.lock_due == UPTIME + 75.0
+    home = decided(a_progress(Phase.WAITING), need=NO, memory=released.memory)
     assert (home.phase, home.memory.lock_due) == (Phase.IDLE, UPTIME + 75.0)
     early = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 74.0)
     assert (early.wants, early.reason.code) == (frozenset(), Code.NO_NEED)

@@ -18,7 +18,7 @@ from careen.core.facts.reasons import Code
 from careen.core.lock import changes, order
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
-from careen.core.steps.shared.giving_back import LATE_WRITE_SECONDS
+from careen.core.steps.shared.release import LATE_WRITE_SECONDS
 from careen.core.steps.waiting import LEFT_LINE_SECONDS
 from tests.careen.core.builders import (
     NO,

@@ -181,7 +181,7 @@ def test_a_restarted_agent_does_not_wait_longer_if_the_clock_jumps_back() -> Non
 def test_a_host_with_an_unreadable_boot_id_releases_its_claim() -> None:
     story = draining()
     story.until_undone(620, **BLIND)
-    assert story.turn(**BLIND, lock=held()).reason.code is Code.GIVING_BACK
+    assert story.turn(**BLIND, lock=held()).reason.code is Code.RELEASING
     assert '"claim"' not in story.node.annotations[keys.PROGRESS]
 
 

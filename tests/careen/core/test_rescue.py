@@ -95,7 +95,7 @@ def test_the_rescue_patch_uncordons_a_draining_node_and_marks_its_claim_for_rele
     assert patch["spec"] == {"unschedulable": None}
     assert patch["metadata"]["labels"] == {keys.REBOOT_LABEL: "failed", "pool": None}
     record = record_after(patch)
-    assert (record.phase, record.claim, record.is_giving_back, record.is_cordoned_by_us) == (
+    assert (record.phase, record.claim, record.is_releasing, record.is_cordoned_by_us) == (
         "Failed",
         "c1",
         True,
@@ -120,7 +120,7 @@ def test_a_node_that_was_rescued_tries_again_after_a_back_off() -> None:
 def test_the_rescue_patch_of_a_claiming_node_releases_the_claim_without_an_uncordon() -> None:
     patch = undone(a_raw_node(Progress(phase="Claiming", claim="c1", boot_left=BOOT), phase="Claiming", cordoned=False))
     assert "spec" not in patch
-    assert record_after(patch).is_giving_back
+    assert record_after(patch).is_releasing
 
 
 @pytest.mark.parametrize("phase", ["", "Idle", "Waiting", "Rebooting", "Verifying", "Settling", "Failed", "Elsewhere"])
@@ -158,7 +158,7 @@ def test_the_rescue_patch_writes_a_progress_record_without_the_unreadable_fields
     assert "9" * 400 in POISON
     patch = undone(a_raw_node(POISON))
     assert patch["spec"] == {"unschedulable": None}
-    assert (record_after(patch).claim, record_after(patch).is_giving_back) == ("c1", True)
+    assert (record_after(patch).claim, record_after(patch).is_releasing) == ("c1", True)
 
 
 @pytest.mark.parametrize("instant", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59Z", "soon", 7])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from careen.core.decision import Refusal
+from careen.core.decision import Refusal, refusals_json
 from careen.core.facts import keys
 from careen.core.facts.observation import Alert, Chance, Unknown
 from careen.core.facts.phases import Phase
@@ -19,7 +19,6 @@ from careen.core.facts.times import rfc3339
 from careen.core.facts.windows import Window
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.lock.line import Line
-from careen.core.writing import _refusals_json
 from careen.plan.next_turn import NextTurn, next_turn
 from tests.careen.core.builders import (
     NO,
@@ -51,7 +50,7 @@ def predicted_from_annotations(
     **policy: Any,
 ) -> NextTurn:
     refusals = (Refusal(gate=refused, code=code, sentence="x"),) if refused else ()
-    annotations = {keys.SINCE: rfc3339(NOW - timedelta(seconds=since)), keys.REFUSALS: _refusals_json(refusals) or "[]"}
+    annotations = {keys.SINCE: rfc3339(NOW - timedelta(seconds=since)), keys.REFUSALS: refusals_json(refusals) or "[]"}
     node = a_marked_node(progress, annotations=annotations, **({"label": label} if label else {}))
     return next_turn(
         node, progress, lock if lock is not None else LockContent(), a_policy(**policy), NOW, agents=agents

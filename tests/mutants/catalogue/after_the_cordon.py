@@ -199,7 +199,7 @@ MUTANTS = (
     Mutant(
         "The agent asks the host to reboot without confirming the claim",
         _REBOOTING + "announce",
-        "ConfirmClaim(claim=progress.claim, node=name),",
+        "ConfirmClaim(claim=progress.claim, node=situation.node.name),",
         "",
     ),
     Mutant(
@@ -295,7 +295,7 @@ MUTANTS = (
     Mutant(
         "The agent announces its reboot again although the host no longer needs one",
         _REBOOTING + "_not_asked",
-        "if (found := late_gates.called_off(situation)) is not None:\n        return found",
+        "if found := late_gates.called_off(situation):\n        return found",
         "",
     ),
     Mutant(
@@ -307,8 +307,8 @@ MUTANTS = (
     Mutant(
         "The agent announces its reboot again although pods came back to the node",
         _REBOOTING + "_not_asked",
-        "if why_not_drained:",
-        "if False:",
+        "if why_not_drained := _why_not_drained(situation):",
+        "if (why_not_drained := _why_not_drained(situation)) and False:",
     ),
     Mutant(
         "The agent announces its reboot again without asking the gates",
@@ -355,8 +355,8 @@ MUTANTS = (
     Mutant(
         "If the host ignores the reboot request, a node that is not Ready goes back into service",
         _REBOOTING + "_nothing_happened",
-        "is_given_back = situation.node.ready",
-        "is_given_back = True",
+        "is_back = situation.node.ready",
+        "is_back = True",
     ),
     Mutant(
         "If the host ignores the reboot request, the claim is released although the host may still go down",
@@ -374,20 +374,20 @@ MUTANTS = (
     Mutant(
         "After the reboot, the agent continues to release the claim if it began the release before the reboot",
         _VERIFYING + "begin",
-        "is_giving_back=False,",
+        "is_releasing=False,",
         "",
     ),
     Mutant(
         "After the reboot, the agent still uses the result of the reboot request",
         _VERIFYING + "begin",
-        "replace(situation.memory, reboot=None)",
-        "situation.memory",
+        "situation.remember(reboot=None)",
+        "situation.remember()",
     ),
     Mutant(
         "A node in Verifying does not restore its missing claim in the lock",
         _VERIFYING + "decide",
-        "if (found := working.put_back(situation)) is not None:",
-        "if (found := None) is not None:",
+        "if found := working.put_back(situation):",
+        "if found := None:",
     ),
     Mutant(
         "The verification has no timeout",
@@ -433,7 +433,7 @@ MUTANTS = (
     ),
     Mutant(
         "A node in Verifying ignores that the reboot loop limit is reached",
-        _VERIFYING + "_give_back",
+        _VERIFYING + "_return_to_service",
         "goes_on and loop_limit.is_reached(situation)",
         "False",
     ),
@@ -488,13 +488,13 @@ MUTANTS = (
     ),
     Mutant(
         "A node that releases its claim stays in the line",
-        _SETTLING + "_without_own_claim",
-        "leave_out=name",
+        _SETTLING + "_with_next_nodes",
+        "leave_out=node.name",
         'leave_out=""',
     ),
     Mutant(
         "A node that releases its claim empties the line when it cannot list the waiting nodes",
-        _SETTLING + "_without_own_claim",
+        _SETTLING + "_with_next_nodes",
         "return left",
         "return left.with_line(left.line.naming((), at='', waiting=0))",
     ),
@@ -507,19 +507,19 @@ MUTANTS = (
     # ---- failed ----
     Mutant(
         "A failed node goes back into service while the kubelet still reports the old boot",
-        _FAILED + "_can_be_given_back",
+        _FAILED + "_can_return_to_service",
         "and node.boot_id == boot_id_of(situation.boot)",
         "",
     ),
     Mutant(
         "A failed node goes back into service although it is not Ready",
-        _FAILED + "_can_be_given_back",
+        _FAILED + "_can_return_to_service",
         "and node.ready",
         "",
     ),
     Mutant(
         "A failed node loses the cordon that another client set",
-        _FAILED + "_can_be_given_back",
+        _FAILED + "_can_return_to_service",
         "situation.progress.is_cordoned_by_us and",
         "",
     ),
@@ -610,37 +610,37 @@ MUTANTS = (
     # ---- releasing the claim ----
     Mutant(
         "The claim is removed from the record before it is removed from the lock",
-        _SHARED + "giving_back.py:decide",
+        _SHARED + "release.py:decide",
         "if out := removal(situation):",
         "if out := ():",
     ),
     Mutant(
         "The claim is removed from the record although the lock cannot be read",
-        _SHARED + "giving_back.py:decide",
+        _SHARED + "release.py:decide",
         "if not isinstance(lock, LockContent):",
         "if False:",
     ),
     Mutant(
         "The claim is removed from the record although the lock cannot be parsed",
-        _SHARED + "giving_back.py:decide",
+        _SHARED + "release.py:decide",
         "if isinstance(lock, Garbage):",
         "if False:",
     ),
     Mutant(
         "After a release the agent does not check whether a late write added the claim again",
-        _SHARED + "giving_back.py:decide",
+        _SHARED + "release.py:decide",
         "lock_due=situation.seen.uptime + LATE_WRITE_SECONDS",
         "lock_due=None",
     ),
     Mutant(
         "A record that loses its claim also loses the count of reboots for the same need",
-        _SHARED + "giving_back.py:without_claim",
+        _SHARED + "release.py:without_claim",
         "reboots_for_need=progress.reboots_for_need,",
         "",
     ),
     Mutant(
         "A record that loses its claim also loses the key of careen's taint",
-        _SHARED + "giving_back.py:without_claim",
+        _SHARED + "release.py:without_claim",
         "taint_key=progress.taint_key,",
         "",
     ),

@@ -31,8 +31,8 @@ MUTANTS = (
     Mutant(
         "An idle node empties the line when it cannot list the waiting nodes",
         _IDLE + "tidy_line",
-        "if isinstance(waiters, tuple) else set(content.line.names)",
-        "if isinstance(waiters, tuple) else set()",
+        "if waiters is not None else set(content.line.names)",
+        "if waiters is not None else set()",
     ),
     Mutant(
         "An idle node writes into a paused lock",
@@ -50,7 +50,7 @@ MUTANTS = (
     Mutant(
         "A waiting node forgets a claim that it has not released yet",
         _WAITING + "decide",
-        "if situation.progress.is_giving_back or situation.progress.claim:",
+        "if situation.progress.is_releasing or situation.progress.claim:",
         "if False:",
     ),
     Mutant(
@@ -192,9 +192,9 @@ MUTANTS = (
     ),
     Mutant(
         "Every turn asks a costly gate again after the gate refused",
-        _LINE + "_pass_on",
-        "not_before=situation.seen.uptime + pause",
-        "not_before=0.0",
+        _LINE + "put_off",
+        "not_before = situation.seen.uptime + pause",
+        "not_before = 0.0",
     ),
     Mutant(
         "After the second refusal of a costly gate, the agent does not wait longer than after the first refusal",
@@ -333,8 +333,8 @@ MUTANTS = (
     Mutant(
         "Right before the cordon, a node lists the Nodes again but does not read the lock again",
         _CLAIMING + "_ask_everything",
-        "return want(situation, *_LAST)",
-        "return want(situation, Evidence.FLEET)",
+        "situation.read_again(*_LAST)",
+        "situation.read_again(Evidence.FLEET)",
     ),
     Mutant(
         "A node cordons itself although the health of its workloads is unknown",
@@ -345,13 +345,13 @@ MUTANTS = (
     Mutant(
         "A node cordons itself while another node is down under a claim in another lock",
         _CLAIMING + "_ask_everything",
-        "_others_first(situation) or _cordon(situation, fleet)",
+        "_others_first(situation, content) or _cordon(situation, fleet)",
         "_cordon(situation, fleet)",
     ),
     Mutant(
         "A node keeps its forecast although other nodes have taken claims since then",
         _CLAIMING + "_with_fresh_forecast",
-        "is_old or taken.holders != line.others_holding(situation, content)",
+        "is_old or taken.holders != situation.other_holders",
         "is_old",
     ),
     Mutant(
@@ -363,7 +363,7 @@ MUTANTS = (
     Mutant(
         "A node in Claiming that cannot list the other nodes assumes that none of them is down",
         _CLAIMING + "_others_first",
-        "return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)",
+        'return _unknown(situation, "peers", Code.FLEET_UNKNOWN, why)',
         "return None",
     ),
     Mutant(
@@ -393,9 +393,8 @@ MUTANTS = (
     Mutant(
         "While a node waits for another node that is in Claiming, a change of the other Node does not restart the wait",
         _CLAIMING + "_wait_for",
-        'situation.memory.claiming.claimers.get(\n            f"{node.name}/{node.resource_version}", uptime\n'
-        "        )",
-        "min(situation.memory.claiming.claimers.values(), default=uptime)",
+        "before.claimers.get(state, uptime)",
+        "min(before.claimers.values(), default=uptime)",
     ),
     Mutant(
         "A cordon that another client set before the claim is recorded as careen's",

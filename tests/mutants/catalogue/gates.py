@@ -143,7 +143,7 @@ MUTANTS = (
     Mutant(
         "A node that is releasing its claim is still treated as down for its reboot",
         _GATES + "budgets.py:works",
-        "not progress.claim or progress.is_giving_back",
+        "not progress.claim or progress.is_releasing",
         "not progress.claim",
     ),
     Mutant(

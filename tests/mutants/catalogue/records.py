@@ -6,7 +6,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _PROGRESS = "core/facts/progress.py:"
-_RECOVERING, _WRITING, _DECIDE = "core/steps/recovering.py:", "core/writing.py:", "core/decide.py:"
+_RECOVERING, _OUTCOMES, _DECIDE = "core/steps/recovering.py:", "core/outcomes.py:", "core/decide.py:"
 _TAINT, _RESCUE = "core/node/own_taint.py:", "core/rescue.py:"
 _RESTORING = "core/node/restoring.py:"
 
@@ -15,7 +15,7 @@ MUTANTS = (
     Mutant(
         "The agent removes kured's claim while kured still runs",
         _RECOVERING + "_from_kured",
-        "situation.seen.foreign != () or",
+        "situation.read(Evidence.FOREIGN) != () or",
         "",
     ),
     Mutant(
@@ -129,7 +129,7 @@ MUTANTS = (
     Mutant(
         "The agent adopts a claim without recording that it has already asked the host",
         _RECOVERING + "_adopt_to_reboot",
-        "is_asked=_has_asked(situation, entry)",
+        "is_asked=_has_asked(situation.memory.reboot, entry)",
         "is_asked=False",
     ),
     Mutant(
@@ -141,7 +141,7 @@ MUTANTS = (
     Mutant(
         "The agent adopts a claim and never releases it",
         _RECOVERING + "_adopt_to_undo",
-        "is_giving_back=True,",
+        "is_releasing=True,",
         "",
     ),
     Mutant(
@@ -178,7 +178,7 @@ MUTANTS = (
     Mutant(
         "An idle node never checks the lock for a claim that its record does not name",
         _DECIDE + "_reconcile",
-        "idle.wants_reboot(situation) or _is_reconciled(memory, seen.uptime)",
+        "idle.wants_reboot(situation) or _is_reconciled(memory, uptime)",
         "True",
     ),
     Mutant(
@@ -220,7 +220,7 @@ MUTANTS = (
     Mutant(
         "A record without a claim is accepted in a phase that needs a claim",
         _PROGRESS + "_contradiction",
-        "if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):",
+        "if phase in _UNDER_CLAIM and (not progress.claim or progress.is_releasing):",
         "if False:",
     ),
     Mutant(
@@ -269,37 +269,37 @@ MUTANTS = (
     # ---- writing the record ----
     Mutant(
         "A patch of the Node lacks the resourceVersion that the agent read",
-        _WRITING + "_patch",
+        _OUTCOMES + "_patch",
         "resource_version=situation.node.resource_version",
         'resource_version=""',
     ),
     Mutant(
         "Actions that must follow the patch of the Node come before the patch",
-        _WRITING + "move",
+        _OUTCOMES + "move",
         "(*to.first, _patch(situation, status, to), *to.then,",
         "(*to.then, *to.first, _patch(situation, status, to),",
     ),
     Mutant(
         "When a drain is undone, the patch that uncordons the Node also removes the claim id from the record",
-        _WRITING + "undo",
-        "is_giving_back=True,",
-        'is_giving_back=True, claim="",',
+        _OUTCOMES + "undo",
+        "is_releasing=True,",
+        'is_releasing=True, claim="",',
     ),
     Mutant(
         "When a drain is undone, the claim leaves the lock before the Node is uncordoned",
-        _WRITING + "undo",
+        _OUTCOMES + "undo",
         "then=(*removal(situation), *to.then)",
         "first=removal(situation)",
     ),
     Mutant(
         "After the undo of a drain the record still says that careen set the cordon",
-        _WRITING + "undo",
+        _OUTCOMES + "undo",
         "is_cordoned_by_us=False,",
         "",
     ),
     Mutant(
         "A drain after an undone drain keeps the old start time",
-        _WRITING + "undo",
+        _OUTCOMES + "undo",
         "drain_started=None,",
         "",
     ),
@@ -329,27 +329,27 @@ MUTANTS = (
     ),
     Mutant(
         "The memory loses the time of the next read of the lock when the node becomes idle",
-        _WRITING + "go_home",
+        _OUTCOMES + "go_home",
         "lock_due=situation.memory.lock_due,",
         "",
     ),
     Mutant(
         "A write of the lock does not name the resourceVersion that the agent read",
-        _WRITING + "write_lock",
+        _OUTCOMES + "write_lock",
         "expected_resource_version=reading.resource_version",
         'expected_resource_version=""',
     ),
     Mutant(
         "The settings that were stored for a claim stay on the Node after the claim's release",
-        _WRITING + "_kept_settings",
+        _OUTCOMES + "_kept_settings",
         "(situation.policy.kept_settings or None) if progress.claim else None",
         "situation.policy.kept_settings or None",
     ),
     Mutant(
         "Every turn gives a continuing refusal a new start time",
-        _WRITING + "with_since",
-        "each.since or before.get((each.gate, each.code)) or situation.seen.now",
-        "each.since or situation.seen.now",
+        "core/decision.py:with_since",
+        "each.since or before.get((each.gate, each.code)) or now",
+        "each.since or now",
     ),
     Mutant(
         "Another client's taint with the configured key is treated as careen's",
@@ -384,7 +384,7 @@ MUTANTS = (
     Mutant(
         "The agent ignores the known difference between its own clock and the API server's clock",
         "core/situation.py:Situation.server_now",
-        "0.0 if isinstance(skew, Unknown) else skew",
+        "known(self.seen.clock_skew_seconds) or 0.0",
         "0.0",
     ),
     # ---- the undo after broken turns ----
@@ -414,7 +414,7 @@ MUTANTS = (
     ),
     Mutant(
         "After failed turns the agent removes the claim from its record but not from the lock",
-        _RESCUE + "_given_back",
+        _RESCUE + "_released",
         'if not (kept.get("claim") and kept.get("boot_left")):',
         "if True:",
     ),

@@ -11,12 +11,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from careen.core.actions import Notify, Occasion
-from careen.core.decision import Refusal
+from careen.core.decision import Refusal, stored_refusals
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.people.templates import spoken
-from careen.core.writing import stored_refusals
 from scheduler_core.values import Value
 
 # These hold a node back as planned (other nodes go first), or another message reports them (the roll-out has halted).

@@ -85,7 +85,7 @@ def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Ent
         return f"{record.why}, so the node may be rebooting"
     if record.phase:
         is_asked = record.phase == Phase.REBOOTING or (
-            record.phase == Phase.FAILED and record.announced is not None and not record.is_giving_back
+            record.phase == Phase.FAILED and record.announced is not None and not record.is_releasing
         )
         boot = record.boot_left
     else:

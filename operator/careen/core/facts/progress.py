@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Annotated, Any
 
 import msgspec
@@ -92,7 +91,8 @@ class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unk
     # The claim.
     claim: str = ""  # claim id
     lock: str = ""  # which lock object the claim is for
-    is_giving_back: bool = False  # everything is undone; next the entry leaves the lock, then the claim leaves the Node
+    # Everything is undone; next the entry leaves the lock, then the claim leaves the Node.
+    is_releasing: bool = field(default=False, name="is_giving_back")
     claimed: Mark | None = None
     boot_left: str = ""  # the boot that the reboot under this claim ends
 
@@ -137,10 +137,10 @@ class UnreadableProgress(Value):
 def to_annotation(progress: Progress) -> str:
     """The record as short JSON, without fields that have their default."""
     record: dict[str, Any] = {"version": VERSION}
-    for each in fields(Progress):
-        value = getattr(progress, each.name)
-        if value != getattr(_EMPTY, each.name):
-            record[each.name] = _plain(value)
+    for name, stored_as in zip(Progress.__struct_fields__, Progress.__struct_encode_fields__, strict=True):
+        value = getattr(progress, name)
+        if value != getattr(_EMPTY, name):
+            record[stored_as] = _plain(value)
     return json.dumps(record, separators=(",", ":"), sort_keys=True)
 
 
@@ -198,10 +198,10 @@ def _contradiction(progress: Progress) -> str:
     phase = phase_of(progress)
     if bool(progress.claim) is not bool(progress.boot_left):
         return "the annotation careen.dev/progress must name a claim and the boot on which the claim began, or neither"
-    if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):
+    if phase in _UNDER_CLAIM and (not progress.claim or progress.is_releasing):
         return f"the annotation careen.dev/progress does not have the claim that the phase {phase} needs"
     if (phase is Phase.IDLE and progress.claim) or (
-        phase is Phase.WAITING and progress.claim and not progress.is_giving_back
+        phase is Phase.WAITING and progress.claim and not progress.is_releasing
     ):
         return f"the annotation careen.dev/progress has a claim that the phase {phase} must not have"
     return ""

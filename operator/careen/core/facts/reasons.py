@@ -60,7 +60,7 @@ class Code(StrEnum):
     TAKING_CLAIM = _news(
         "taking-claim", "The node is next in line: it takes a claim in the lock and asks all gates again.", _ITSELF
     )
-    GIVING_BACK = _news("giving-back", "The agent removes the claim of this node from the lock.", _ITSELF)
+    RELEASING = _news("giving-back", "The agent removes the claim of this node from the lock.", _ITSELF)
     DRAIN_STARTED = _news(
         "drain-started", "The node holds a claim, is cordoned, and its pods are being evicted.", _ITSELF
     )
@@ -74,7 +74,7 @@ class Code(StrEnum):
         "Run `careen maintenance NODE --end` or `careen drain NODE --end`, remove the annotation careen.dev/request, "
         "or wait until the request expires.",
     )
-    HANDED_BACK = _news(
+    MAINTENANCE_ENDED = _news(
         "handed-back", "The node is back in service: a person ended the maintenance, or its time is over.", _ITSELF
     )
     REBOOT_ANNOUNCED = _news(
@@ -89,7 +89,9 @@ class Code(StrEnum):
         "The host has rebooted, but the node or its own DaemonSet pods are not ready yet.",
         "Look at the kubelet and the DaemonSet pods that the message names.",
     )
-    GIVEN_BACK = _news("given-back", "The node is in service again: it and its own DaemonSet pods are ready.", _ITSELF)
+    BACK_IN_SERVICE = _news(
+        "given-back", "The node is in service again: it and its own DaemonSet pods are ready.", _ITSELF
+    )
     SETTLING = _news(
         "settling",
         "The node is back; workloads are less healthy than before the drain, or --lock-release-delay is not over.",

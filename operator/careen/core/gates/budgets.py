@@ -83,7 +83,7 @@ def works(node: NodeView) -> bool:
         return node.labels.get(keys.REBOOT_LABEL) in {"in-progress", "failed"}
     if not progress.phase:
         return node.labels.get(keys.REBOOT_LABEL) == "in-progress"  # the record of a working node was removed
-    if not progress.claim or progress.is_giving_back:
+    if not progress.claim or progress.is_releasing:
         return False
     return progress.phase in WORKING | {Phase.SETTLING, Phase.FAILED}
 

@@ -1,2 +1,4 @@
-"""The steps: functions that decide what a node's agent does. Each phase of the node has a file with its step. The steps
-do no I/O. `decide.py` calls the step of the node's phase."""
+"""The steps, one file per phase.
+
+A step reads from top to bottom as a list of rules: each returns a decision, or None if it does not apply. `read` and
+`need` (`situation.py`) end a step that lacks facts, and the agent's memory changes with `remember`."""

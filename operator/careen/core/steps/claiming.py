@@ -1,9 +1,9 @@
-"""Decides for a node in the phase Claiming: the Node carries the claim id. The agent adds the claim to the lock,
-evaluates every gate (condition for a reboot) again on fresh data, and cordons the node.
+"""The phase Claiming: the Node carries the claim id. The agent adds the claim to the lock, evaluates every gate again
+on fresh data, and cordons the node.
 
 Two nodes with claims in different lock objects (the DaemonSet was recreated, or the key changed) must never both
-cordon. Each agent lists the Nodes after it wrote the claim id on its own Node, so at least one of the two agents sees
-the other node's claim. That agent takes its node back to the phase Waiting.
+cordon. Each agent lists the Nodes after it wrote the claim id on its own Node, so at least one of the two sees the
+other's claim, and goes back to Waiting.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from careen.core import patience
 from careen.core.actions import Occasion
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline, drain_plan
-from careen.core.facts.memory import Costly
+from careen.core.drain.forecast_annotation import forecast_annotation
 from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, NotAsked, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Order
@@ -29,11 +29,11 @@ from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
 from careen.core.node import autoscalers, cordons
 from careen.core.node.restoring import NodeChange
+from careen.core.outcomes import Status, Stay, Transition, move, stay, undo, write_lock
 from careen.core.people import telling
-from careen.core.situation import Situation
+from careen.core.situation import Situation, known
 from careen.core.steps import line
 from careen.core.steps.shared import preparing
-from careen.core.writing import Status, Stay, Transition, forecast_annotation, move, stay, undo, want, write_lock
 
 # An agent cordons its node less than this time after it has read the lock. So after this time, another agent must read
 # the lock again before its cordon, and then sees the claim of this node.
@@ -56,22 +56,17 @@ _PASSING = frozenset(
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision to add the claim to the lock, to cordon the node, or to go back to the phase Waiting."""
+    """Add the claim to the lock, cordon the node, or go back to Waiting."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _back(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
     if why_left_alone := autoscalers.left_alone(situation.node):
         return _back(situation, Code.BEING_REMOVED, why_left_alone)
     cheap = asked(When.CLAIMED, Cost.CHEAP)
-    if lacking := missing(situation, cheap):
-        return want(situation, *lacking)
+    situation.need(*missing(situation, cheap))
     if refused := refusals(situation, cheap, When.CLAIMED):
-        return _wait_a_little(situation, refused[0]) or _back(
-            situation, refused[0].code, refused[0].sentence, refused, label="required"
-        )
-    content = situation.lock
-    assert isinstance(content, LockContent), (
-        "the gate `hold` also checks the lock, and must refuse the reboot if the lock is unreadable"
-    )
+        return _refused(situation, refused, label="required")
+    content = situation.content
+    assert content is not None, "the gate `hold` must refuse while the lock is not understood"
     if situation.reading.object_id != situation.progress.lock:
         return _back(situation, Code.SURPLUS, "the claim belongs to another lock object")
     if situation.own_entry is None:
@@ -86,12 +81,12 @@ def decide(situation: Situation) -> Decision:
             ),
             Stay(look=min(left, 5.0)),
         )
-    return _ask_everything(situation)
+    return _ask_everything(situation, content)
 
 
 def _enter(situation: Situation, content: LockContent) -> Decision:
-    """Return the decision to add this node's claim to the lock. In the same write, the agent puts the waiting nodes
-    that come next into the line, because the agents of nodes in the line read the lock often."""
+    """Add this node's claim to the lock. The same write names the next nodes: agents of nodes in the line read the
+    lock often."""
     is_by_zone = situation.policy.order is Order.ZONE
     added = changes.add(
         content, situation.new_entry(situation.progress.claim), situation.policy.concurrency, in_one_zone=is_by_zone
@@ -100,12 +95,10 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
         other_nodes = ", ".join(content.holders)
         return _back(situation, Code.LIMIT_REACHED, f"{other_nodes} took the free claims first")
     is_line_whole = _is_line_whole(situation, content)
-    if not is_line_whole and situation.seen.lacks(Evidence.WAITERS):
-        return want(situation, Evidence.WAITERS)
+    waiters = None if is_line_whole else situation.read(Evidence.WAITERS)
     line = added.line.showing(situation.node.name).passing_over(situation.memory.line.passed)
     added = added.with_line(line.one_fewer() if is_line_whole else line)
-    waiters = situation.seen.waiters
-    if not is_line_whole and isinstance(waiters, tuple):
+    if waiters is not None:
         added = order.name_next(
             added,
             waiters,
@@ -122,27 +115,32 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
 
 
 def _is_line_whole(situation: Situation, content: LockContent) -> bool:
-    """Whether the line in the lock is recent and names all waiting nodes. Then the agent need not list the waiting
-    nodes again."""
+    """Whether the line is recent and names all waiting nodes, so that the agent need not list them again."""
     named_at = from_rfc3339(content.line.at)
     age = (situation.seen.now - named_at).total_seconds() if named_at is not None else -1.0
     are_named = situation.node.name in content.line.names and content.line.waiting <= len(content.line.names)
     return are_named and 0 <= age < _LINE_SECONDS and not situation.memory.line.passed
 
 
+def _refused(situation: Situation, refused: tuple[Refusal, ...], *, label: str = order.READY) -> Decision:
+    first = refused[0]
+    return _wait_a_little(situation, first) or _back(situation, first.code, first.sentence, refused, label=label)
+
+
+def _unknown(situation: Situation, gate: str, code: Code, why: str) -> Decision:
+    """A fact of no gate is unknown. Going back for it stores no refusal, so the node soon tries again."""
+    unknown = Refusal(gate=gate, code=code, sentence=why)
+    return _wait_a_little(situation, unknown) or _back(situation, code, unknown.sentence)
+
+
 def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
-    """Return the decision to keep the claim, and to evaluate the refusing gate again soon, if the gate refuses only
-    because a fact is unknown. Return None if the fact has been unknown for too long, or if the gate refuses for another
-    reason. The caller then takes the node back to the phase Waiting."""
+    """Keep the claim for a while if the gate refuses only because a fact is unknown. Otherwise the node goes back."""
     if refused.code not in _PASSING:
         return None
     if situation.seen.uptime - patience.began(situation) >= _UNKNOWN_PATIENCE_SECONDS:
         return None
-    return stay(
-        situation.with_memory(patience.met(situation, refused.gate)),
-        Status(refused.code, refused.sentence, is_silent=True),
-        Stay(look=1.0),
-    )
+    patience.met(situation, refused.gate)
+    return stay(situation, Status(refused.code, refused.sentence, is_silent=True), Stay(look=1.0))
 
 
 def _delay_left(situation: Situation) -> float:
@@ -150,47 +148,38 @@ def _delay_left(situation: Situation) -> float:
     return situation.policy.drain.delay_seconds - (elapsed or 0.0)
 
 
-def _ask_everything(situation: Situation) -> Decision:
-    """Evaluate the costly gates in order, and return the decision that follows: read a missing fact, go back to the
-    phase Waiting because a gate refuses, or cordon the node. Before the cordon, the agent reads the Nodes and the lock
-    once more."""
+def _ask_everything(situation: Situation, content: LockContent) -> Decision:
+    """Evaluate the costly gates in order. Before the cordon, read the Nodes and the lock once more."""
     if preparing.lacking(situation):
-        return want(situation, *_LAST, Evidence.PODS, Evidence.DISRUPTIONS)
+        situation.read_again(*_LAST, Evidence.PODS, Evidence.DISRUPTIONS)
     situation = _with_fresh_forecast(preparing.used(situation))
     for gate in asked(When.CLAIMED, Cost.COSTLY):
         if gate is budgets:
             continue  # asked last, because its list of nodes becomes too old first
-        if lacking := missing(situation, (gate,)):
-            return want(situation, *lacking)
+        situation.need(*missing(situation, (gate,)))
         if refused := gate.ask(situation, When.CLAIMED):
-            return _wait_a_little(situation, refused) or _back(situation, refused.code, refused.sentence, (refused,))
-    if situation.seen.lacks(Evidence.OWNERS) or situation.seen.lacks(Evidence.PODS):
-        return want(situation, *(kind for kind in (Evidence.PODS, Evidence.OWNERS) if situation.seen.lacks(kind)))
+            return _refused(situation, (refused,))
+    situation.need(Evidence.PODS, Evidence.OWNERS)
     if isinstance(situation.seen.owners, Unknown):
-        unknown = Refusal(
-            gate="owners",
-            code=Code.OWNERS_UNKNOWN,
-            sentence=f"careen cannot tell how healthy the workloads of this node are: {situation.seen.owners.why}",
-        )
-        return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
+        why = f"careen cannot tell how healthy the workloads of this node are: {situation.seen.owners.why}"
+        return _unknown(situation, "owners", Code.OWNERS_UNKNOWN, why)
     fleet = situation.seen.fleet
     if isinstance(fleet, NotAsked) or (isinstance(fleet, Fleet) and _is_old(situation, fleet)):
-        return want(situation, *_LAST)
+        situation.read_again(*_LAST)
     if refused := budgets.ask(situation, When.CLAIMED):
-        return _wait_a_little(situation, refused) or _back(situation, refused.code, refused.sentence, (refused,))
-    assert isinstance(fleet, Fleet)
-    return _others_first(situation) or _cordon(situation, fleet)
+        return _refused(situation, (refused,))
+    assert isinstance(fleet, Fleet), "the gate `budgets` must refuse while the Nodes are unknown"
+    return _others_first(situation, content) or _cordon(situation, fleet)
 
 
 def _with_fresh_forecast(situation: Situation) -> Situation:
-    """Return the situation with the forecast that the agent made before the node took its claim. The agent reuses that
-    forecast only if it is at most a few seconds old and the same nodes hold claims. If not, return the situation
-    unchanged."""
-    taken, content = situation.memory.claiming, situation.lock
-    if taken.forecast is None or not situation.seen.lacks(Evidence.FORECAST) or not isinstance(content, LockContent):
+    """The situation with the forecast from before the claim, if that is a few seconds old and the holders are the
+    same."""
+    taken = situation.memory.claiming
+    if taken.forecast is None or not situation.seen.lacks(Evidence.FORECAST):
         return situation
     is_old = situation.seen.uptime - taken.at > situation.policy.forecast_max_age_seconds
-    if is_old or taken.holders != line.others_holding(situation, content):
+    if is_old or taken.holders != situation.other_holders:
         return situation
     return replace(situation, seen=replace(situation.seen, forecast=taken.forecast))
 
@@ -199,19 +188,13 @@ def _is_old(situation: Situation, fleet: Fleet) -> bool:
     return situation.seen.uptime - fleet.read_at_uptime > situation.policy.fleet_max_age_seconds * 0.8
 
 
-def _others_first(situation: Situation) -> Decision | None:
-    """Return the decision to go back to the phase Waiting if the nodes with claims and the nodes that careen took down
-    are together more than the limit. Return the decision to wait a little if another node is in the phase Claiming but
-    has no claim in this lock. Return None otherwise."""
-    peers, content = situation.seen.peers, situation.lock
-    assert isinstance(content, LockContent)
+def _others_first(situation: Situation, content: LockContent) -> Decision | None:
+    """Go back if the holders and the nodes that careen took down are together more than the limit. Wait a little for a
+    node in the phase Claiming that has no claim in this lock."""
+    peers = situation.seen.peers
     if not isinstance(peers, tuple):
-        unknown = Refusal(
-            gate="peers",
-            code=Code.FLEET_UNKNOWN,
-            sentence=f"careen cannot tell which other nodes hold claims: {peers.why}",
-        )
-        return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
+        why = f"careen cannot tell which other nodes hold claims: {peers.why}"
+        return _unknown(situation, "peers", Code.FLEET_UNKNOWN, why)
     others = [node for node in peers if node.name != situation.node.name and node.name not in content.holders]
     working = sorted(node.name for node in others if works(node))
     if len(content.holders) + len(working) > lock.limit(content, situation.policy.concurrency):
@@ -227,14 +210,9 @@ def _claims(node: NodeView) -> bool:
 
 
 def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
-    """Return the decision for the agent's own node while the other nodes in `claiming` take claims. Those other nodes
-    are in the phase Claiming, but this lock does not have their claims.
-
-    If the record of one of the other nodes names another lock object, the agent's own node goes back to the phase
-    Waiting, because that other node may be about to cordon. Otherwise the agent's own node waits. The wait ends when
-    each node in `claiming` has added its claim to this lock or has gone back to the phase Waiting. Return None if no
-    Node in `claiming` has changed for longer than `_CLAIMER_PATIENCE_SECONDS`.
-    """
+    """Go back if one of these nodes, which this lock does not have, names another lock object: it may be about to
+    cordon. Otherwise wait until each has added its claim or gone back, but no longer than `_CLAIMER_PATIENCE_SECONDS`
+    after their last change."""
     other_nodes = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock
     for node in claiming:
@@ -242,28 +220,25 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
         if isinstance(progress, UnreadableProgress) or progress.lock != mine:
             return _back(situation, Code.SURPLUS, f"{node.name} is taking a claim in another lock object")
     uptime = situation.seen.uptime
-    seen = {
-        f"{node.name}/{node.resource_version}": situation.memory.claiming.claimers.get(
-            f"{node.name}/{node.resource_version}", uptime
-        )
-        for node in claiming
-    }
+    before = situation.memory.claiming
+    states = (f"{node.name}/{node.resource_version}" for node in claiming)
+    seen = {state: before.claimers.get(state, uptime) for state in states}
     if all(uptime - since > _CLAIMER_PATIENCE_SECONDS for since in seen.values()):
         return None
+    situation.remember(claiming=replace(before, claimers=seen))
     return stay(
-        situation.with_memory(replace(situation.memory, claiming=replace(situation.memory.claiming, claimers=seen))),
+        situation,
         Status(Code.TAKING_CLAIM, f"the node waits until {other_nodes} gives up its claim", is_silent=True),
         Stay(look=1.0),
     )
 
 
 def _cordon(situation: Situation, fleet: Fleet) -> Decision:
-    """Return the decision to cordon the node. The same patch records everything that has to be restored if the drain is
-    undone, so there is never a cordon without a record. A cordon left behind by an earlier claim of this node is
-    treated as careen's."""
-    policy, node, pods = situation.policy, situation.node, situation.seen.pods
+    """Cordon the node. The same patch records what an undo has to restore, so there is never a cordon without a record.
+    A cordon left behind by an earlier claim of this node is treated as careen's."""
+    policy, node = situation.policy, situation.node
     is_foreign = cordons.is_foreign(node)
-    leaving = drain_plan.to_evict(pods, policy.drain) if isinstance(pods, tuple) else ()
+    leaving = drain_plan.to_evict(known(situation.seen.pods) or (), policy.drain)
     progress = replace(
         situation.progress,
         is_cordoned_by_us=not is_foreign,
@@ -291,7 +266,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
                 labels=dict(policy.pre_reboot_labels),
                 unschedulable=True,
                 send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds,
-                annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
+                annotations={**forecast_annotation(situation.seen), **preparing.annotation(situation)},
             ),
             then=(
                 telling.about_reboot(
@@ -305,28 +280,23 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
 def _back(
     situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = (), *, label: str = order.READY
 ) -> Decision:
-    """Return the decision to go back to the phase Waiting: mark the claim on the Node for release, then remove the
-    claim from the lock and, in a later round of the agent's loop, from the Node. The first patch changes the Node's
-    resourceVersion, so a cordon patch that is still under way gets a conflict."""
+    """Go back to Waiting: mark the claim on the Node for release, then remove it from the lock and, in a later turn,
+    from the Node. The first patch changes the Node's resourceVersion, so a cordon patch that is still under way gets a
+    conflict."""
     is_asked_again_soon = not refused or label != order.READY
     pause = (
         _STEP_BACK_PAUSE_SECONDS * (0.5 + situation.seen.chance.jitter)
         if is_asked_again_soon
         else line.costly_pause_seconds(situation)
     )
-    content = situation.lock
-    memory = replace(
-        situation.memory,
-        costly=Costly(
-            not_before=situation.seen.uptime + pause,
-            refusals=situation.memory.costly.refusals + (0 if is_asked_again_soon else 1),
-            gate=refused[0].gate if refused else "",
-            holders=line.others_holding(situation, content) if isinstance(content, LockContent) else (),
-        ),
-        prepared=None,
+    line.put_off(
+        situation,
+        pause,
+        refused[0].gate if refused else "",
+        refusals=situation.memory.costly.refusals + (0 if is_asked_again_soon else 1),
     )
     return undo(
-        situation.with_memory(memory),
+        situation,
         Status(code, sentence, refusals=refused, label=label),
         Transition(Phase.WAITING, situation.progress),
     )

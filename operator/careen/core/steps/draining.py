@@ -1,5 +1,5 @@
-"""Decides for a node in the phase Draining: the agent evicts pods until the node is empty. The agent undoes the drain
-if a person or a gate forbids the drain, or if the host no longer asks for a reboot."""
+"""The phase Draining: the agent evicts pods until the node is empty, and undoes the drain if a person or a gate forbids
+it, or if the host no longer asks for a reboot."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from careen.core.actions import Evict
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import drain_plan
 from careen.core.drain.drain_plan import DrainPlan
-from careen.core.facts.memory import Memory, after_evicting_new_pods
-from careen.core.facts.observation import NeedAnswer, NotAsked, Unknown
+from careen.core.facts.memory import after_evicting_new_pods
+from careen.core.facts.observation import NeedAnswer, PodView
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
@@ -18,29 +18,27 @@ from careen.core.gates.hold import hold
 from careen.core.gates.host_state import host_state
 from careen.core.gates.question import When
 from careen.core.gates.settings import settings
+from careen.core.outcomes import Status, Stay, Transition, move, stay
 from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps import maintenance, rebooting
 from careen.core.steps.shared import failing, late_gates, working
-from careen.core.writing import Status, Stay, Transition, move, stay
 
 LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision to undo the drain, to evict more pods, or to go on to the reboot or the maintenance."""
+    """Undo the drain, evict more pods, or go on to the reboot or the maintenance."""
     return _called_off(situation) or working.put_back(situation) or _unknown(situation) or _drain(situation)
 
 
 def _called_off(situation: Situation) -> Decision | None:
-    """Return the decision to undo the drain at once, if a person or a gate forbids the drain, an autoscaler removes the
-    node, or the host no longer asks for a reboot. Return None otherwise."""
-    if (found := late_gates.called_off(situation)) is not None:
+    if found := late_gates.called_off(situation):
         return found
     refused = hold.ask(situation, When.BEFORE_REBOOT)
     if refused is not None and refused.code is not Code.LOCK_UNKNOWN:
         return late_gates.undone(situation, refused, refused.code)
-    if (unusable := settings.ask(situation, When.BEFORE_REBOOT)) is not None:
+    if unusable := settings.ask(situation, When.BEFORE_REBOOT):
         return late_gates.undone(situation, unusable, unusable.code)
     if not situation.node.unschedulable:
         return failing.undone(
@@ -52,13 +50,12 @@ def _called_off(situation: Situation) -> Decision | None:
 
 
 def _unknown(situation: Situation) -> Decision | None:
-    """Return the decision to evict no further pods if a required fact is unknown, or to undo the drain if the fact has
-    been unknown for too long. Return None if all required facts are known."""
+    """Evict no further pods while a required fact is unknown; undo the drain if that lasts too long."""
     pods = situation.seen.pods
     refused = hold.ask(situation, When.BEFORE_REBOOT)
     if refused is None and (situation.seen.need.answer is NeedAnswer.UNKNOWN or not situation.boot):
         refused = host_state.ask(situation, When.BEFORE_REBOOT)
-    if refused is None and isinstance(pods, (Unknown, NotAsked)):
+    if refused is None and not isinstance(pods, tuple):
         refused = Refusal(
             gate="drain", code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {pods.why}"
         )
@@ -68,12 +65,9 @@ def _unknown(situation: Situation) -> Decision | None:
 def _drain(situation: Situation) -> Decision:
     policy, pods = situation.policy.drain, situation.seen.pods
     assert isinstance(pods, tuple)
-    memory = _forget_gone(situation)
-    situation = situation.with_memory(memory)
-    plan = drain_plan.plan(
-        pods, policy, memory, uptime=situation.seen.uptime, now=situation.seen.now, cordoned_at=situation.cordoned_at
-    )
-    if plan.is_done and (request := requests.to_keep_down(situation)) is not None:
+    _forget_gone(situation, pods)
+    plan, memory = working.plan_of(situation, pods), situation.memory
+    if plan.is_done and (request := requests.to_keep_down(situation)):
         return maintenance.begin(situation, request)
     if plan.is_done:
         return _go_on(
@@ -95,10 +89,10 @@ def _drain(situation: Situation) -> Decision:
 def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
     policy, seen = situation.policy.drain, situation.seen
     coming = drain_plan.owners_of_new_pods(plan)
+    evicting = after_evicting_new_pods(situation.memory, coming, uptime=seen.uptime, jitter=seen.chance.jitter)
+    situation.remember(drain=evicting.drain)
     return stay(
-        situation.with_memory(
-            after_evicting_new_pods(situation.memory, coming, uptime=seen.uptime, jitter=seen.chance.jitter)
-        ),
+        situation,
         Status(Code.DRAINING, sentence),
         Stay(
             look=plan.look_again_seconds,
@@ -107,18 +101,11 @@ def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
     )
 
 
-def _forget_gone(situation: Situation) -> Memory:
-    """Return the agent's memory without the eviction requests and back-offs of pods that have left the node. A new pod
-    with the same name has another UID, so it starts without a back-off."""
-    pods = situation.seen.pods
-    here = {pod.uid for pod in pods} if isinstance(pods, tuple) else set()
-    return replace(
-        situation.memory,
-        drain=replace(
-            situation.memory.drain,
-            evictions={uid: seen for uid, seen in situation.memory.drain.evictions.items() if uid in here},
-        ),
-    )
+def _forget_gone(situation: Situation, pods: tuple[PodView, ...]) -> None:
+    """Forget the eviction requests and back-offs of pods that have left. A new pod of the same name has another UID."""
+    here, drain = {pod.uid for pod in pods}, situation.memory.drain
+    left = {uid: seen for uid, seen in drain.evictions.items() if uid in here}
+    situation.remember(drain=replace(drain, evictions=left))
 
 
 def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
@@ -137,8 +124,8 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
 
 
 def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Return the decision for a node that is empty, or that reboots with pods on it because of --force-reboot. The
-    agent waits for --reboot-delay, evaluates the gates again, and then goes on to the reboot."""
+    """The node is empty, or reboots with pods on it (--force-reboot): wait for --reboot-delay, evaluate the gates
+    again, and announce the reboot."""
     delay = situation.policy.reboot_delay_seconds
     waits = f"the node is drained and waits {span(round(delay))} before its reboot (--reboot-delay)"
     if delay > 0:

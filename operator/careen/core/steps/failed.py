@@ -1,10 +1,10 @@
-"""Decides for a node in the phase Failed, after a failure of its drain or its reboot. There are two kinds of failures.
+"""The phase Failed, after a failure of the drain or the reboot.
 
 Undone: the host certainly stays up. The agent has restored the node, releases the claim, and tries again after a
 back-off.
 
-Halted: the agent keeps the claim until a person acts or the host runs a new boot. While the claim of a failed node is
-in the lock, no other node begins its drain, so no other node meets the same failure.
+Halted: the agent keeps the claim until a person acts or the host runs a new boot. Until then no other node begins its
+drain, so no other node meets the same failure.
 """
 
 from __future__ import annotations
@@ -19,46 +19,44 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, boot_id_of, is_same_boot
 from careen.core.facts.reasons import Code
 from careen.core.node.restoring import NodeChange, as_before
+from careen.core.outcomes import Status, Stay, Transition, go_home, move, stay, undo
 from careen.core.situation import Situation
 from careen.core.steps import settling, verifying
-from careen.core.steps.shared import failing, giving_back, working
-from careen.core.writing import Status, Stay, Transition, go_home, move, stay, undo, want
+from careen.core.steps.shared import failing, release, working
 
 COMMAND_PAUSES = 5  # times the usual pause: each try drains a node, and a command that fails once usually fails again
 _TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED, Code.TURN_BROKEN})
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision for a failed node: finish the release of its claim, or put a node that has become ready into
-    service again. Otherwise wait for the end of the back-off, for a person's request to try again, or until a person
-    releases the claim."""
-    if situation.progress.is_giving_back:
-        return giving_back.decide(situation)
-    if _can_be_given_back(situation):
-        return _give_back(situation)
+    """Finish the release of the claim, return a node that has become ready to service, or wait: for the end of the
+    back-off, for a person's retry, or until a person releases the claim."""
+    if situation.progress.is_releasing:
+        return release.decide(situation)
+    if _can_return_to_service(situation):
+        return _return_to_service(situation)
     return _halted(situation) if situation.progress.claim else _released(situation)
 
 
-def _code(situation: Situation) -> Code:
+def _code(progress: Progress) -> Code:
     try:
-        return Code(situation.progress.failed)
+        return Code(progress.failed)
     except ValueError:
         return Code.PROGRESS_UNREADABLE
 
 
-def _can_be_given_back(situation: Situation) -> bool:
-    """Whether a failed node can be put back into service: careen cordoned the node, the node is ready, and the Node has
-    the boot id of the host's present boot. The agent then uncordons the node and restores its labels, but does not
-    release the node's claim."""
+def _can_return_to_service(situation: Situation) -> bool:
+    """Whether careen cordoned the node, and the node is ready on the host's present boot."""
     node = situation.node
     return situation.progress.is_cordoned_by_us and node.ready and node.boot_id == boot_id_of(situation.boot)
 
 
-def _give_back(situation: Situation) -> Decision:
+def _return_to_service(situation: Situation) -> Decision:
+    """Uncordon the node and restore its labels, but keep the claim."""
     progress = replace(situation.progress, is_cordoned_by_us=False, prior_unschedulable=False, prior_labels={})
     return move(
         situation,
-        Status(_code(situation), _sentence(situation)),
+        Status(_code(situation.progress), _sentence(situation)),
         Transition(
             Phase.FAILED,
             progress,
@@ -69,22 +67,21 @@ def _give_back(situation: Situation) -> Decision:
 
 
 def _sentence(situation: Situation) -> str:
-    return situation.node.annotations.get(keys.REASON) or _code(situation).meaning
+    return situation.node.annotations.get(keys.REASON) or _code(situation.progress).meaning
 
 
 def _halted(situation: Situation) -> Decision:
-    """Return the decision for a failed node with a claim: keep the claim until a person releases the claim or asks for
-    a retry. If the failure was a reboot loop, unhealthy workloads or a node that was not ready in time, the agent also
-    continues when the cause is gone."""
-    code = _code(situation)
+    """Keep the claim until a person releases it or asks for a retry. After a reboot loop, unhealthy workloads or a node
+    that was not ready in time, the agent also continues when the cause is gone."""
+    code = _code(situation.progress)
     if working.is_released(situation):
-        progress = _unlocked(situation)
+        progress = _unlocked(situation.progress)
         return move(
             situation,
             Status(Code.UNLOCKED_BY_HAND, _sentence(situation)),
             Transition(Phase.FAILED, progress, look=failing.LOOK_SECONDS),
         )
-    if (found := working.put_back(situation)) is not None:
+    if found := working.put_back(situation):
         return found
     if situation.wants_retry:
         return _retry(situation, code)
@@ -99,9 +96,8 @@ def _halted(situation: Situation) -> Decision:
     if code is Code.NEVER_READY and situation.node.ready and _still_runs_boot_left(situation):
         return _ready_after_all(situation)
     if code is Code.SETTLE_TIMEOUT:
-        if situation.seen.lacks(Evidence.OWNERS):
-            return want(situation, Evidence.OWNERS)
-        if not settling.what_ails(situation):
+        owners = situation.read(Evidence.OWNERS)
+        if not settling.what_ails(situation.progress, owners):
             progress = replace(situation.progress, failed="", failed_at=None)
             return move(
                 situation,
@@ -112,8 +108,7 @@ def _halted(situation: Situation) -> Decision:
 
 
 def _ready_after_all(situation: Situation) -> Decision:
-    """Return the decision for a node that became ready without a reboot: put the node back into service, and wait until
-    the workloads whose pods the drain evicted are healthy."""
+    """Return a node that became ready without a reboot to service, and wait until the workloads are healthy."""
     goes_on = situation.seen.need.answer is NeedAnswer.YES
     record, change = working.back_in_service(situation, NodeChange(), keeps_taint=goes_on)
     return move(
@@ -124,16 +119,14 @@ def _ready_after_all(situation: Situation) -> Decision:
 
 
 def _still_runs_boot_left(situation: Situation) -> bool:
-    """Whether the host still runs the boot that it ran when the node took its claim. If so, the host has not rebooted
-    since then, and there is no new boot to verify."""
+    """Whether there is no new boot to verify since the node took its claim."""
     return is_same_boot(situation.boot, situation.progress.boot_left)
 
 
-def _unlocked(situation: Situation) -> Progress:
-    """Return the record without the claim, but with the fields that are still needed to restore the node."""
-    before = situation.progress
+def _unlocked(before: Progress) -> Progress:
+    """The record without the claim, but with the fields that are still needed to restore the node."""
     return replace(
-        giving_back.without_claim(before),
+        release.without_claim(before),
         is_cordoned_by_us=before.is_cordoned_by_us,
         prior_unschedulable=before.prior_unschedulable,
         prior_labels=before.prior_labels,
@@ -141,9 +134,7 @@ def _unlocked(situation: Situation) -> Progress:
 
 
 def _retry(situation: Situation, code: Code) -> Decision:
-    """Return the decision to try again, because a person asked for it. If the host still runs the old boot, or the
-    failure was a reboot loop, undo everything and go to the phase Waiting. Otherwise the host runs a new boot: verify
-    that boot again."""
+    """A person asked for a retry: verify a new boot again. On the old boot, or after a reboot loop, undo everything."""
     if not _still_runs_boot_left(situation) and code is not Code.REBOOT_LOOP:
         return verifying.again(situation)
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
@@ -155,9 +146,8 @@ def _retry(situation: Situation, code: Code) -> Decision:
 
 
 def _released(situation: Situation) -> Decision:
-    """Return the decision for a failed node without a claim: go to the phase Idle if the host no longer needs a reboot,
-    or try again after the back-off or at a person's request."""
-    code, progress = _code(situation), situation.progress
+    """A failed node without a claim goes home without a need, or tries again after the back-off or a person's retry."""
+    code, progress = _code(situation.progress), situation.progress
     if progress.is_cordoned_by_us:
         return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
     if situation.seen.need.answer is NeedAnswer.NO:
@@ -182,13 +172,12 @@ def _released(situation: Situation) -> Decision:
 
 
 def is_tried_again(progress: Progress, policy: Policy) -> bool:
-    """Whether the agent, without a person's request, tries the reboot again after this failure."""
+    """Whether the agent tries again after this failure without a person's request."""
     return progress.failed in _TRIED_AGAIN and progress.tries < policy.reboot_tries
 
 
 def backoff_seconds(progress: Progress, policy: Policy) -> float:
-    """Return the pause in seconds before the agent tries again after a failure. The pause doubles with each failure in
-    a row, up to the limit."""
+    """The pause before the next try. It doubles with each failure in a row, up to the limit."""
     pauses = COMMAND_PAUSES if progress.failed == Code.REBOOT_COMMAND_FAILED else 1
     return min(
         pauses * policy.failure_backoff_seconds * 2.0 ** min(max(1, progress.failures) - 1, 20),

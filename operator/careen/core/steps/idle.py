@@ -1,5 +1,5 @@
-"""Decides for a node in the phase Idle: when the host asks for a reboot, the agent sets the soft taint on the node at
-once, or in a large fleet within a minute. Gates, maintenance windows and the lock do not delay the taint."""
+"""The phase Idle: when the host asks for a reboot, the agent sets the soft taint at once, or in a large fleet within a
+minute. Gates, maintenance windows and the lock do not delay the taint."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from datetime import timedelta
 
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.observation import NeedAnswer
+from careen.core.facts.observation import Need, NeedAnswer, NodeView
 from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339, span
 from careen.core.lock import pauses
-from careen.core.lock.content import LockContent
 from careen.core.node import autoscalers, own_taint
 from careen.core.node.restoring import NodeChange, is_as_idle
+from careen.core.outcomes import Status, Stay, Transition, go_home, move, stay, write_lock
 from careen.core.people import requests
 from careen.core.situation import Situation
-from careen.core.steps.shared import taint_spread
-from careen.core.writing import Status, Stay, Transition, go_home, move, stay, want, write_lock
+from careen.core.steps.shared import stagger
 
 LOOK_SECONDS = 5.0  # at the sentinel: a file check, and the taint must follow within ten seconds
 # An idle node in the line reads the lock about once in this time. So does an idle node that has seen an overdue claim,
@@ -32,8 +32,7 @@ LONE_LOCK_LOOK_SECONDS = 3600.0  # for a node that knows of no other agents
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision to taint the node if it needs a reboot. Otherwise return the decision to remove marks that an
-    earlier agent process left on the Node, or to do nothing."""
+    """Taint a node that needs a reboot, remove marks that an earlier agent process left, or do nothing."""
     need = situation.seen.need
     leaving = autoscalers.left_alone(situation.node)
     if need.answer is NeedAnswer.YES and leaving:
@@ -41,7 +40,7 @@ def decide(situation: Situation) -> Decision:
     if need.answer is NeedAnswer.YES:
         return _for_its_moment(situation) or _begin_waiting(situation)
     if need.answer is NeedAnswer.NO:
-        situation = situation.with_memory(replace(situation.memory, need_seen_at=None))
+        situation.remember(need_seen_at=None)
     if _has_leftovers(situation):
         return go_home(
             situation, Status(Code.HOME, "the agent removes marks that an earlier agent process left on the Node")
@@ -61,36 +60,30 @@ def wants_reboot(situation: Situation) -> bool:
 
 
 def _leave_alone(situation: Situation, why: str) -> Decision:
-    """Return the decision to stay in the phase Idle although the host asks for a reboot, because an autoscaler is
-    removing the node."""
+    """The host asks for a reboot, but an autoscaler is removing the node."""
     if _has_leftovers(situation):
         return go_home(situation, Status(Code.BEING_REMOVED, why))
     return stay(situation, Status(Code.BEING_REMOVED, why), Stay(look=LEAVING_LOOK_SECONDS))
 
 
 def _for_its_moment(situation: Situation) -> Decision | None:
-    """Return the decision to wait before the agent sets the soft taint, because the nodes of a large fleet set their
-    taints one after another over a minute. Return None if this wait is over or the fleet is small.
+    """Wait for this node's moment, in a large fleet that staggers its taints.
 
-    The agent learns the size of the fleet when it reads the lock. If this process has not yet tried to read the lock,
-    return the decision to read the lock. If the size is still unknown afterwards, return None.
+    The size of the fleet comes with the lock. A process that has not yet tried to read the lock does so first; without
+    a known size the node does not wait.
     """
     memory, uptime = situation.memory, situation.seen.uptime
-    has_looked = memory.is_reconciled or memory.holder_check.holders_not_before > 0
-    if not has_looked and situation.seen.lacks(Evidence.LOCK):
-        return want(
-            situation, Evidence.LOCK
-        )  # the process has just started, perhaps because careen is being installed on a whole fleet
+    if not memory.is_reconciled and memory.holder_check.holders_not_before <= 0:
+        situation.need(Evidence.LOCK)  # a new process, perhaps because careen is being installed on a whole fleet
     seen_at = uptime if memory.need_seen_at is None else memory.need_seen_at
     seen_for = uptime - seen_at
-    left = (
-        taint_spread.delay_seconds(situation.node.name, memory.agents, situation.seen.now - timedelta(seconds=seen_for))
-        - seen_for
-    )
+    since = situation.seen.now - timedelta(seconds=seen_for)
+    left = stagger.delay_seconds(situation.node.name, memory.agents, since) - seen_for
     if left <= 0:
         return None
+    situation.remember(need_seen_at=seen_at)
     return stay(
-        situation.with_memory(replace(memory, need_seen_at=seen_at)),
+        situation,
         Status(
             Code.TAINT_SPREAD,
             f"the host asks for a reboot; {memory.agents} agents spread their taints over a minute; this node waits "
@@ -101,8 +94,7 @@ def _for_its_moment(situation: Situation) -> Decision | None:
 
 
 def _begin_waiting(situation: Situation) -> Decision:
-    """Return the decision to move to the phase Waiting: one patch writes the soft taint, the label and the record on
-    the Node."""
+    """One patch writes the soft taint, the label and the record."""
     now, waited = rfc3339(situation.seen.now), 0.0
     if situation.memory.need_seen_at is not None:
         waited = situation.seen.uptime - situation.memory.need_seen_at
@@ -111,48 +103,44 @@ def _begin_waiting(situation: Situation) -> Decision:
     progress = replace(Progress(), need_since=need_since, tainted_at=now if owned else "", taint_key=owned)
     return move(
         situation,
-        Status(Code.NEED_SEEN, _what_is_asked(situation)),
+        Status(Code.NEED_SEEN, _what_is_asked(situation.seen.need)),
         Transition(
             Phase.WAITING,
             progress,
             change=NodeChange(
                 taints=taints,
-                annotations={keys.NEED: situation.seen.need.detail or None, **_kured_annotations(situation, now)},
+                annotations={
+                    keys.NEED: situation.seen.need.detail or None,
+                    **_kured_annotations(situation.node, situation.policy, now),
+                },
             ),
         ),
     )
 
 
-def _what_is_asked(situation: Situation) -> str:
-    need = situation.seen.need
+def _what_is_asked(need: Need) -> str:
     if need.request is not None:
         return need.detail
     return f"the host asks for a reboot{f': {need.detail}' if need.detail else ''}"
 
 
-def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
-    if not situation.policy.annotate_nodes or keys.KURED_IN_PROGRESS in situation.node.annotations:
+def _kured_annotations(node: NodeView, policy: Policy, now: str) -> dict[str, str | None]:
+    if not policy.annotate_nodes or keys.KURED_IN_PROGRESS in node.annotations:
         return {}
     return {keys.KURED_IN_PROGRESS: now, keys.KURED_MOST_RECENT: now}
 
 
 def tidy_line(situation: Situation) -> Decision | None:
-    """Return the decision to remove from the line in the lock those nodes that do not wait for a reboot. Examples are
-    this node, if its earlier write to leave the line failed, and nodes that no longer exist. Return None if the line
-    has no such nodes.
+    """Remove the nodes that no longer wait from the line: this one, if its own write failed, or deleted ones.
 
-    While a node with a claim is overdue, the agents of many idle nodes read the lock. If each of them listed the
-    waiting nodes, the cost would be too high, so each agent then removes only its own node.
+    While a holder is overdue, many idle agents read the lock. Lists of the waiting nodes would then cost too much, so
+    each agent removes only its own node.
     """
-    content = situation.lock
-    if wants_reboot(situation) or not isinstance(content, LockContent) or content.is_paused or not content.line.names:
+    content = situation.content
+    if wants_reboot(situation) or content is None or content.is_paused or not content.line.names:
         return None
-    waiters: object = None
-    if not situation.memory.holder_check.overdue:
-        if situation.seen.lacks(Evidence.WAITERS):
-            return want(situation, Evidence.WAITERS)
-        waiters = situation.seen.waiters
-    waiting = {node.name for node in waiters} if isinstance(waiters, tuple) else set(content.line.names)
+    waiters = None if situation.memory.holder_check.overdue else situation.read(Evidence.WAITERS)
+    waiting = {node.name for node in waiters} if waiters is not None else set(content.line.names)
     left = content.with_line(content.line.keeping(waiting - {situation.node.name}))
     if left == content:
         return None
@@ -168,10 +156,10 @@ def tidy_line(situation: Situation) -> Decision | None:
 
 
 def next_lock_read(situation: Situation) -> float:
-    """Return the host's uptime at which the agent of an idle node reads the lock again. Idle nodes check the nodes with
-    claims, because at the end of a roll-out perhaps no waiting node is left that would check them."""
-    memory, content = situation.memory, situation.lock
-    is_named = isinstance(content, LockContent) and situation.node.name in content.line.names
+    """The uptime at which an idle node's agent reads the lock again. At the end of a roll-out perhaps no waiting node
+    is left that would check the holders."""
+    memory, content = situation.memory, situation.content
+    is_named = content is not None and situation.node.name in content.line.names
     agents = memory.agents or 1
     if is_named:
         pause = LOCK_LOOK_SECONDS

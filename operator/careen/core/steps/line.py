@@ -1,9 +1,5 @@
-"""Decides where a waiting node stands in the line of waiting nodes, whether the node comes next, and whether the node
-takes a claim.
-
-`waiting.py` first evaluates the cheap gates (see `Cost` in `gates/question.py`), and calls `ready` only if no cheap
-gate refuses the reboot. `lock/order.py` decides the order of the line.
-"""
+"""Where a waiting node that no cheap gate refuses stands in the line, whether it comes next, and whether it takes a
+claim. `lock/order.py` decides the order of the line."""
 
 from __future__ import annotations
 
@@ -11,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from careen.core.actions import PatchNode
-from careen.core.decision import Decision, Refusal
+from careen.core.decision import Decision, Refusal, stored_refusals
 from careen.core.drain import baseline
+from careen.core.drain.forecast_annotation import forecast_annotation
 from careen.core.facts import keys
 from careen.core.facts.memory import Claiming, Costly
-from careen.core.facts.observation import Fleet, NodeView
+from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
@@ -28,20 +25,9 @@ from careen.core.lock.clearance import Clearance, start_of
 from careen.core.lock.content import Entry, LockContent
 from careen.core.node import autoscalers
 from careen.core.node.restoring import NodeChange
-from careen.core.situation import Situation
-from careen.core.steps.shared import counting, crowd, giving_back, preparing
-from careen.core.writing import (
-    Status,
-    Stay,
-    Transition,
-    forecast_annotation,
-    move,
-    stay,
-    stored_refusals,
-    want,
-    write_lock,
-)
-from scheduler_core.simulation.forecast import Forecast
+from careen.core.outcomes import Status, Stay, Transition, move, stay, write_lock
+from careen.core.situation import Situation, known
+from careen.core.steps.shared import counting, crowd, preparing, release
 
 LOOK_SECONDS = 30.0  # while a gate refuses: windows and pods change by the minute
 COSTLY_PAUSE_SECONDS = 10.0  # before the node asks costly gates again; doubles with each refusal in a row
@@ -54,30 +40,25 @@ _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
 
 
 def ready(situation: Situation, content: LockContent) -> Decision:
-    """Return the decision for a waiting node that no cheap gate refuses. Only the agent of the next node in line
-    evaluates the costly gates."""
+    """Only the agent of the next node in line evaluates the costly gates."""
     number: dict[str, str | None] = {}
     if counting.is_due(situation, content):
-        if situation.seen.lacks(Evidence.PODS):
-            return want(situation, Evidence.PODS)
-        number, situation = (
-            counting.number(situation),
-            situation.with_memory(replace(situation.memory, moves_counted_at=situation.seen.uptime)),
-        )
-    memory = situation.memory
-    if memory.costly.not_before > situation.seen.uptime and memory.costly.holders == others_holding(situation, content):
+        pods = situation.read(Evidence.PODS)
+        number = counting.number(situation.node, pods, situation.policy.drain) if pods is not None else {}
+        situation.remember(moves_counted_at=situation.seen.uptime)
+    costly = situation.memory.costly
+    if costly.not_before > situation.seen.uptime and costly.holders == situation.other_holders:
         return _pausing(situation, content)
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
-        # Set the label `ready` first. The agents that write the line, this agent included (`_in_line`), choose only
-        # nodes with this label.
+        # Set the label `ready` first: the agents that write the line, this one included (`_in_line`), choose only nodes
+        # with this label.
         return _say_waiting(situation, look=0.0, annotations=number)
     return _write_number(situation, number) if number else _in_line(situation, content)
 
 
-def stored_costly(situation: Situation) -> tuple[Refusal, ...]:
-    """Return those refusals in the Node's annotations that come from costly gates (see `Cost` in
-    `gates/question.py`)."""
-    return tuple(each for each in stored_refusals(situation.node) if each.gate in _COSTLY_GATES)
+def stored_costly(node: NodeView) -> tuple[Refusal, ...]:
+    """The refusals of costly gates on the Node."""
+    return tuple(each for each in stored_refusals(node) if each.gate in _COSTLY_GATES)
 
 
 def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Decision:
@@ -90,35 +71,30 @@ def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Dec
 
 
 def _in_line(situation: Situation, content: LockContent) -> Decision:
-    """Return the decision for a node whose label says that it is ready to reboot. If the node is next in line, the
-    agent runs the expensive checks (costly gates) and takes a claim. Otherwise the agent adds the node to the line of
-    waiting nodes in the lock, prepares a forecast, or waits."""
-    name = situation.node.name
-    start = start_of(name, content, situation.policy, situation.memory, situation.seen.uptime)
-    situation = situation.with_memory(start.memory)
+    """The label says `ready`. The next node in line asks the costly gates and takes a claim. Every other node joins the
+    line, prepares its drain, or waits."""
+    start = start_of(situation.node.name, content, situation.policy, situation.memory, situation.seen.uptime)
+    situation.remember(line=start.memory.line)
     gathers_for = _gathers_for(situation, start)
-    if gathers_for > 0 and not stored_costly(
-        situation
-    ):  # waiting here would replace the stored refusals, and with them the instants since when they stand
-        look = min(gathers_for, gathering.gather_pause_seconds(start.memory.agents))
-        return _say_waiting(situation, look=look)
+    if gathers_for > 0 and not stored_costly(situation.node):
+        # With stored refusals, waiting here would replace them, and with them the instants since when they stand.
+        return _say_waiting(situation, look=min(gathers_for, gathering.gather_pause_seconds(situation.memory.agents)))
     if not start.is_allowed and start.asks_waiters:
-        if situation.seen.lacks(Evidence.WAITERS):
-            return want(situation, Evidence.WAITERS)
-        start = _first_of_all(situation, content, start)
+        start = _first_of_all(situation, content, start, situation.read(Evidence.WAITERS))
     if start.is_allowed:
-        watched = replace(start.memory.line, passed=start.passed)
-        return _start(situation.with_memory(replace(start.memory, line=watched)), content)
-    if name not in content.line.names and len(content.line.names) < order.line_length(content, situation.policy):
+        situation.remember(line=replace(start.memory.line, passed=start.passed))
+        return _start(situation, content)
+    has_room = len(content.line.names) < order.line_length(content, situation.policy)
+    if has_room and situation.node.name not in content.line.names:
         return _join_line(situation, content)
     decision = preparing.decide(situation, content) or _say_waiting(situation, look=_line_pause(situation, content))
     return replace(decision, starts_soon=preparing.is_near(situation, content))
 
 
 def _gathers_for(situation: Situation, start: Clearance) -> float:
-    """Return how many seconds this node still waits before it takes the first claim of a roll-out. Meanwhile other
-    nodes can become ready, so that the order includes them. The wait is measured twice: since this process first saw
-    the free lock, and since the node became ready according to its annotation. The shorter remaining wait applies."""
+    """The seconds until this node may take the first claim of a roll-out. Until then other nodes can become ready, so
+    that the order includes them. The wait counts since this process first saw the free lock, or since the node became
+    ready by its annotation; the shorter rest applies."""
     since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if start.gathers_for <= 0 or shown < 0:
@@ -127,16 +103,15 @@ def _gathers_for(situation: Situation, start: Clearance) -> float:
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
-    """Return the decision to add waiting nodes, perhaps also this node, to the line in the lock, because the line has
-    too few names. The agents of nodes in the line read the lock more often than other agents. With too few names in the
-    line, perhaps no agent soon notices that a claim was released."""
-    if situation.seen.lacks(Evidence.WAITERS):
-        return want(situation, Evidence.WAITERS)
-    waiters = situation.seen.waiters
+    """Add waiting nodes, perhaps this one, to a line with too few names: agents of nodes in the line read the lock more
+    often, and one of them must soon notice a released claim."""
+    waiters = situation.read(Evidence.WAITERS)
     shown = content.with_line(content.line.showing(situation.node.name))
     handed = shown
-    if isinstance(waiters, tuple):
-        handed = order.name_next(shown, _with_own(situation, waiters), situation.policy, at=rfc3339(situation.seen.now))
+    if waiters is not None:
+        handed = order.name_next(
+            shown, _with_own(situation.node, waiters), situation.policy, at=rfc3339(situation.seen.now)
+        )
     if (handed.line.names, handed.line.abreast, shown) == (content.line.names, content.line.abreast, content):
         return _say_waiting(situation, look=_line_pause(situation, content))
     return stay(
@@ -149,39 +124,36 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
     )
 
 
-def _with_own(situation: Situation, waiters: tuple[NodeView, ...]) -> tuple[NodeView, ...]:
-    """Return the list of waiting nodes in which this node has its latest state, because the list may have been read
-    before the agent changed this node's label."""
-    return (*(node for node in waiters if node.name != situation.node.name), situation.node)
+def _with_own(node: NodeView, waiters: tuple[NodeView, ...]) -> tuple[NodeView, ...]:
+    """The waiting nodes with this node's latest state: the list may be older than a change of its label."""
+    return (*(each for each in waiters if each.name != node.name), node)
 
 
-def _first_of_all(situation: Situation, content: LockContent, start: Clearance) -> Clearance:
-    waiters = situation.seen.waiters
-    if not isinstance(waiters, tuple):
+def _first_of_all(
+    situation: Situation, content: LockContent, start: Clearance, waiters: tuple[NodeView, ...] | None
+) -> Clearance:
+    if waiters is None:
         return start
-    line = order.name_next(content, _with_own(situation, waiters), situation.policy, at="").line
+    line = order.name_next(content, _with_own(situation.node, waiters), situation.policy, at="").line
     places = start.places if line.abreast is None else min(start.places, line.abreast)
     return replace(start, is_allowed=situation.node.name in line.names[:places])
 
 
 def _start(situation: Situation, content: LockContent) -> Decision:
-    if unread := preparing.lacking(situation):
-        return want(situation, *unread)
+    situation.need(*preparing.lacking(situation))
     situation = preparing.used(situation)
-    gates = asked(When.READY, Cost.COSTLY)
-    for gate in gates:  # one after the other: a refusal saves the cost of the gates after it
-        if lacking := missing(situation, (gate,)):
-            return want(situation, *lacking)
+    for gate in asked(When.READY, Cost.COSTLY):  # one after the other: a refusal saves the cost of the gates after it
+        situation.need(*missing(situation, (gate,)))
         if refused := gate.ask(situation, When.READY):
             return _pass_on(situation, content, refused)
     return _claim(situation)
 
 
 def _claim(situation: Situation) -> Decision:
-    """Return the decision to write a claim id on the Node. The agent adds the claim to the lock in a later round of its
-    loop, because other agents remove a claim from the lock if its Node does not carry the claim's id."""
+    """Write a claim id on the Node. The claim enters the lock in a later turn: other agents remove a claim whose id is
+    not on its Node."""
     progress = replace(
-        giving_back.without_claim(situation.progress),
+        release.without_claim(situation.progress),
         claim=situation.seen.chance.claim_id,
         lock=situation.reading.object_id,
         claimed=situation.mark(),
@@ -189,20 +161,14 @@ def _claim(situation: Situation) -> Decision:
         failed="",
         failed_at=None,
     )
-    content, forecast = situation.lock, situation.seen.forecast
-    memory = replace(
-        situation.memory,
-        reboot=None,
-        claiming=Claiming(
-            # A prepared forecast is not kept here: under the claim its facts are compared once more.
-            forecast=forecast if isinstance(forecast, Forecast) and preparing.why_not(situation) != "" else None,
-            at=situation.seen.uptime,
-            holders=others_holding(situation, content) if isinstance(content, LockContent) else (),
-        ),
-    )
+    # A prepared forecast is not kept: under the claim its facts are compared once more.
+    forecast = known(situation.seen.forecast) if preparing.why_not(situation) != "" else None
+    taken = Claiming(forecast=forecast, at=situation.seen.uptime, holders=situation.other_holders)
+    situation.remember(reboot=None, claiming=taken)
+    protected = autoscalers.protected(situation.node) if situation.policy.protect_from_autoscalers else {}
     unready_pods = baseline.said(baseline.taken(situation, ()))
     return move(
-        situation.with_memory(memory),
+        situation,
         Status(
             Code.TAKING_CLAIM,
             f"this node is next in line: its agent takes a claim and asks all gates again{unready_pods}",
@@ -210,39 +176,26 @@ def _claim(situation: Situation) -> Decision:
         Transition(
             Phase.CLAIMING,
             progress,
-            change=NodeChange(annotations={**preparing.annotation(situation), **_protected(situation)}),
+            change=NodeChange(annotations={**preparing.annotation(situation), **protected}),
         ),
     )
-
-
-def _protected(situation: Situation) -> dict[str, str | None]:
-    return autoscalers.protected(situation.node) if situation.policy.protect_from_autoscalers else {}
 
 
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
-    """Return the decision to report the refusal of a costly gate and to let other nodes go first. If the gate would
-    refuse every node, this node keeps its place in the line of waiting nodes."""
-    if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.line.names:
-        return want(situation, Evidence.WAITERS)
-    pause = costly_pause_seconds(situation)
-    memory = replace(
-        situation.memory,
-        costly=Costly(
-            not_before=situation.seen.uptime + pause,
-            refusals=situation.memory.costly.refusals + 1,
-            gate=refused.gate,
-            holders=others_holding(situation, content),
-        ),
-        prepared=None,
-    )
+    """A costly gate refuses: other nodes go first. If the gate would refuse every node, this one keeps its place."""
     is_named = situation.node.name in content.line.names
+    if is_named:
+        situation.need(Evidence.WAITERS)
+    annotations = {**forecast_annotation(situation.seen), **preparing.annotation(situation)}
+    pause = costly_pause_seconds(situation)
+    put_off(situation, pause, refused.gate, refusals=situation.memory.costly.refusals + 1)  # forgets the preparation
     handed = _kept_line(situation, content, refused) if refused.is_of_cluster else _at_the_end(situation, content)
     return stay(
-        situation.with_memory(memory),
+        situation,
         Status(Code.REFUSED, with_overdue(situation, refused.sentence), refusals=(refused,), label=order.READY),
         Stay(
             look=pauses.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_pause(situation, content)),
-            annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
+            annotations=annotations,
             actions=(write_lock(situation, f"{situation.node.name} cannot begin its reboot: {refused.code}", handed),)
             if is_named
             else (),
@@ -250,18 +203,20 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
     )
 
 
-def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
-    """Return the lock's content after a refusal that concerns every node. The waiting nodes in the line keep their
-    order, with one exception: if the refusal says that too many nodes are down, some other nodes move to the head of
-    the line.
+def put_off(situation: Situation, pause: float, gate: str, *, refusals: int) -> None:
+    """Remember not to ask the costly gates again before `pause` is over or the holders change."""
+    not_before = situation.seen.uptime + pause
+    costly = Costly(not_before=not_before, refusals=refusals, gate=gate, holders=situation.other_holders)
+    situation.remember(costly=costly, prepared=None)
 
-    Such a node waits with the value `ready` of the label careen.dev/reboot, and is already cordoned. The node moves
-    only if the number of other nodes that are down is smaller than the number of claims that the lock may hold. The
-    gate `budgets` may permit the reboot of this node, because the gate does not count a node's own cordon.
-    """
-    waiters, line = situation.seen.waiters, content.line
-    if isinstance(waiters, tuple):
-        names_waiting = {node.name for node in _with_own(situation, waiters)}
+
+def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
+    """The line after a refusal that concerns every node: it keeps its order, but if too many nodes are down, the ready
+    nodes that are already cordoned move to its head. The gate `budgets` may let such a node go, because it does not
+    count a node's own cordon."""
+    waiters, line = known(situation.seen.waiters), content.line
+    if waiters is not None:
+        names_waiting = {node.name for node in _with_own(situation.node, waiters)}
         line = replace(line.keeping(names_waiting), waiting=len(names_waiting))
     first = _cordoned_and_ready(situation, content) if refused.code is Code.NODES_DOWN else ()
     names = (*first, *(name for name in line.names if name not in first))
@@ -272,8 +227,9 @@ def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> 
 
 
 def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str, ...]:
-    fleet, own = situation.seen.fleet, situation.node.name
-    if not isinstance(fleet, Fleet):
+    """Those for which fewer other nodes are down than the lock may hold claims."""
+    fleet, own = known(situation.seen.fleet), situation.node.name
+    if fleet is None:
         return ()
     most = lock.limit(content, situation.policy.concurrency)
     waits = (
@@ -292,34 +248,24 @@ def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str
 
 
 def costly_pause_seconds(situation: Situation) -> float:
-    """Return the pause in seconds after the refusal of a costly gate. The pause grows with each refusal in a row: the
-    cause of a first refusal often passes within seconds (a taint disappears, a replica becomes ready), but the cause of
-    repeated refusals lasts longer."""
+    """The pause after the refusal of a costly gate. It grows with each refusal in a row: the cause of a first one often
+    passes within seconds (a taint disappears, a replica becomes ready)."""
     pause = COSTLY_PAUSE_SECONDS * 2.0 ** min(situation.memory.costly.refusals, 10)
     return min(pause, COSTLY_PAUSE_LIMIT_SECONDS) * (0.75 + 0.5 * situation.seen.chance.jitter)
 
 
 def _at_the_end(situation: Situation, content: LockContent) -> LockContent:
-    """Return the lock's content with this node at the end of the line of waiting nodes."""
-    name, waiters, at = situation.node.name, situation.seen.waiters, rfc3339(situation.seen.now)
+    name, waiters, at = situation.node.name, known(situation.seen.waiters), rfc3339(situation.seen.now)
     content = content.with_line(content.line.passing_over((name,)))
-    if isinstance(waiters, tuple):
-        return order.name_next(
-            content, _with_own(situation, waiters), situation.policy, at=at, zone=situation.node.zone
-        )
+    if waiters is not None:
+        waiting = _with_own(situation.node, waiters)
+        return order.name_next(content, waiting, situation.policy, at=at, zone=situation.node.zone)
     left = content.line.without(name)
     return content.with_line(left.naming((*left.names, name), at=at, waiting=left.waiting, abreast=left.abreast))
 
 
-def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...]:
-    """Return the names of the other nodes with claims. When these names change, the agent evaluates the costly gates
-    again, because the refusals of these gates depend mostly on which nodes hold claims."""
-    return tuple(sorted(name for name in content.holders if name != situation.node.name))
-
-
 def _pausing(situation: Situation, content: LockContent) -> Decision:
-    """Return the decision to wait until the agent evaluates the costly gates again. The refusal stays on the Node until
-    then."""
+    """Wait until the agent may ask the costly gates again. The refusal stays on the Node until then."""
     kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly.gate)
     sentence = kept[0].sentence if kept else _WAITS
     left = situation.memory.costly.not_before - situation.seen.uptime
@@ -332,10 +278,9 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
 
 
 def _refused_in_line_pause(situation: Situation, content: LockContent) -> float:
-    """Return in how many seconds a node reads the lock again after a costly gate has refused its reboot. While the line
-    of waiting nodes has room and another node holds a claim, this node reads the lock as often as the last node of the
-    line. The reason is that the release of a claim may change two things for this node: this node may be added to the
-    line, and the gate may permit the reboot."""
+    """The seconds until a node that a costly gate refuses reads the lock again. While the line has room and another
+    node holds a claim, it reads as often as the last node of the line: after the release this node may join the line,
+    and the gate may permit the reboot."""
     name = situation.node.name
     has_room = len(content.line.names) < order.line_length(content, situation.policy)
     if has_room and content.holders and name not in content.line.names:
@@ -352,24 +297,23 @@ def _say_waiting(situation: Situation, *, look: float, annotations: Mapping[str,
 
 
 def _waits(situation: Situation) -> str:
-    """Return the sentence for people about a waiting node: the node waits in line, or waits for overdue nodes that hold
-    all claims. The sentence changes only when a node with a claim becomes overdue or is no longer overdue."""
-    content, late = situation.lock, _overdue_holders(situation)
+    """The sentence about a waiting node. It changes only when a holder becomes overdue or is no longer overdue."""
+    content, late = situation.content, _overdue_holders(situation)
     # Compare with the limit, not with free slots: those change with each claim, and every Node would get a patch.
-    if not isinstance(content, LockContent) or len(late) < lock.limit(content, situation.policy.concurrency):
+    if content is None or len(late) < lock.limit(content, situation.policy.concurrency):
         return with_overdue(situation, _WAITS)
     return f"the gates pass; the node waits for overdue nodes: {overdue.sentences(late)}"
 
 
 def with_overdue(situation: Situation, sentence: str) -> str:
-    """Return the sentence, extended by the other nodes whose claims are marked as overdue, if there are such nodes."""
+    """The sentence, extended by the other nodes whose claims are marked as overdue."""
     late = _overdue_holders(situation)
     return f"{sentence}; overdue: {overdue.sentences(late)}" if late else sentence
 
 
 def _overdue_holders(situation: Situation) -> tuple[Entry, ...]:
-    content = situation.lock
-    return overdue.holders_overdue(content, besides=situation.node.name) if isinstance(content, LockContent) else ()
+    content = situation.content
+    return overdue.holders_overdue(content, besides=situation.node.name) if content is not None else ()
 
 
 def _line_pause(situation: Situation, content: LockContent) -> float:
@@ -385,11 +329,9 @@ def _line_pause(situation: Situation, content: LockContent) -> float:
 
 
 def refused_pause(situation: Situation) -> float:
-    """Return after how many seconds the agent of a waiting node decides again if a cheap gate (see `Cost` in
-    `gates/question.py`) refuses. A node in the lock's line decides again after `LOOK_SECONDS`. Only a few nodes are in
-    the line, and they are the first to begin their drains when a person resumes a paused lock. For other nodes the time
-    is longer if many nodes may wait."""
-    content = situation.lock
-    if isinstance(content, LockContent) and situation.node.name in content.line.names:
+    """The pause of a waiting node while a cheap gate refuses. The few nodes in the line always decide again after
+    `LOOK_SECONDS`: they are the first to begin their drains when a person resumes a paused lock."""
+    content = situation.content
+    if content is not None and situation.node.name in content.line.names:
         return LOOK_SECONDS
     return pauses.paced(LOOK_SECONDS, crowd.how_many_wait(situation), situation.seen.chance.jitter)

@@ -1,6 +1,6 @@
-"""Decides for a node in the phase Maintenance: the node stays drained and keeps its claim, because a person asked for
-that. When the request ends, the agent puts the node back into service without a reboot. If a person rebooted the host,
-the agent first verifies the new boot."""
+"""The phase Maintenance: the node stays drained and keeps its claim, because a person asked for that. When the request
+ends, the node returns to service without a reboot. If a person rebooted the host, the agent first verifies the new
+boot."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from careen.core.facts.progress import Mark
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339, span
 from careen.core.node.restoring import NodeChange
+from careen.core.outcomes import Status, Stay, Transition, move, stay
 from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, working
-from careen.core.writing import Status, Stay, Transition, move, stay
 
 LOOK_SECONDS = 10.0  # the phase lasts for hours; a person who hands the node back waits at most this long
 _BY_HAND = "another client uncordoned the node, which ends its maintenance"
 
 
 def begin(situation: Situation, request: PersonRequest) -> Decision:
-    """Return the decision to move a drained node to the phase Maintenance. The agent does not ask the host to
-    reboot."""
+    """Keep a drained node down instead of its reboot."""
     return move(
         situation,
         Status(Code.MAINTENANCE, kept_sentence(situation, request)),
@@ -39,9 +38,8 @@ def begin(situation: Situation, request: PersonRequest) -> Decision:
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision to keep the node down, or to put it back into service when the person's request ends or a
-    person uncordons the node."""
-    if (found := working.put_back(situation)) is not None:
+    """Keep the node down until the person's request ends or a person uncordons the node."""
+    if found := working.put_back(situation):
         return found
     request = requests.to_keep_down(situation)
     if situation.progress.is_cordoned_by_us and not situation.node.unschedulable:
@@ -51,18 +49,17 @@ def decide(situation: Situation) -> Decision:
     if not situation.node.ready:
         return _wait_until_ready(situation)
     return _return_to_service(
-        situation, Code.HANDED_BACK, "the maintenance ended without a reboot", requests.removal(situation)
+        situation, Code.MAINTENANCE_ENDED, "the maintenance ended without a reboot", requests.removal(situation)
     )
 
 
 def after_boot(situation: Situation) -> Decision | None:
-    """Return the decision for a node that runs a new boot while a person keeps the node down: the claim continues.
-    Return None if the agent has to verify the new boot instead, for example because no person keeps the node down."""
+    """A new boot while a person keeps the node down: the claim continues. None if the boot has to be verified."""
     if requests.to_keep_down(situation) is None:
         return None
     if situation.phase is Phase.MAINTENANCE:
         return decide(situation)
-    if situation.phase not in {Phase.CLAIMING, Phase.DRAINING} or situation.progress.is_giving_back:
+    if situation.phase not in {Phase.CLAIMING, Phase.DRAINING} or situation.progress.is_releasing:
         return None
     progress = situation.progress
     return move(
@@ -85,8 +82,7 @@ def after_boot(situation: Situation) -> Decision | None:
 
 
 def kept_sentence(situation: Situation, request: PersonRequest) -> str:
-    """Return the sentence that people see while a person keeps the node down. The sentence changes only if the person's
-    request changes."""
+    """What people see meanwhile. The sentence changes only if the person's request changes."""
     subcommand = "drain" if request.kind is RequestKind.DRAIN else "maintenance"
     command = f"`careen {subcommand} {situation.node.name} --end`"
     reason = f": {request.reason}" if request.reason else ""
@@ -96,20 +92,18 @@ def kept_sentence(situation: Situation, request: PersonRequest) -> str:
 
 
 def _wait_until_ready(situation: Situation) -> Decision:
-    """Return the decision to keep the claim while the node becomes ready after its maintenance. If that takes longer
-    than --verify-timeout, return the decision to fail and keep the claim, so that no other node begins its drain."""
+    """Keep the claim while the node becomes ready; after --verify-timeout fail and keep it."""
     began = situation.progress.settle_started
     waited = situation.elapsed(began) or 0.0
     if waited > situation.policy.verify_timeout_seconds:
         sentence = f"the node is not ready, {span(round(waited))} after its maintenance ended"
         return failing.halted(situation, Code.NEVER_READY, sentence, progress=situation.progress)
-    status = Status(Code.HANDED_BACK, "the maintenance ended, but the node is not ready yet")
+    status = Status(Code.MAINTENANCE_ENDED, "the maintenance ended, but the node is not ready yet")
     return _since_maintenance(situation, status, began or situation.mark())
 
 
 def _since_maintenance(situation: Situation, status: Status, began: Mark | None) -> Decision:
-    """Return the decision to stay in the phase Maintenance, and to record `began`, the instant since which the agent
-    waits for the node to become ready. `began` is None if the agent does not wait for the node to become ready."""
+    """Stay, and record since when the agent waits for a ready node; None while it does not wait."""
     if situation.progress.settle_started == began:
         return stay(situation, status, Stay(look=LOOK_SECONDS))
     record = replace(situation.progress, settle_started=began)
@@ -117,9 +111,7 @@ def _since_maintenance(situation: Situation, status: Status, began: Mark | None)
 
 
 def _return_to_service(situation: Situation, code: Code, sentence: str, annotations: dict[str, str | None]) -> Decision:
-    """Return the decision to put the node back into service: one patch restores the cordon and the labels, and removes
-    the soft taint unless the host itself needs a reboot. The agent then releases the claim once the workloads whose
-    pods the drain evicted are as healthy as before."""
+    """One patch restores cordon and labels, and removes the soft taint unless the host itself needs a reboot."""
     goes_on = situation.seen.need.answer is NeedAnswer.YES and situation.seen.need.request is None
     record, change = working.back_in_service(situation, NodeChange(annotations=annotations), keeps_taint=goes_on)
     return move(situation, Status(code, sentence), Transition(Phase.SETTLING, record, change=change))

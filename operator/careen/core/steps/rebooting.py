@@ -1,14 +1,14 @@
-"""Decides for a node in the phase Rebooting: the agent announces the reboot (records on the Node that the host will be
-asked to reboot), confirms the claim in the lock, and asks the host to reboot. Also handles a host that does not reboot.
+"""The phase Rebooting: the agent announces the reboot on the Node, confirms the claim in the lock, and asks the host.
+Also handles a host that does not reboot.
 
 The announcement changes the Node's resourceVersion. So a write that was decided on an older version of the Node (to
-undo the drain, for example) gets a conflict. If a person sets a hold (an annotation by which the node must not reboot)
-that the agent has not seen, the announcement itself gets the conflict.
+undo the drain, for example) gets a conflict. If a person sets a hold that the agent has not seen, the announcement
+itself gets the conflict.
 
-The announcement has a random id. Only the process that drew the id, and whose patch succeeded, may ask the host: a
-second agent process on the same node sees that another process made the announcement. The process that asked the host
-records that it asked. If this is not recorded, and the announcement does not change for a few minutes, another process
-of the node concludes that the announcing process is dead. That other process then announces the reboot again.
+The announcement has a random id. Only the process that drew it, and whose patch succeeded, may ask the host: a second
+agent process on the node sees that another process made the announcement. The process that asked records that. If this
+is not recorded, and the announcement does not change for a few minutes, another process concludes that the announcing
+process is dead, and announces the reboot again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, Silen
 from careen.core.decision import Decision
 from careen.core.drain import drain_plan
 from careen.core.facts.memory import RebootMemory, RebootOutcome, StrangerMemory
-from careen.core.facts.observation import NeedAnswer, NotAsked
+from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Announcement
@@ -29,10 +29,10 @@ from careen.core.gates.hold import hold
 from careen.core.gates.question import When
 from careen.core.node import autoscalers
 from careen.core.node.restoring import NodeChange, as_before
+from careen.core.outcomes import Status, Stay, Transition, move, stay, undo
 from careen.core.people import telling
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, late_gates, working
-from careen.core.writing import Status, Stay, Transition, move, stay, undo, want
 
 LOOK_SECONDS = 2.0
 _TELLING_SECONDS = 90.0  # to ask the host and to record that, with an API server that is slow or briefly gone
@@ -43,20 +43,17 @@ _CANNOT = (
 
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Return the decision to announce the reboot (write on the Node that a reboot follows), confirm the claim in the
-    lock and ask the host to reboot, in this order. The agent stops at the first action that may have failed. The alerts
-    about this node are silenced before these actions, so that no time is lost between the confirmation and the reboot.
-    """
-    progress, by = situation.progress, situation.seen.chance.claim_id
+    """Announce the reboot, confirm the claim and ask the host, in this order. The alerts about this node are silenced
+    first, so that no time is lost between the confirmation and the reboot."""
+    progress, by, uptime = situation.progress, situation.seen.chance.claim_id, situation.seen.uptime
     number = progress.announcement + 1
-    memory = replace(
-        situation.memory,
+    message = _message(situation)  # before the memory changes: it depends on who announced the reboot before
+    situation.remember(
         stranger=None,
         reboot=RebootMemory(claim=progress.claim, announcement=number, outcome=RebootOutcome.NOT_ASKED, by=by),
     )
-    name, uptime = situation.node.name, situation.seen.uptime
     return move(
-        situation.with_memory(memory),
+        situation,
         Status(code, sentence),
         Transition(
             Phase.REBOOTING,
@@ -69,8 +66,8 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
             look=LOOK_SECONDS,
             first=(SilenceAlerts(),) if situation.policy.silences_alerts and number == 1 else (),
             then=(
-                ConfirmClaim(claim=progress.claim, node=name),
-                *_message(situation),
+                ConfirmClaim(claim=progress.claim, node=situation.node.name),
+                *message,
                 AskReboot(
                     within_seconds=situation.policy.confirm_max_age_seconds,
                     send_before=uptime + stranger_patience_seconds(situation.policy) / 5,
@@ -81,19 +78,16 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
 
 
 def stranger_patience_seconds(policy: Policy) -> float:
-    """Return how many seconds this process waits for another process of the node's agent. The other process recorded
-    that a reboot follows, and should then record that it asked the host.
+    """The seconds for which this process waits until another process that announced the reboot records that it asked.
 
     A process that is alive asks the host within the first fifth of this time, or not at all. In the other four fifths,
-    the reboot command can end and the process can record the result. About a minute is planned for recording the
-    result.
+    the reboot command can end and the process can record the result, for which about a minute is planned.
     """
     return min(policy.reboot_command_seconds + _TELLING_SECONDS, policy.reboot_deadline_seconds / 2)
 
 
 def _message(situation: Situation) -> tuple[Notify, ...]:
-    """Return the message to people that the node reboots. Return nothing if another process of this node's agent
-    announced the reboot before, because that process sent the message."""
+    """The message that the node reboots, unless another process announced the reboot before, and so sent it."""
     progress, name = situation.progress, situation.node.name
     is_told = progress.announcement > 0 and _own(situation) is None
     if is_told:
@@ -103,8 +97,7 @@ def _message(situation: Situation) -> tuple[Notify, ...]:
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision for a node whose record says that a reboot follows, while the host still runs the old
-    boot."""
+    """The reboot is announced, and the host still runs the old boot."""
     own, announced = _own(situation), situation.progress.announced
     is_asked = announced is not None and announced.is_asked
     if own is not None and own.outcome is RebootOutcome.FAILED and not is_asked:
@@ -126,8 +119,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _own(situation: Situation) -> RebootMemory | None:
-    """Return what this process remembers of the announcement (the note on the Node that a reboot follows). Return None
-    if another process made that announcement."""
+    """What this process remembers of the announcement; None if another process made it."""
     seen, announced = situation.memory.reboot, situation.progress.announced
     is_ours = (
         seen is not None
@@ -138,15 +130,13 @@ def _own(situation: Situation) -> RebootMemory | None:
 
 
 def _has_asked(situation: Situation) -> bool:
-    """Whether this process asked the host to reboot under this claim. The answer stays true if another process has
-    announced the reboot since then."""
+    """Whether this process asked the host under this claim, even if another process has announced the reboot since."""
     seen = situation.memory.reboot
     return seen is not None and seen.claim == situation.progress.claim and seen.may_be_under_way
 
 
 def _asked(situation: Situation) -> Decision:
-    """Return the decision to wait for the reboot, and to record on the Node that the host was asked, so that no other
-    process of this node's agent asks again."""
+    """Wait for the reboot, and record on the Node that the host was asked, so that no other process asks again."""
     seen, announced = situation.memory.reboot, situation.progress.announced
     detail = f": {seen.detail}" if seen is not None and seen.outcome is RebootOutcome.UNCLEAR and seen.detail else ""
     sentence = f"the host was asked to reboot{detail}"
@@ -166,10 +156,9 @@ def _is_called_off(situation: Situation) -> bool:
 
 
 def _not_asked(situation: Situation) -> Decision:
-    """Return the decision if this process announced the reboot (wrote on the Node that a reboot follows) but certainly
-    did not ask the host. For example, the claim was no longer in the lock, or its confirmation was too old. The agent
-    undoes the drain, or evaluates the gates again and announces the reboot again."""
-    if (found := late_gates.called_off(situation)) is not None:
+    """This process announced the reboot but certainly did not ask the host, for example because the claim was no longer
+    in the lock: undo the drain, or evaluate the gates and announce the reboot again."""
+    if found := late_gates.called_off(situation):
         return found
     if not situation.node.unschedulable:
         return failing.undone(
@@ -177,9 +166,7 @@ def _not_asked(situation: Situation) -> Decision:
             Code.UNCORDONED_BY_HAND,
             "another client uncordoned the node before the reboot: the node stays in service",
         )
-    if (why_not_drained := _why_not_drained(situation)) is None:
-        return want(situation, Evidence.PODS)
-    if why_not_drained:
+    if why_not_drained := _why_not_drained(situation):
         return undo(
             situation,
             Status(Code.LATE_REFUSAL, f"the drain is undone before the host is asked to reboot: {why_not_drained}"),
@@ -190,41 +177,29 @@ def _not_asked(situation: Situation) -> Decision:
     )
 
 
-def _why_not_drained(situation: Situation) -> str | None:
-    """Return why the node is no longer drained, for example because of new pods. Return an empty text if the node is
-    still drained, and None if the agent has not listed the node's pods in this round of its loop."""
-    pods, policy = situation.seen.pods, situation.policy.drain
+def _why_not_drained(situation: Situation) -> str:
+    """Why the node is no longer drained, for example because of new pods; "" if it still is."""
     if situation.progress.is_forced:
         return ""
-    if isinstance(pods, NotAsked):
-        return None
+    situation.need(Evidence.PODS)
+    pods = situation.seen.pods
     if not isinstance(pods, tuple):
         return f"the pods of this node cannot be listed: {pods.why}"
-    plan = drain_plan.plan(
-        pods,
-        policy,
-        situation.memory,
-        uptime=situation.seen.uptime,
-        now=situation.seen.now,
-        cordoned_at=situation.cordoned_at,
-    )
+    plan = working.plan_of(situation, pods)
     return "" if plan.is_done else f"these pods are on the node again: {drain_plan.describe(plan, situation.memory)}"
 
 
 def _another_process_announced(situation: Situation) -> Decision:
-    """Return the decision for the case that another process announced the reboot. An announcement is a patch that says
-    on the Node that a reboot follows. Either the agent was restarted on the same boot, or a second agent runs. This
-    process does not know whether the other process asked the host to reboot. So this process waits for the other
-    process for a while. After that, this process announces the reboot itself, unless something forbids the reboot now,
-    for example new pods on the node."""
+    """Another process announced the reboot: the agent was restarted on the same boot, or a second agent runs. This
+    process cannot know whether that one asked the host. So it waits a while, then announces the reboot itself, unless
+    something forbids the reboot now, for example new pods on the node."""
     stranger = _stranger(situation)
-    situation = situation.with_memory(replace(situation.memory, stranger=stranger))
+    situation.remember(stranger=stranger)
     left_seconds = stranger.since + stranger_patience_seconds(situation.policy) - situation.seen.uptime
     if left_seconds > 0:
         sentence = "another process of this node's agent began the reboot and may have asked the host"
         return stay(situation, Status(Code.REBOOT_ASKED, sentence), Stay(look=min(LOOK_SECONDS, left_seconds)))
-    if (why_not_drained := _why_not_drained(situation)) is None:
-        return want(situation, Evidence.PODS)
+    why_not_drained = _why_not_drained(situation)
     is_left_alone = bool(autoscalers.left_alone(situation.node))
     if _is_called_off(situation) or is_left_alone or why_not_drained or not situation.node.unschedulable:
         return stay(situation, Status(Code.REBOOT_ASKED, _CANNOT), Stay(look=LOOK_SECONDS))
@@ -235,15 +210,13 @@ def _another_process_announced(situation: Situation) -> Decision:
             Code.REBOOT_ANNOUNCED,
             "the agent begins the reboot again, because the earlier process did not record that it asked the host",
         )
-    if again.wants or again.phase is Phase.REBOOTING:
+    if again.phase is Phase.REBOOTING:
         return again
     return stay(situation, Status(Code.REBOOT_ASKED, _CANNOT, refusals=again.refusals), Stay(look=LOOK_SECONDS))
 
 
 def _stranger(situation: Situation) -> StrangerMemory:
-    """Return what this process remembers about another process's announcement: the random id of that process, the
-    number of the announcement, and the host's uptime at which this process first saw the announcement. An announcement
-    is a patch that says on the Node that a reboot follows."""
+    """The other process's announcement, with the uptime at which this process first saw it."""
     progress, known = situation.progress, situation.memory.stranger
     by = progress.announced.by if progress.announced else ""
     if known is not None and (known.by, known.announcement) == (by, progress.announcement):
@@ -252,17 +225,15 @@ def _stranger(situation: Situation) -> StrangerMemory:
 
 
 def _nothing_happened(situation: Situation) -> Decision:
-    """Return the decision to fail, because the host did not reboot before the reboot deadline. A ready node is put back
-    into service, but the node keeps its claim, because the host may still go down."""
+    """The deadline is over. A ready node returns to service, but keeps its claim, because the host may still go
+    down."""
     deadline = situation.policy.reboot_deadline_seconds
-    is_given_back = situation.node.ready
-    progress = (
-        replace(situation.progress, is_cordoned_by_us=False, prior_labels={}) if is_given_back else situation.progress
-    )
+    is_back = situation.node.ready
+    progress = replace(situation.progress, is_cordoned_by_us=False, prior_labels={}) if is_back else situation.progress
     return failing.halted(
         situation,
         Code.REBOOT_NOT_HAPPENED,
         f"the host still runs the same boot {span(deadline)} after it was asked to reboot",
         progress=progress,
-        change=as_before(situation.node, situation.progress, situation.policy) if is_given_back else NodeChange(),
+        change=as_before(situation.node, situation.progress, situation.policy) if is_back else NodeChange(),
     )

@@ -1,8 +1,8 @@
-"""Handles a claim of this node that is in the lock, but not in careen's record on the Node. The agent either adopts the
-claim (writes it into the record and continues) or releases it.
+"""A claim of this node that is in the lock but not in the record: the agent adopts it (writes it into the record and
+continues) or releases it.
 
 Such a claim appears when the record was wiped, the Node was recreated, a write to the lock reached the API server late,
-or kured left its lock behind. Every agent checks for such a claim when it starts and while its node waits.
+or kured left its lock behind. Every agent looks for one when it starts and while its node waits.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import replace
 from careen.core.actions import PatchNode
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.memory import Memory, RebootOutcome
-from careen.core.facts.observation import Holders, NeedAnswer, NodeView
+from careen.core.facts.memory import RebootMemory, RebootOutcome
+from careen.core.facts.observation import NeedAnswer, NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.progress import Announcement, Progress, is_same_boot
 from careen.core.facts.reasons import Code
@@ -22,10 +22,10 @@ from careen.core.lock import changes
 from careen.core.lock.content import Entry, LockContent
 from careen.core.node import autoscalers, cordons, own_taint
 from careen.core.node.restoring import NodeChange
+from careen.core.outcomes import Status, Stay, Transition, move, stay, write_lock
 from careen.core.people.requests import met_by_this_boot, sentence, to_keep_down
-from careen.core.situation import Situation
+from careen.core.situation import Situation, known
 from careen.core.steps.shared import holder_checks
-from careen.core.writing import Status, Stay, Transition, move, stay, want, write_lock
 
 _LOOK_SECONDS = 10.0
 _STAYS_UP = frozenset({RebootOutcome.NOT_ASKED, RebootOutcome.FAILED})
@@ -33,13 +33,11 @@ _UNREAD_LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision | None:
-    """Return the decision about a claim of this node that is in the lock but not in the record on the Node. If the lock
-    has no claim of the node, return the decision to remove a cordon that careen left behind. Return None if there is
-    nothing to do, or if it is too early to decide."""
-    content = situation.lock
+    """Adopt or release such a claim. Without one, remove a cordon that careen left behind."""
+    content = situation.content
     if situation.progress.claim or not situation.boot:
         return None
-    if not isinstance(content, LockContent):
+    if content is None:
         return _not_before_it_is_read(situation)
     entries = content.entries_of(situation.node.name)
     if not entries:
@@ -53,12 +51,9 @@ def decide(situation: Situation) -> Decision | None:
 
 
 def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
-    """Return the decision to release the lock that kured left behind. If the node was not cordoned when kured took the
-    lock, the agent also uncordons the node, as kured does when it starts. Return None if another reboot coordinator
-    works in the cluster, if that is unknown, or if the node is not ready."""
-    if situation.seen.lacks(Evidence.FOREIGN):
-        return want(situation, Evidence.FOREIGN)
-    if situation.seen.foreign != () or not situation.node.ready:
+    """Release the lock that kured left behind, and uncordon the node if kured had, as kured does when it starts; but
+    not while another reboot coordinator works, or may work, in the cluster, or the node is not ready."""
+    if situation.read(Evidence.FOREIGN) != () or not situation.node.ready:
         return None
     node = situation.node
     uncordon = PatchNode(purpose="undo kured's cordon", resource_version=node.resource_version, unschedulable=False)
@@ -82,15 +77,11 @@ def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Dec
 
 
 def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
-    memory, uptime = situation.memory, situation.seen.uptime
-    if situation.seen.lacks(Evidence.HOLDERS):
-        return (
-            want(situation, Evidence.HOLDERS)
-            if memory.holder_check.holders_not_before <= uptime
-            else _not_before_it_is_read(situation)
-        )
-    holders = situation.seen.holders
-    if not isinstance(holders, Holders):
+    check, uptime = situation.memory.holder_check, situation.seen.uptime
+    if check.holders_not_before <= uptime:
+        situation.need(Evidence.HOLDERS)
+    holders = known(situation.seen.holders)
+    if holders is None:
         return _not_before_it_is_read(situation)
     if any(node.name == entry.node and _is_known(node.annotations, entry) for node in holders.nodes):
         return None  # the record is unreadable, or our copy of the Node is older than the claim id on the Node
@@ -103,66 +94,45 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
             else _adopt_to_undo(situation, entry)
         )
     if _is_surely_not_rebooting(situation, entry):
-        return _release(
-            situation,
-            content,
-            entry,
-            "the agent released the claim of a deleted Node of the same name: nobody had asked its host to reboot",
-            memory,
+        sentence = (
+            "the agent released the claim of a deleted Node of the same name: nobody had asked its host to reboot"
         )
+        return _release(situation, content, entry, sentence)
     stale = holder_checks.examined(situation, content, holders)
-    check = replace(memory.holder_check, suspected=stale.suspected, holders_not_before=uptime + _LOOK_SECONDS)
-    memory = replace(memory, holder_check=check)
+    situation.remember(
+        holder_check=replace(check, suspected=stale.suspected, holders_not_before=uptime + _LOOK_SECONDS)
+    )
     if entry not in stale.proven:
         return stay(
-            situation.with_memory(memory),
+            situation,
             Status(Code.ENTRY_RELEASED, "the lock has a claim of a deleted Node with this node's name", is_silent=True),
             Stay(look=_LOOK_SECONDS),
         )
-    return _release(
-        situation,
-        content,
-        entry,
-        "the agent removed a claim of this node from the lock: no drain or reboot was under way",
-        memory,
-    )
+    sentence = "the agent removed a claim of this node from the lock: no drain or reboot was under way"
+    return _release(situation, content, entry, sentence)
 
 
-def _release(situation: Situation, content: LockContent, entry: Entry, sentence: str, memory: Memory) -> Decision:
+def _release(situation: Situation, content: LockContent, entry: Entry, sentence: str) -> Decision:
+    left = changes.remove(content, entry.node, entry.id)
     return stay(
-        situation.with_memory(memory),
+        situation,
         Status(Code.ENTRY_RELEASED, sentence, is_silent=True),
-        Stay(
-            look=0.0,
-            actions=(
-                write_lock(
-                    situation,
-                    "release a claim of which the Node has no record",
-                    changes.remove(content, entry.node, entry.id),
-                ),
-            ),
-        ),
+        Stay(look=0.0, actions=(write_lock(situation, "release a claim of which the Node has no record", left),)),
     )
 
 
 def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the host certainly does not reboot under this entry of the lock.
+    """Whether the host certainly does not reboot under this entry of a deleted Node of the same name.
 
-    Three conditions are necessary. The entry belongs to a deleted Node of the same name. The host still runs the boot
-    whose id is in the entry. This process has read the claim in the record of the deleted Node. A process that was
-    started later has never read that record. Such a process waits, as for any Node that is gone, because the host may
-    be going down.
+    The host must still run the entry's boot, and this process must have read the claim in the record of the deleted
+    Node. A process that started later waits, as for any Node that is gone, because the host may be going down.
 
-    If the three conditions are met, the announcements decide. An agent process announces a reboot (records on the Node
-    that a reboot follows) before the process asks the host to reboot. If this process announced no reboot under the
-    claim, the result is true if the record contained no announcement when this process last read the record. If this
-    process announced a reboot, the result is true if the record contained no earlier announcement, and this process did
-    not ask the host or the reboot command failed. Otherwise the result is false, because this process or another
-    process may have asked the host.
+    Then the announcements decide, since a process announces a reboot before it asks the host. Without an announcement
+    of this process, the last record that it read must have none. With one, it must be the first under the claim, and
+    the host was not asked or the reboot command failed.
 
-    A write of this process may still be under way, for example an announcement. This write cannot lead to a reboot. The
-    write contains the resourceVersion of the deleted Node, so the API server will reject the write. After a rejected
-    announcement, the process does not ask the host to reboot.
+    A write of this process that is still under way cannot lead to a reboot: it carries the resourceVersion of the
+    deleted Node, so the API server rejects it, and after a rejected announcement the process does not ask the host.
     """
     held, asked = situation.memory.held, situation.memory.reboot
     if (
@@ -183,8 +153,7 @@ def _is_known(annotations: object, entry: Entry) -> bool:
 
 
 def _lone_cordon(situation: Situation) -> Decision | None:
-    """Return the decision to remove careen's cordon from a node without a claim, because no other step would ever
-    remove that cordon. Return None if careen set no cordon, the node is not ready, or a person keeps the node down."""
+    """Remove careen's cordon from a ready node without a claim: no other step ever would."""
     node = situation.node
     if situation.phase not in {Phase.IDLE, Phase.WAITING} or not cordons.is_cordon_proven(node) or not node.ready:
         return None
@@ -207,8 +176,7 @@ def _lone_cordon(situation: Situation) -> Decision | None:
 
 
 def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
-    """Return the decision to adopt this node's claim: the agent writes the claim into the record on the Node. The host
-    has rebooted since the node took the claim. The agent then verifies the node and releases the claim as usual."""
+    """The host has rebooted since the node took the claim: verify the node and release the claim as usual."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,
@@ -226,21 +194,19 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
 
 
 def _may_be_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the host may have been asked to reboot under this claim: this process remembers that it asked, or the
-    Node's annotations still show that a reboot was to follow."""
-    return situation.phase is not Phase.FAILED and (_has_asked(situation, entry) or says_announced(situation.node))
+    """Whether the host may have been asked to reboot under this claim, by this process's memory or the annotations."""
+    return situation.phase is not Phase.FAILED and (
+        _has_asked(situation.memory.reboot, entry) or says_announced(situation.node)
+    )
 
 
 def says_announced(node: NodeView) -> bool:
-    """Whether the Node's phase annotation and cordon show that the agent asked the host to reboot or was about to ask.
-    The Node's record is not used, because it may be missing."""
+    """Whether phase annotation and cordon show that a reboot was announced, even without a record."""
     return node.annotations.get(keys.PHASE) == Phase.REBOOTING and node.unschedulable
 
 
 def _not_before_it_is_read(situation: Situation) -> Decision | None:
-    """Return the decision to leave the Node unchanged until the agent has found the node's claim in the lock. The agent
-    waits like this if the record is missing, but the phase annotation and the cordon still show that a reboot may be
-    under way. Otherwise return None."""
+    """Leave a Node unchanged that has no record but may be rebooting, until its claim can be looked up."""
     if situation.phase is not Phase.IDLE or not says_announced(situation.node):
         return None
     sentence = (
@@ -249,15 +215,13 @@ def _not_before_it_is_read(situation: Situation) -> Decision | None:
     return stay(situation, Status(Code.LOCK_UNKNOWN, sentence, is_silent=True), Stay(look=_UNREAD_LOOK_SECONDS))
 
 
-def _has_asked(situation: Situation, entry: Entry) -> bool:
-    asked = situation.memory.reboot
+def _has_asked(asked: RebootMemory | None, entry: Entry) -> bool:
     return asked is not None and asked.claim == entry.id and asked.may_be_under_way
 
 
 def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
-    """Return the decision to write the claim into the record on the Node again. The record was wiped shortly before a
-    reboot. The node then waits in the phase Rebooting, because an earlier process may have asked the host to
-    reboot."""
+    """The record was wiped shortly before a reboot. The node waits in Rebooting, because an earlier process may have
+    asked the host."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,
@@ -266,7 +230,7 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
         is_cordoned_by_us=cordons.is_ours_under_claim(situation.node, was_cordoned=entry.cordoned),
         announcement=1,
         announced=Announcement(
-            boot=situation.boot, uptime=situation.seen.uptime, is_asked=_has_asked(situation, entry)
+            boot=situation.boot, uptime=situation.seen.uptime, is_asked=_has_asked(situation.memory.reboot, entry)
         ),
     )
     return move(
@@ -289,16 +253,15 @@ def _is_kept(situation: Situation, entry: Entry) -> bool:
 
 
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
-    """Return the decision to adopt a claim that is in the lock, but no longer on the Node, because the record was
-    wiped. The agent writes the claim into a new record, restores what can be restored, and releases the claim. If a
-    person asked to keep the node down, the cordon stays, because that person may be at work on the machine."""
+    """The record was wiped: restore what can be restored, and release the claim. If a person keeps the node down, the
+    cordon stays, because that person may be at work on the machine."""
     is_yes = situation.seen.need.answer is NeedAnswer.YES
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,
         lock=situation.reading.object_id,
         boot_left=entry.boot or situation.boot,
-        is_giving_back=True,
+        is_releasing=True,
         need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
     )
     uncordon = False if cordons.is_ours_under_claim(situation.node, was_cordoned=entry.cordoned) else None
@@ -319,9 +282,8 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
 
 
 def _with_own_taint(situation: Situation) -> Progress:
-    """Return the record with the key of careen's soft taint if it is proven that careen set the taint. The proof is
-    that the taint has a key of careen (`own_taint.by_name`), or that the API server's managed fields name careen.
-    Return the record unchanged without such a proof, or if the record already has a key."""
+    """The record with the key of careen's soft taint, if the key (`own_taint.by_name`) or the managed fields prove that
+    careen set it."""
     progress, wanted = situation.progress, situation.policy.taint_key
     ours = own_taint.keys_of_ours(situation.node, progress, situation.policy)
     return replace(progress, taint_key=wanted) if not progress.taint_key and wanted and wanted in ours else progress

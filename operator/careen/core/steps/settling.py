@@ -1,6 +1,5 @@
-"""Decides for a node in the phase Settling: the agent waits until the displaced workloads (the workloads whose pods the
-drain evicted) are as healthy as before. Then the agent releases the claim, and writes into the lock which nodes come
-next."""
+"""The phase Settling: the agent waits until the workloads whose pods the drain evicted are as healthy as before. Then
+it releases the claim and names the next nodes in the lock."""
 
 from __future__ import annotations
 
@@ -10,11 +9,10 @@ from datetime import timedelta
 from careen.core.actions import Notify, Occasion, WriteLock
 from careen.core.decision import Decision
 from careen.core.drain import baseline
-from careen.core.facts.memory import Memory
-from careen.core.facts.observation import NeedAnswer
+from careen.core.facts.observation import NeedAnswer, NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import SettlePolicy
-from careen.core.facts.progress import OwnerHealth
+from careen.core.facts.progress import OwnerHealth, Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import loop_limit
@@ -22,11 +20,11 @@ from careen.core.lock import changes, order
 from careen.core.lock.content import LockContent
 from careen.core.node import own_taint
 from careen.core.node.restoring import NodeChange
+from careen.core.outcomes import Status, Stay, Transition, go_home, move, stay, without_own_claim, write_lock
 from careen.core.people import telling
-from careen.core.situation import Situation
+from careen.core.situation import Situation, known
 from careen.core.steps import idle
-from careen.core.steps.shared import failing, giving_back, reboot_report, working
-from careen.core.writing import Status, Stay, Transition, go_home, move, stay, want, write_lock
+from careen.core.steps.shared import failing, reboot_report, release, working
 from scheduler_core.sentences import first_few
 
 LOOK_SECONDS = 1.0
@@ -39,14 +37,14 @@ _UNPROVEN_BOOT = "the workloads are healthy; the node keeps its claim a little l
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision to release the claim, or to wait: until the workloads are healthy, until --lock-release-delay
-    is over, and until the boot is old enough to be treated as stable."""
+    """Release the claim once the workloads are healthy, --lock-release-delay is over and the boot is old enough to be
+    stable."""
     if working.is_released(situation):
         return _finish(situation)
-    if (found := working.put_back(situation)) is not None:
+    if found := working.put_back(situation):
         return found
     waited = situation.elapsed(situation.progress.settle_started) or 0.0
-    if ailing := what_ails(situation):
+    if ailing := what_ails(situation.progress, known(situation.seen.owners)):
         # Nothing is released before the boot is stable, and the workloads may recover until then.
         if waited <= situation.policy.settle_timeout_seconds or _unproven_seconds(situation) > 0:
             return _settle_on(situation, ailing, look=LOOK_SECONDS if waited < 30 else SLOW_LOOK_SECONDS)
@@ -69,17 +67,14 @@ def decide(situation: Situation) -> Decision:
 
 
 def _settle_on(situation: Situation, sentence: str, *, look: float) -> Decision:
-    """Return the decision to stay in the phase Settling. The agent also records in the lock the instant at which it
-    expects to release the claim, so that the next node in line can prepare its drain."""
+    """Stay, and record in the lock when the claim will be released, so that the next node can prepare its drain."""
     return stay(situation, Status(Code.SETTLING, sentence), Stay(look=look, actions=_marked_due(situation)))
 
 
 def _marked_due(situation: Situation) -> tuple[WriteLock, ...]:
-    """Return the write that records in the lock the instant at which the agent expects to release this node's claim.
-    The agent writes the instant once, and again if the instant changes much because another boot restarted the wait.
-    Return nothing if no write is needed."""
-    content, entry = situation.lock, situation.own_entry
-    if not isinstance(content, LockContent) or entry is None:
+    """The write of that instant: once, and again if it changes much because another boot restarted the wait."""
+    content, entry = situation.content, situation.own_entry
+    if content is None or entry is None:
         return ()
     waited = situation.elapsed(situation.progress.settle_started) or 0.0
     left = max(0.0, situation.policy.lock_release_delay_seconds - waited, _unproven_seconds(situation))
@@ -95,17 +90,13 @@ def _unproven_seconds(situation: Situation) -> float:
     return situation.policy.stable_boot_seconds - situation.seen.uptime
 
 
-def what_ails(situation: Situation) -> str:
-    """Return a sentence that names the workloads that have fewer ready pods than before the drain. Return an empty text
-    if there are no such workloads.
-
-    Compares only workloads whose pods the drain evicted and that have not changed since the drain (same UID, generation
-    and replicas).
-    """
-    owners, recorded = situation.seen.owners, baseline.services(situation.progress.owners)
+def what_ails(progress: Progress, owners: tuple[OwnerHealth, ...] | None) -> str:
+    """The workloads with fewer ready pods than before the drain; "" if there are none. Compares only workloads whose
+    pods the drain evicted and that have not changed since (same UID, generation and replicas)."""
+    recorded = baseline.services(progress.owners)
     if not recorded:
         return ""
-    if not isinstance(owners, tuple):
+    if owners is None:
         return "the health of the displaced workloads cannot be read"
     now = {owner.uid: owner for owner in owners}
     ailing = [
@@ -121,9 +112,9 @@ def _is_worse(before: OwnerHealth, after: OwnerHealth) -> bool:
 
 
 def _release(situation: Situation) -> Decision:
-    content = situation.lock
-    if not isinstance(content, LockContent):
-        return giving_back.decide(situation)  # reports why the claim cannot be released, and tries again
+    content = situation.content
+    if content is None:
+        return release.decide(situation)  # reports why the claim cannot be released, and tries again
     if situation.seen.need.answer is NeedAnswer.YES and loop_limit.is_reached(situation):
         count = situation.progress.reboots_for_need
         return failing.halted(
@@ -132,9 +123,7 @@ def _release(situation: Situation) -> Decision:
             f"the host asks for a reboot again after {count} confirmed reboots",
             progress=situation.progress,
         )
-    if situation.seen.lacks(Evidence.WAITERS):
-        return want(situation, Evidence.WAITERS)
-    left = _without_own_claim(situation, content)
+    left = _with_next_nodes(situation, content, situation.read(Evidence.WAITERS))
     return _finish(
         situation,
         (write_lock(situation, "release the claim and name the next nodes", left),),
@@ -143,8 +132,8 @@ def _release(situation: Situation) -> Decision:
 
 
 def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]:
-    """Return the message to people that the roll-out is done; nothing if other nodes have yet to reboot. The figures of
-    the roll-out are added when the message is sent."""
+    """The message that the roll-out is done, unless other nodes have yet to reboot. Its figures are added when it is
+    sent."""
     is_done = (
         bool(situation.progress.verify_started)
         and situation.seen.need.answer is NeedAnswer.NO
@@ -154,31 +143,24 @@ def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]
     return (done,) if is_done else ()
 
 
-def _without_own_claim(situation: Situation, content: LockContent) -> LockContent:
-    """Return the lock's content without this node's claim, and with the next nodes in the line. The next nodes are
-    chosen from the list of waiting nodes if the agent could read that list."""
-    name = situation.node.name
-    left = changes.remove(content, name, situation.progress.claim)
-    if situation.policy.cluster_interval_seconds and situation.progress.verify_started:
-        left = changes.released(left, rfc3339(situation.server_now))
-    waiters = situation.seen.waiters
-    if not isinstance(waiters, tuple):
+def _with_next_nodes(situation: Situation, content: LockContent, waiters: tuple[NodeView, ...] | None) -> LockContent:
+    """The lock without this node's claim, and with the next nodes if the waiting nodes could be listed."""
+    left = without_own_claim(situation, content)
+    if waiters is None:
         return left  # the names in the lock are still valid
-    return order.name_next(
-        left, waiters, situation.policy, at=rfc3339(situation.seen.now), zone=situation.node.zone, leave_out=name
-    )
+    node, at = situation.node, rfc3339(situation.seen.now)
+    return order.name_next(left, waiters, situation.policy, at=at, zone=node.zone, leave_out=node.name)
 
 
 def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tuple[Notify, ...] = ()) -> Decision:
-    """Return the decision to remove the claim from the Node. If the host no longer needs a reboot, the agent also
-    removes careen's label, taint and record. `first` has the write that removes the claim from the lock; it is empty if
-    the lock no longer has the claim."""
+    """Remove the claim from the Node, and everything else of careen if the host no longer needs a reboot. `first` is
+    the write that removes the claim from the lock, if the lock still has it."""
     measured = reboot_report.with_settle_seconds(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
-        situation = situation.with_memory(_with_later_read(situation))
+        _read_lock_later(situation)
         return go_home(
             situation,
-            Status(Code.RELEASED, f"{_how_the_claim_ended(situation)}; the claim is released"),
+            Status(Code.RELEASED, f"{_how_the_claim_ended(situation.progress)}; the claim is released"),
             first=first,
             then=then,
             annotations=measured,
@@ -188,35 +170,32 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
         if situation.seen.need.answer is NeedAnswer.YES
         else (None, situation.progress.taint_key)
     )
-    progress = replace(giving_back.without_claim(situation.progress), taint_key=owned)
+    progress = replace(release.without_claim(situation.progress), taint_key=owned)
     if owned and owned != situation.progress.taint_key:
         progress = replace(progress, tainted_at=rfc3339(situation.seen.now))
     return move(
         situation,
         Status(
             Code.RELEASED,
-            f"{_how_the_claim_ended(situation)}, but the host asks for another reboot, or the agent cannot tell "
-            "whether the host does",
+            f"{_how_the_claim_ended(situation.progress)}, but the host asks for another reboot, or the agent cannot "
+            "tell whether the host does",
         ),
         Transition(Phase.WAITING, progress, change=NodeChange(taints=taints, annotations=measured), first=first),
     )
 
 
-def _how_the_claim_ended(situation: Situation) -> str:
-    """Return a clause that says how the claim ended: with a reboot, or without a reboot after maintenance."""
-    return "the node rebooted" if situation.progress.verify_started else "the node is back in service after maintenance"
+def _how_the_claim_ended(progress: Progress) -> str:
+    return "the node rebooted" if progress.verify_started else "the node is back in service after maintenance"
 
 
-def _with_later_read(situation: Situation) -> Memory:
-    """Return the agent's memory, with a later instant for its next read of the lock if the agent has just listed the
-    waiting nodes and no other node holds a claim. An earlier read would show nothing new."""
-    memory, content = situation.memory, situation.lock
-    is_counted = isinstance(situation.seen.waiters, tuple)
+def _read_lock_later(situation: Situation) -> None:
+    """Put off the next read of the lock if the agent has just listed the waiting nodes and no other node holds a claim:
+    the read would show nothing new."""
+    is_counted = known(situation.seen.waiters) is not None
     if (
-        not isinstance(content, LockContent)
-        or not is_counted
-        or memory.lock_due is not None
-        or {*content.holders} - {situation.node.name}
+        situation.content is not None
+        and is_counted
+        and not situation.other_holders
+        and situation.memory.lock_due is None
     ):
-        return memory
-    return replace(memory, is_reconciled=True, lock_due=idle.next_lock_read(situation))
+        situation.remember(is_reconciled=True, lock_due=idle.next_lock_read(situation))

@@ -1,5 +1,5 @@
-"""Decides for a node in the phase Verifying: the agent waits for the kubelet to report the new boot, and for the node
-and the DaemonSet pods on it to become ready. Then the agent removes the cordon and the soft taint in one patch."""
+"""The phase Verifying: the agent waits until the kubelet reports the new boot, and the node and the DaemonSet pods on
+it are ready. Then it removes the cordon and the soft taint in one patch."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import loop_limit
 from careen.core.node.changed_labels import labels_to_report
 from careen.core.node.restoring import NodeChange
+from careen.core.outcomes import Status, Stay, Transition, move, stay
 from careen.core.people import requests, telling
-from careen.core.situation import Situation
+from careen.core.situation import Situation, known
 from careen.core.steps.shared import failing, history, reboot_report, working
 from careen.core.steps.shared.history import Reboot
-from careen.core.writing import Status, Stay, Transition, move, stay
 from scheduler_core.sentences import first_few
 
 LOOK_SECONDS = 1.0  # the whole roll-out waits for each second of this
@@ -31,27 +31,26 @@ _LOOK_SHARE = 0.25  # of the time so far
 
 
 def begin(situation: Situation) -> Decision:
-    """Return the decision to move to the phase Verifying, because the host has rebooted since the node took its claim.
-    The record then counts one more reboot."""
+    """Move to Verifying, because the host has rebooted since the node took its claim, and count one more reboot."""
     progress = replace(
         situation.progress,
         verify_started=situation.mark(),
         settle_started=None,
-        is_giving_back=False,
+        is_releasing=False,
         failed="",
         failed_at=None,
         reboots_for_need=situation.progress.reboots_for_need + 1,
     )
-    memory = replace(situation.memory, reboot=None)
+    situation.remember(reboot=None)
     return move(
-        situation.with_memory(memory),
+        situation,
         Status(Code.REBOOTED, f"the host runs the new boot {situation.boot}"),
         Transition(Phase.VERIFYING, progress, change=NodeChange(annotations=requests.met_by_this_boot(situation))),
     )
 
 
 def again(situation: Situation) -> Decision:
-    """Return the decision to verify the present boot once more, because a person asked for a retry."""
+    """Verify the present boot once more, because a person asked for a retry."""
     progress = replace(
         situation.progress, verify_started=situation.mark(), settle_started=None, failed="", failed_at=None
     )
@@ -63,9 +62,8 @@ def again(situation: Situation) -> Decision:
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision to put the node back into service, or to wait. After --verify-timeout, return the decision to
-    fail and keep the claim, so that no other node begins its drain."""
-    if (found := working.put_back(situation)) is not None:
+    """Return the node to service, or wait; after --verify-timeout fail and keep the claim."""
+    if found := working.put_back(situation):
         return found
     waited = situation.elapsed(situation.progress.verify_started) or 0.0
     is_over = waited > situation.policy.verify_timeout_seconds
@@ -73,7 +71,7 @@ def decide(situation: Situation) -> Decision:
     if not ailing and not is_over:
         ailing = _new_pods_not_ready(situation)
     if not ailing:
-        return _give_back(situation)
+        return _return_to_service(situation)
     if is_over:
         return failing.halted(
             situation,
@@ -86,8 +84,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def what_ails(situation: Situation) -> str:
-    """Return why the node is not yet back from its reboot. Return an empty text if the node is back."""
-    node, pods = situation.node, situation.seen.pods
+    """Why the node is not yet back from its reboot; "" if it is."""
+    node, pods = situation.node, known(situation.seen.pods)
     if node.boot_id != boot_id_of(situation.boot):
         return "the kubelet has not reported the new boot"
     if not node.ready:
@@ -95,17 +93,15 @@ def what_ails(situation: Situation) -> str:
     if missing := [key for key in node.readiness_taints if key not in situation.progress.prior_readiness]:
         taints = ", ".join(missing[:3])
         return f"a NodeReadinessRule has not removed {taints}"
-    if not isinstance(pods, tuple):
+    if pods is None:
         return "the pods of this node cannot be listed"
     return _not_ready(situation, pods, were_ready=True)
 
 
 def _new_pods_not_ready(situation: Situation) -> str:
-    """Return a text with the DaemonSet pods on the node that are not ready and whose state before the drain is unknown,
-    for example because they were created or changed after the cordon. The node waits for these pods until
-    --verify-timeout is over and then returns to service without them."""
-    pods = situation.seen.pods
-    return _not_ready(situation, pods, were_ready=None) if isinstance(pods, tuple) else ""
+    """The DaemonSet pods that are not ready and whose state before the drain is unknown, because they were created or
+    changed after the cordon. The node waits for them until --verify-timeout, then returns to service without them."""
+    return _not_ready(situation, known(situation.seen.pods) or (), were_ready=None)
 
 
 def _not_ready(situation: Situation, pods: tuple[PodView, ...], *, were_ready: bool | None) -> str:
@@ -117,12 +113,10 @@ def _not_ready(situation: Situation, pods: tuple[PodView, ...], *, were_ready: b
     return f"these DaemonSet pods are not ready: {first_few(ailing)}" if ailing else ""
 
 
-def _give_back(situation: Situation) -> Decision:
-    """Return the decision to put the node back into service. One patch removes careen's cordon, but not a cordon that
-    the node had before the drain. The same patch restores the labels from before the drain, sets the labels of
-    --post-reboot-node-labels and writes the report of the reboot. The patch also removes the soft taint unless the host
-    still asks for a reboot. If the host still asks and --reboot-loop-limit permits no further reboot, return the
-    decision to fail, with the same patch."""
+def _return_to_service(situation: Situation) -> Decision:
+    """One patch removes careen's cordon (not one from before the drain), restores the labels, sets those of
+    --post-reboot-node-labels and writes the report of the reboot. The soft taint goes unless the host still asks for a
+    reboot; if --reboot-loop-limit permits no further one, the node fails with the same patch."""
     seen, policy = situation.seen, situation.policy
     goes_on = seen.need.answer is NeedAnswer.YES
     record, change = working.back_in_service(
@@ -147,7 +141,7 @@ def _give_back(situation: Situation) -> Decision:
     name = situation.node.name
     return move(
         situation,
-        Status(Code.GIVEN_BACK, _given_back(situation)),
+        Status(Code.BACK_IN_SERVICE, _back_in_service(situation)),
         Transition(
             Phase.SETTLING,
             record,
@@ -164,7 +158,7 @@ def _give_back(situation: Situation) -> Decision:
     )
 
 
-def _given_back(situation: Situation) -> str:
+def _back_in_service(situation: Situation) -> str:
     unready_pods = _new_pods_not_ready(situation)
     back = "the node rebooted, is ready and is back in service"
     return f"{back}; {unready_pods} (none of these pods ran on this node before the drain)" if unready_pods else back

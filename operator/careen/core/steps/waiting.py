@@ -1,29 +1,28 @@
-"""Decides for a node in the phase Waiting: the agent evaluates the gates (conditions for a reboot) in order. When no
-gate refuses and the node is next in line, the agent writes a claim id on the Node."""
+"""The phase Waiting: the agent evaluates the gates in order. When no gate refuses and the node is next in line, the
+agent writes a claim id on the Node."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from careen.core.actions import WriteLock
-from careen.core.decision import Decision, Refusal
+from careen.core.decision import Decision, Refusal, stored_refusals
 from careen.core.facts import keys
-from careen.core.facts.observation import NeedAnswer, NodeView
+from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
 from careen.core.gates import asked, missing, refusals
 from careen.core.gates.question import Cost, When
 from careen.core.lock import clearance, order
-from careen.core.lock.content import LockContent
 from careen.core.lock.gathering import spread_seconds
 from careen.core.node import autoscalers, own_taint
 from careen.core.node.restoring import NodeChange
+from careen.core.outcomes import Status, Stay, Transition, go_home, move, stay, waiting_label, write_lock
 from careen.core.situation import Situation
 from careen.core.steps import line
-from careen.core.steps.shared import crowd, giving_back, holder_checks
+from careen.core.steps.shared import crowd, holder_checks, release
 from careen.core.windows.openings import opens_within, windows_of
-from careen.core.writing import Status, Stay, Transition, go_home, move, stay, stored_refusals, want, write_lock
 
 # When the need ends, the agent removes its node from the line. After this time the agent reads the lock again: by then
 # the write has succeeded or failed.
@@ -32,40 +31,25 @@ OPENING_SECONDS = 2.0  # by then every node has noticed the open window; the fir
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision for a waiting node: go to the phase Idle, write the gates' refusals on the Node, wait in
-    line, or take a claim."""
-    if situation.progress.is_giving_back or situation.progress.claim:
-        return giving_back.decide(situation)
-    if (over := _is_over(situation)) is not None:
-        return over
-    if situation.wants_retry:
-        return _forgive(situation)
-    if (mended := _mend_taint(situation)) is not None:
-        return mended
+    """Go home, write the gates' refusals on the Node, wait in line, or take a claim."""
+    if situation.progress.is_releasing or situation.progress.claim:
+        return release.decide(situation)
+    if found := _is_over(situation) or _forgive(situation) or _mend_taint(situation):
+        return found
     cheap = asked(When.READY, Cost.CHEAP)
-    if lacking := missing(situation, cheap):
-        return want(situation, *lacking)
-    checked = holder_checks.look(situation)
-    if isinstance(checked, Decision):
-        return checked
-    situation = checked
-    refused, content = refusals(situation, cheap, When.READY), situation.lock
-    if refused:
-        counted = crowd.look(situation)
-        if isinstance(counted, Decision):
-            return counted
-        situation = counted
-    if refused and (not isinstance(content, LockContent) or any(each.code is not Code.HALTED for each in refused)):
-        return _refused(situation, refused)
-    assert isinstance(content, LockContent), (
-        "the gate `hold` also checks the lock, and must refuse the reboot if the lock is unreadable"
-    )
-    return _halted(situation, refused[0]) if refused else line.ready(situation, content)
+    situation.need(*missing(situation, cheap))
+    if found := holder_checks.look(situation):
+        return found
+    if refused := refusals(situation, cheap, When.READY):
+        crowd.look(situation)
+        is_halted = all(each.code is Code.HALTED for each in refused)
+        return _halted(situation, refused[0]) if is_halted else _refused(situation, refused)
+    content = situation.content
+    assert content is not None, "the gate `hold` must refuse while the lock is not understood"
+    return line.ready(situation, content)
 
 
 def _is_over(situation: Situation) -> Decision | None:
-    """Return the decision to go to the phase Idle in two cases: an autoscaler is removing the node, or the host no
-    longer needs a reboot. Return None in every other case."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
     leaving = autoscalers.left_alone(situation.node)
@@ -73,27 +57,24 @@ def _is_over(situation: Situation) -> Decision | None:
 
 
 def _halted(situation: Situation, refused: Refusal) -> Decision:
-    """Return the decision if only the gate `halt` refuses, because another node failed: the node keeps the label
-    `ready` and its place in the line of waiting nodes."""
-    memory = clearance.unwatched(situation.memory)
+    """Only the gate `halt` refuses: the node keeps the label `ready` and its place in the line."""
+    situation.remember(line=clearance.unwatched(situation.memory).line)
     return stay(
-        situation.with_memory(memory),
+        situation,
         Status(Code.REFUSED, line.with_overdue(situation, refused.sentence), refusals=(refused,), label=order.READY),
         Stay(look=line.refused_pause(situation)),
     )
 
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
-    """Return the decision for a node that cheap gates refuse (see `Cost` in `gates/question.py`). The agent writes all
-    refusals of the cheap gates on the Node, and removes the node from the line of waiting nodes. Refusals of costly
-    gates that are already stored on the Node stay there."""
-    memory = clearance.unwatched(situation.memory)
+    """Cheap gates refuse: the node leaves the line. Stored refusals of costly gates stay on the Node."""
+    situation.remember(line=clearance.unwatched(situation.memory).line)
     return stay(
-        situation.with_memory(memory),
+        situation,
         Status(
             Code.REFUSED,
             line.with_overdue(situation, refused[0].sentence),
-            refusals=(*refused, *line.stored_costly(situation)),
+            refusals=(*refused, *line.stored_costly(situation.node)),
             label="required",
         ),
         Stay(look=_refused_pause(situation, refused), actions=leave_line(situation)),
@@ -101,9 +82,8 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
 
 
 def _refused_pause(situation: Situation, refused: tuple[Refusal, ...]) -> float:
-    """Return for how many seconds the agent pauses after a gate has refused: the usual pause, or a shorter pause if a
-    maintenance window opens earlier. The shorter pause ends soon after the opening, so that this node is in line when
-    the first node takes a claim."""
+    """The usual pause, or a shorter one that ends soon after a maintenance window opens, so that this node is in line
+    when the first node takes a claim."""
     usual, jitter = line.refused_pause(situation), situation.seen.chance.jitter
     if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
         return usual
@@ -115,40 +95,37 @@ def _refused_pause(situation: Situation, refused: tuple[Refusal, ...]) -> float:
 
 
 def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Return the decision to move to the phase Idle: remove from the Node what careen wrote on it for the wait, then
-    leave the line of waiting nodes in the lock. The agent reads the lock once more later, because the write may fail or
-    the lock may be unreadable now."""
-    memory, soon = situation.memory, situation.seen.uptime + LEFT_LINE_SECONDS
-    is_due = memory.lock_due is not None and memory.lock_due <= soon + giving_back.LATE_WRITE_SECONDS
-    situation = situation.with_memory(memory if is_due else replace(memory, lock_due=soon))
+    """Go home, then leave the line. The agent reads the lock once more later, because that write may fail, or the lock
+    may be unreadable now."""
+    due, soon = situation.memory.lock_due, situation.seen.uptime + LEFT_LINE_SECONDS
+    if due is None or due > soon + release.LATE_WRITE_SECONDS:
+        situation.remember(lock_due=soon)
     return go_home(situation, Status(code, sentence), then=leave_line(situation))
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
-    """Return the write of the lock by which this node gives up its place in the line of waiting nodes. Without this
-    write, the other nodes would wait a minute for this node. Return nothing if the node is not in the line, or if the
-    lock is paused."""
-    content, name = situation.lock, situation.node.name
-    if not isinstance(content, LockContent) or content.is_paused or name not in content.line.names:
+    """The write by which this node gives up its place in the line: otherwise the others would wait a minute for it. ()
+    if the node is not in the line, or if the lock is paused."""
+    content, name = situation.content, situation.node.name
+    if content is None or content.is_paused or name not in content.line.names:
         return ()
     left = content.with_line(content.line.without(name).one_fewer())
     return (write_lock(situation, f"{name} leaves the line of waiting nodes", left),)
 
 
-def _forgive(situation: Situation) -> Decision:
-    """Return the decision to set the counters of reboots, tries and failures to zero, because a person asked for a
-    retry."""
+def _forgive(situation: Situation) -> Decision | None:
+    if not situation.wants_retry:
+        return None
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0)
     return move(
         situation,
-        Status(Code.RETRY, "a person asked for a retry", label=_label(situation.node)),
+        Status(Code.RETRY, "a person asked for a retry", label=waiting_label(situation.node)),
         Transition(Phase.WAITING, progress, change=NodeChange(annotations={keys.RETRY: None})),
     )
 
 
 def _mend_taint(situation: Situation) -> Decision | None:
-    """Return the decision to set careen's soft taint again if another client removed it, or to replace the taint if the
-    settings now name another key. Return None otherwise."""
+    """Set the soft taint again if another client removed it, or replace it if the settings now name another key."""
     taints, owned = own_taint.with_ours(situation.node, situation.progress, situation.policy)
     if taints is None and owned == situation.progress.taint_key:
         return None
@@ -159,7 +136,7 @@ def _mend_taint(situation: Situation) -> Decision | None:
             Code.NEED_SEEN,
             situation.node.annotations.get(keys.REASON, "the host asks for a reboot"),
             refusals=stored_refusals(situation.node),
-            label=_label(situation.node),
+            label=waiting_label(situation.node),
         ),
         Transition(
             Phase.WAITING,
@@ -167,7 +144,3 @@ def _mend_taint(situation: Situation) -> Decision | None:
             change=NodeChange(taints=taints),
         ),
     )
-
-
-def _label(node: NodeView) -> str:
-    return "ready" if node.labels.get(keys.REBOOT_LABEL) == "ready" else "required"

@@ -353,7 +353,7 @@ ASKED = Announcement(boot=BOOT, uptime=UPTIME)
         (
             "the node failed, and its drain was undone",
             Phase.FAILED,
-            {"announced": ASKED, "is_giving_back": True},
+            {"announced": ASKED, "is_releasing": True},
             {},
             False,
         ),

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from careen.core.decide import decide
+from careen.core.decision import stored_refusals
 from careen.core.facts import keys
 from careen.core.facts.observation import Holders, NodeView, Taint
 from careen.core.facts.phases import Phase
@@ -28,7 +29,6 @@ from careen.core.gates.minimum_interval import last_reboot
 from careen.core.lock import content as lock
 from careen.core.lock import notation, order
 from careen.core.lock.content import LockContent
-from careen.core.writing import stored_refusals
 from careen.plan.measured_durations import measured_boots
 from careen.plan.next_turn import next_turn
 from careen.plan.waiters import Waiters

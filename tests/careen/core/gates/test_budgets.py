@@ -51,7 +51,7 @@ def answer(
             a_marked_node(a_progress(Phase.FAILED), name="n2"), Code.NODES_DOWN, id="a failed node that keeps its claim"
         ),
         pytest.param(
-            a_marked_node(a_progress(Phase.FAILED, is_giving_back=True), name="n2"),
+            a_marked_node(a_progress(Phase.FAILED, is_releasing=True), name="n2"),
             None,
             id="a failed node whose drain was undone",
         ),

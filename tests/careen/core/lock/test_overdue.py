@@ -48,7 +48,7 @@ def at(seconds_ago: float) -> str:
 def holder(phase: Phase, seconds: float, **changes: Any) -> NodeView:
     """Return the Node n9, which has been in this phase for this number of seconds."""
     progress = a_progress(
-        phase, **({"claim": "c1", "boot_left": "b", "is_giving_back": True} if phase is Phase.WAITING else {})
+        phase, **({"claim": "c1", "boot_left": "b", "is_releasing": True} if phase is Phase.WAITING else {})
     )
     return a_marked_node(progress, name="n9", annotations={keys.SINCE: at(seconds)}, **changes)
 

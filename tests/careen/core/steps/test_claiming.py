@@ -62,9 +62,7 @@ def withdraws_the_claim(decision: Decision) -> bool:
     """Whether the decision's first action is a patch that marks the claim on the Node as withdrawn."""
     patches = kinds(decision)
     record = the_record(decision)
-    return (
-        decision.phase is Phase.WAITING and patches[0] is PatchNode and record.is_giving_back and record.claim == "c1"
-    )
+    return decision.phase is Phase.WAITING and patches[0] is PatchNode and record.is_releasing and record.claim == "c1"
 
 
 def test_one_write_adds_the_claim_to_the_lock_and_names_the_next_nodes() -> None:

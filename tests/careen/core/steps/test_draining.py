@@ -68,7 +68,7 @@ def is_undone(decision: Decision) -> bool:
     patch, record = the_patch(decision), the_record(decision)
     assert patch.unschedulable is False
     assert {"pool": patch.labels["pool"], "new": patch.labels["new"]} == {"pool": "web", "new": None}
-    assert (record.is_giving_back, record.claim, record.is_cordoned_by_us) == (True, "c1", False)
+    assert (record.is_releasing, record.claim, record.is_cordoned_by_us) == (True, "c1", False)
     assert (record.drain_started, record.drained, record.owners) == (None, None, ())
     assert kinds(decision)[0] is PatchNode
     return True
@@ -180,7 +180,7 @@ def test_an_uncordon_by_a_person_ends_the_drain_with_a_back_off() -> None:
     decision = draining(node={"unschedulable": False}, pods=(a_pod(),))
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.UNCORDONED_BY_HAND)
     assert the_patch(decision).unschedulable is None
-    assert the_record(decision).is_giving_back
+    assert the_record(decision).is_releasing
 
 
 def test_an_earlier_cordon_by_a_person_stays_when_the_drain_is_undone() -> None:

@@ -116,7 +116,7 @@ def test_the_retry_annotation_lets_a_failed_node_try_again(code: Code, phase: Ph
     record = the_record(decision)
     assert record.failed == ""
     if phase is Phase.WAITING:
-        assert (record.is_giving_back, record.reboots_for_need, record.tries) == (True, 0, 0)
+        assert (record.is_releasing, record.reboots_for_need, record.tries) == (True, 0, 0)
         assert the_lock(decision).entries == ()
 
 
@@ -172,12 +172,12 @@ def test_a_node_recovers_from_a_failure_that_only_a_job_caused() -> None:
 def test_a_node_in_a_reboot_loop_releases_its_claim_when_it_no_longer_needs_a_reboot() -> None:
     decision = decided(halted(Code.REBOOT_LOOP), need=NO)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.NEED_GONE)
-    assert the_record(decision).is_giving_back
+    assert the_record(decision).is_releasing
     assert decided(halted(Code.REBOOT_NOT_HAPPENED), need=NO).phase is Phase.FAILED
 
 
 def test_a_failed_node_removes_its_claim_from_the_lock_and_then_from_the_node() -> None:
-    record = a_progress(Phase.FAILED, is_giving_back=True, failed="drain-timeout", failed_at=ago(5))
+    record = a_progress(Phase.FAILED, is_releasing=True, failed="drain-timeout", failed_at=ago(5))
     first = decided(record, lock=held(an_entry()))
     assert kinds(first) == [WriteLock]
     second = decided(record, lock=LockContent())

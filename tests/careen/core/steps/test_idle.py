@@ -20,7 +20,7 @@ from careen.core.facts.times import from_rfc3339
 from careen.core.facts.windows import Window
 from careen.core.lock import changes
 from careen.core.lock.content import LockContent
-from careen.core.steps.shared.taint_spread import delay_seconds
+from careen.core.steps.shared.stagger import delay_seconds
 from tests.careen.core.builders import (
     NO,
     NOW,

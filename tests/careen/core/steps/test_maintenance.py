@@ -217,7 +217,7 @@ def returns_to_service(decision: Decision) -> bool:
 def test_a_withdrawn_maintenance_request_returns_the_node_to_service_in_one_patch() -> None:
     decision = down(None)
     assert returns_to_service(decision)
-    assert decision.reason.code is Code.HANDED_BACK
+    assert decision.reason.code is Code.MAINTENANCE_ENDED
 
 
 def test_an_expired_maintenance_request_is_removed_and_returns_the_node_to_service() -> None:
@@ -258,7 +258,7 @@ def unready(request: PersonRequest | None, waited: float | None, **node: Any) ->
 
 def test_an_unready_node_stays_cordoned_after_its_maintenance() -> None:
     decision = unready(None, None)
-    assert (decision.phase, decision.reason.code) == (Phase.MAINTENANCE, Code.HANDED_BACK)
+    assert (decision.phase, decision.reason.code) == (Phase.MAINTENANCE, Code.MAINTENANCE_ENDED)
     assert the_record(decision).settle_started == ago(0)
     assert the_patch(decision).unschedulable is None
 

@@ -142,7 +142,7 @@ def test_an_announced_reboot_can_be_cancelled_if_the_host_was_certainly_not_aske
     decision = rebooting(RebootOutcome.NOT_ASKED, **changes)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, code)
     assert the_patch(decision).unschedulable is False
-    assert the_record(decision).is_giving_back
+    assert the_record(decision).is_releasing
 
 
 def test_a_manual_uncordon_before_the_host_is_asked_cancels_the_reboot() -> None:
@@ -261,7 +261,7 @@ def test_a_reboot_that_another_process_announced_fails_after_the_reboot_deadline
     wait does not delay the failure."""
     decision = decided(record_by("other", announced_ago=901), memory=watching(10, "other"))
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)
-    assert not the_record(decision).is_giving_back
+    assert not the_record(decision).is_releasing
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_after_a_failed_reboot_command_the_drain_is_undone_and_the_node_fails() 
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_COMMAND_FAILED)
     assert decision.reason.sentence == "the host did not accept the reboot: exit code 1"
     record = the_record(decision)
-    assert (record.tries, record.is_giving_back, record.failed) == (1, True, "reboot-command-failed")
+    assert (record.tries, record.is_releasing, record.failed) == (1, True, "reboot-command-failed")
     assert the_patch(decision).unschedulable is False
 
 
@@ -303,7 +303,7 @@ def test_an_unchanged_boot_id_after_the_deadline_halts_the_roll_out(
     if is_over:
         assert decision.reason.code is Code.REBOOT_NOT_HAPPENED
         record = the_record(decision)
-        assert (record.claim, record.is_giving_back) == ("c1", False)
+        assert (record.claim, record.is_releasing) == ("c1", False)
         assert kinds(decision) == [PatchNode, WriteLock]
 
 

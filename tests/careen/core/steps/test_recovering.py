@@ -125,7 +125,7 @@ def test_a_claim_without_a_boot_id_is_taken_over_with_the_current_boot_id() -> N
     roll-out."""
     node = {"labels": {keys.REBOOT_LABEL: "in-progress"}}
     record = the_record(idle(node=node, lock=held(an_entry(boot=""))))
-    assert (record.claim, record.boot_left, record.is_giving_back) == ("c1", BOOT, True)
+    assert (record.claim, record.boot_left, record.is_releasing) == ("c1", BOOT, True)
     announced = the_record(idle(node=ANNOUNCED, lock=held(an_entry(boot=""))))
     assert (announced.claim, announced.boot_left, announced.phase) == ("c1", BOOT, Phase.REBOOTING)
 
@@ -135,7 +135,7 @@ def test_the_drain_of_a_node_that_lost_its_progress_record_is_undone() -> None:
     decision = idle(node=node, need=NO)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.ENTRY_ADOPTED)
     assert the_patch(decision).unschedulable is False
-    assert (the_record(decision).claim, the_record(decision).is_giving_back) == ("c1", True)
+    assert (the_record(decision).claim, the_record(decision).is_releasing) == ("c1", True)
 
 
 @pytest.mark.parametrize(("unschedulable", "cordoned_before"), [(True, True), (False, False), (False, True)])
@@ -236,7 +236,7 @@ def test_the_drain_of_a_node_that_lost_careens_labels_and_annotations_is_undone(
     )
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.ENTRY_ADOPTED)
     assert the_patch(decision).unschedulable is False
-    assert (the_record(decision).claim, the_record(decision).is_giving_back) == ("c1", True)
+    assert (the_record(decision).claim, the_record(decision).is_releasing) == ("c1", True)
 
 
 @pytest.mark.parametrize("by", [KUBECTL, (), ("argo", "careen-agent")])
@@ -415,7 +415,7 @@ def test_the_agent_restores_a_progress_record_that_was_lost_right_before_the_reb
     assert kinds(decision) == [PatchNode]
     assert the_patch(decision).unschedulable is None
     record = the_record(decision)
-    assert (record.claim, record.boot_left, record.is_giving_back, record.is_cordoned_by_us) == (
+    assert (record.claim, record.boot_left, record.is_releasing, record.is_cordoned_by_us) == (
         "c1",
         BOOT,
         False,
@@ -461,7 +461,7 @@ def test_a_node_in_maintenance_that_loses_its_progress_record_stays_cordoned(boo
         "the Node had no record of its claim in the lock: the agent releases the claim, but the cordon stays, because "
         "a person asked for maintenance: disk swap"
     )
-    assert (the_patch(decision).unschedulable, the_record(decision).is_giving_back) == (None, True)
+    assert (the_patch(decision).unschedulable, the_record(decision).is_releasing) == (None, True)
 
 
 def test_a_node_that_loses_its_progress_record_outside_of_a_maintenance_is_uncordoned() -> None:

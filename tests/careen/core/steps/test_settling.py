@@ -88,7 +88,7 @@ def test_a_release_after_a_reboot_starts_the_minimum_interval_between_reboots_in
 
 
 def test_a_release_after_a_failed_reboot_starts_the_minimum_interval_between_reboots_in_the_cluster() -> None:
-    progress = a_progress(Phase.WAITING, claim="c1", boot_left="boot-0", is_giving_back=True, verify_started=ago(50))
+    progress = a_progress(Phase.WAITING, claim="c1", boot_left="boot-0", is_releasing=True, verify_started=ago(50))
     decision = decided(progress, lock=held(an_entry()), policy=a_policy(cluster_interval_seconds=3600))
     assert the_lock(decision).released_at == "2026-03-04T12:00:00Z"
 
@@ -204,7 +204,7 @@ def test_after_the_settle_timeout_the_policy_halts_or_continues_the_roll_out(
     decision = settling(record, owners=(an_owner(ready=2),), policy=a_policy(settle_policy=policy))
     assert (decision.phase, decision.reason.code) == (phase, code)
     if phase is Phase.FAILED:
-        assert (the_record(decision).claim, the_record(decision).is_giving_back) == ("c1", False)
+        assert (the_record(decision).claim, the_record(decision).is_releasing) == ("c1", False)
         assert kinds(decision) == [PatchNode, WriteLock]
 
 

@@ -59,7 +59,11 @@ def verifying(node: dict[str, Any] | None = None, **changes: Any) -> Decision:
 
 def test_one_patch_restores_the_cordon_the_taint_and_the_labels() -> None:
     decision = verifying()
-    assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.SETTLING, Code.GIVEN_BACK, [PatchNode])
+    assert (decision.phase, decision.reason.code, kinds(decision)) == (
+        Phase.SETTLING,
+        Code.BACK_IN_SERVICE,
+        [PatchNode],
+    )
     patch = the_patch(decision)
     assert (patch.unschedulable, patch.taints) == (False, (THEIRS,))
     assert patch.labels == {keys.REBOOT_LABEL: "in-progress", "pool": "web", "checked": "yes"}

@@ -3,7 +3,7 @@ their refusals together to the Node. If no cheap gate refuses and the node is ne
 costly gates. If no costly gate refuses, the agent writes its claim to the Node, and in a later round into the lock.
 
 A node that still has a claim from an earlier attempt first releases this claim
-(`careen.core.steps.shared.giving_back`). A node that no longer needs a reboot becomes idle.
+(`careen.core.steps.shared.release`). A node that no longer needs a reboot becomes idle.
 """
 
 from __future__ import annotations
@@ -699,26 +699,26 @@ def test_a_changed_taint_key_replaces_the_taint_in_one_patch() -> None:
     assert the_record(decision).taint_key == "example.org/reboot"
 
 
-BACK = a_progress(Phase.WAITING, taint_key=OURS.key, claim="c1", boot_left=BOOT, lock=LOCK_OBJECT, is_giving_back=True)
+BACK = a_progress(Phase.WAITING, taint_key=OURS.key, claim="c1", boot_left=BOOT, lock=LOCK_OBJECT, is_releasing=True)
 
 
-def giving_back(lock_now: Any) -> Any:
+def releasing(lock_now: Any) -> Any:
     return decided(BACK, node=TAINTED, lock=lock_now)
 
 
 def test_a_claim_is_removed_from_the_lock_before_it_is_removed_from_the_node() -> None:
-    first = giving_back(held(an_entry("n1"), an_entry("n2", "c2")))
+    first = releasing(held(an_entry("n1"), an_entry("n2", "c2")))
     assert kinds(first) == [WriteLock]
     assert the_lock(first).holders == ("n2",)
-    second = giving_back(held(an_entry("n2", "c2")))
-    assert (second.reason.code, kinds(second)) == (Code.GIVING_BACK, [PatchNode])
+    second = releasing(held(an_entry("n2", "c2")))
+    assert (second.reason.code, kinds(second)) == (Code.RELEASING, [PatchNode])
     record = the_record(second)
-    assert (record.claim, record.is_giving_back, record.boot_left, record.taint_key) == ("", False, "", OURS.key)
+    assert (record.claim, record.is_releasing, record.boot_left, record.taint_key) == ("", False, "", OURS.key)
 
 
 @pytest.mark.parametrize(("content", "code"), [(Unknown("503"), Code.LOCK_UNKNOWN), ("garbage", Code.LOCK_GARBAGE)])
 def test_the_node_keeps_its_claim_while_the_lock_is_unreadable(content: Any, code: Code) -> None:
-    decision = giving_back(content)
+    decision = releasing(content)
     assert decision.reason.code is code
     assert all(keys.PROGRESS not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 

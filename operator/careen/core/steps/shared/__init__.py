@@ -1,1 +1,1 @@
-"""Code that several steps share. A step is the function that decides for a node in one phase."""
+"""What several steps share."""

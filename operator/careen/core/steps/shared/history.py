@@ -1,8 +1,5 @@
-"""Reads and writes the annotation with the last five reboots of a node: when, why, how long, and how many pods moved.
-
-Whatever the annotation contains, the new value that careen writes has a limited length: unreadable rows are left out,
-and long reasons are cut.
-"""
+"""The annotation with the last five reboots of a node: when, why, how long, and how many pods moved. What careen writes
+has a limited length, whatever stood there: unreadable rows are left out, and long reasons are cut."""
 
 from __future__ import annotations
 
@@ -23,8 +20,8 @@ _MOST_MOVES = 10**6
 
 
 class Reboot(Value, kw_only=True):
-    """One reboot of a node. `at` is the instant at which the node was back in service, `seconds` the time from the
-    node's cordon to that instant, and `moves` the number of pods that the drain had to evict."""
+    """One reboot. `at` is when the node was back in service, `seconds` the time since its cordon, `moves` the number of
+    pods that the drain had to evict."""
 
     at: datetime
     why: str = ""
@@ -33,8 +30,7 @@ class Reboot(Value, kw_only=True):
 
 
 def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
-    """Return the node's last reboots, newest first. If the Node has no history, because an earlier release of careen
-    wrote its annotations, return only the last reboot."""
+    """The last reboots, newest first. A Node that an earlier release of careen annotated may have only the last one."""
     rows = json_of(node.annotations.get(keys.HISTORY))
     if not isinstance(rows, list):
         rows = [object_of(node.annotations.get(keys.LAST_REBOOT))]
@@ -43,8 +39,7 @@ def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
 
 
 def with_one_more(node: NodeView, reboot: Reboot) -> str:
-    """Return the new value of the annotation, with this reboot at the front. The value has at most `MOST` reboots, and
-    each reboot only once."""
+    """The value of the annotation with this reboot at the front: at most `MOST` reboots, each only once."""
     before = [each for each in reboots_of(node) if each.at != reboot.at]
     return json.dumps([_row(each) for each in (reboot, *before)[:MOST]], separators=(",", ":"), ensure_ascii=False)
 

@@ -1,9 +1,9 @@
-"""Evaluates the gates (conditions for a reboot) again once the node is drained, and reacts to refusals.
+"""Evaluates the gates again once the node is drained.
 
-A hold on the node (an annotation by which a person keeps the node from rebooting) or a pause of the lock undoes the
-drain. If a fact is unknown, the agent waits, and undoes the drain only after a while, because moving every pod again
-costs more than waiting for one missing fact. --late-policy decides about all other refusals. With --late-policy=reboot,
-an unknown fact does not stop the reboot either, unless the fact is about the host or the lock.
+A hold on the node or a pause of the lock undoes the drain. If a fact is unknown, the agent waits, and undoes the drain
+only after a while: moving every pod again costs more than one missing fact. --late-policy decides about all other
+refusals. With --late-policy=reboot, an unknown fact does not stop the reboot either, unless it is about the host or the
+lock.
 """
 
 from __future__ import annotations
@@ -21,18 +21,16 @@ from careen.core.gates.hold import hold
 from careen.core.gates.host_state import host_state
 from careen.core.gates.question import Gate, When
 from careen.core.node import autoscalers
+from careen.core.outcomes import Status, Stay, Transition, stay, undo
 from careen.core.situation import Situation
-from careen.core.writing import Status, Stay, Transition, stay, undo, want
 
 _LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision | None:
-    """Return the decision that follows from the first gate whose refusal stops the reboot of a drained node. Return
-    None if the reboot may go on."""
+    """What follows from the first gate whose refusal stops the reboot; None if the reboot may go on."""
     for gate in asked(When.BEFORE_REBOOT):
-        if lacking := missing(situation, (gate,)):
-            return want(situation, *lacking)
+        situation.need(*missing(situation, (gate,)))
         refused = gate.ask(situation, When.BEFORE_REBOOT)
         if refused is None:
             continue
@@ -41,13 +39,12 @@ def decide(situation: Situation) -> Decision | None:
         if situation.policy.late_policy is LatePolicy.UNDO and _is_unknown(situation, gate):
             return wait_patiently(situation, refused)
         if undoes(gate, situation.policy):
-            return undone(situation, refused, _code(refused, is_word=gate is hold))
+            return undone(situation, refused, refused.code if gate is hold else Code.LATE_REFUSAL)
     return None
 
 
 def called_off(situation: Situation) -> Decision | None:
-    """Return the decision to undo the drain if the host no longer asks for a reboot or an autoscaler is removing the
-    node. Return None otherwise."""
+    """Undo the drain if the host no longer asks for a reboot or an autoscaler is removing the node."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return undo(
             situation,
@@ -64,7 +61,6 @@ def called_off(situation: Situation) -> Decision | None:
 
 
 def undone(situation: Situation, refused: Refusal, code: Code) -> Decision:
-    """Return the decision to undo the drain because of this refusal."""
     return undo(
         situation,
         Status(code, f"{refused.sentence}: the drain is undone", refusals=(refused,)),
@@ -78,8 +74,7 @@ def undoes(gate: Gate, policy: Policy) -> bool:
 
 
 def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
-    """Return the decision to wait, because a gate refuses while a fact is unknown. If the fact has been unknown for
-    longer than --unknown-patience, return the decision to undo the drain."""
+    """Wait while a fact is unknown; undo the drain once that lasts longer than --unknown-patience."""
     refused = replace(refused, since=patience.waits_since(situation))
     if situation.seen.uptime - patience.began(situation) > situation.policy.unknown_patience_seconds:
         return undo(
@@ -91,9 +86,9 @@ def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
             ),
             Transition(Phase.WAITING, situation.progress),
         )
-    memory = patience.met(situation, refused.gate)
+    patience.met(situation, refused.gate)
     return stay(
-        situation.with_memory(memory),
+        situation,
         Status(refused.code, refused.sentence, refusals=(refused,)),
         Stay(look=_LOOK_SECONDS),
     )
@@ -101,7 +96,3 @@ def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
 
 def _is_unknown(situation: Situation, gate: Gate) -> bool:
     return not all(situation.seen.knows(evidence) for evidence in gate.needs(situation.policy))
-
-
-def _code(refused: Refusal, *, is_word: bool) -> Code:
-    return refused.code if is_word else Code.LATE_REFUSAL

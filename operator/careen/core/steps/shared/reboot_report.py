@@ -1,5 +1,4 @@
-"""Writes the annotation with the node's report of its last reboot (`careen.dev/last-reboot`), with the duration of each
-part of the reboot."""
+"""The annotation `careen.dev/last-reboot`: the node's report of its last reboot, with the duration of each part."""
 
 from __future__ import annotations
 
@@ -15,16 +14,13 @@ _LARGEST = 10**9
 
 
 def drain_seconds(progress: Progress) -> int | None:
-    """Return the duration of the drain in seconds. Without --reboot-delay, the record may have no end of the drain.
-    Then the drain ends at the announcement of the reboot, because the agent announces the reboot right after the drain.
-    Return None if the start is missing, if both the end and the announcement are missing, or if the start and the end
-    are not on the same boot."""
+    """The duration of the drain; None if its start or end is unknown, or they are not on the same boot. Without
+    --reboot-delay the record may have no end: the agent then announces the reboot right after the drain."""
     return _seconds_between(progress.drain_started, progress.drained or progress.announced)
 
 
 def with_settle_seconds(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation with the report of the last reboot, extended by the seconds for which the agent has waited
-    for the workloads to become healthy. Return nothing if the node has no report of this boot."""
+    """The report, extended by the seconds of the phase Settling; {} if the node has no report of this boot."""
     report = object_of(situation.node.annotations.get(keys.LAST_REBOOT))
     waited = situation.elapsed(situation.progress.settle_started)
     if waited is None or waited < 0 or report.get("boot") != situation.boot:
@@ -34,13 +30,12 @@ def with_settle_seconds(situation: Situation) -> dict[str, str | None]:
 
 
 def compact(report: dict[str, Any]) -> str:
-    """Return the report of a reboot as short JSON, without values that are None."""
+    """Short JSON, without values that are None."""
     return json.dumps({key: value for key, value in report.items() if value is not None}, separators=(",", ":"))
 
 
 def _is_ours(value: object) -> bool:
-    """Whether the value has a type that careen writes in the report of a reboot. Other clients may have changed the
-    annotation."""
+    """Whether careen may have written the value: other clients may have changed the annotation."""
     if isinstance(value, dict):
         return all(isinstance(each, dict) and all(map(_is_plain, each.values())) for each in value.values())
     return _is_plain(value)

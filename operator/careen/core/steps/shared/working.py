@@ -1,30 +1,27 @@
-"""What an agent does in every phase in which careen works on its node. The agent puts the node's claim back into the
-lock if the claim is missing there, because the node *is* down. At the end the agent restores what the Node had before
-the drain."""
+"""What the phases with careen at work on the node share: a claim that is missing in the lock goes back into it, because
+the node *is* down, and at the end the node gets back what it had before the drain."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from careen.core.decision import Decision
+from careen.core.drain import drain_plan
+from careen.core.drain.drain_plan import DrainPlan
 from careen.core.facts import keys
+from careen.core.facts.observation import PodView
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.lock import changes
-from careen.core.lock.content import LockContent
 from careen.core.node import own_taint
 from careen.core.node.restoring import NodeChange, as_before
+from careen.core.outcomes import Status, Stay, Transition, move, stay, write_lock
 from careen.core.situation import Situation
-from careen.core.writing import Status, Stay, Transition, move, stay, write_lock
 
 
 def back_in_service(situation: Situation, besides: NodeChange, *, keeps_taint: bool) -> tuple[Progress, NodeChange]:
-    """Return two parts of the patch that puts the node back into service and moves it to the phase Settling: the new
-    record, and the other changes of the Node.
-
-    `besides` has further changes for the patch. With `keeps_taint` the soft taint stays, because the node still needs a
-    reboot.
-    """
+    """The record and the other changes of the patch that puts the node back into service and moves it to Settling. With
+    `keeps_taint` the soft taint stays, because the node still needs a reboot."""
     ours = situation.node, situation.progress, situation.policy
     taints, owned = own_taint.with_ours(*ours) if keeps_taint else (own_taint.without_ours(*ours), "")
     record = replace(
@@ -40,11 +37,9 @@ def back_in_service(situation: Situation, besides: NodeChange, *, keeps_taint: b
 
 
 def put_back(situation: Situation) -> Decision | None:
-    """Return the decision to put this node's missing claim back into the lock. If the claim is in another lock object
-    than the record says, return the decision to correct the record. Return None if neither is needed, or if the lock
-    cannot be understood."""
-    content = situation.lock
-    if not isinstance(content, LockContent):
+    """Put a missing claim back into the lock, or correct the record if the claim is in another lock object."""
+    content = situation.content
+    if content is None:
         return None
     if situation.own_entry is None:
         entry = situation.new_entry(situation.progress.claim)
@@ -74,12 +69,22 @@ def put_back(situation: Situation) -> Decision | None:
     return None
 
 
+def plan_of(situation: Situation, pods: tuple[PodView, ...]) -> DrainPlan:
+    """What is left to drain."""
+    return drain_plan.plan(
+        pods,
+        situation.policy.drain,
+        situation.memory,
+        uptime=situation.seen.uptime,
+        now=situation.seen.now,
+        cordoned_at=situation.cordoned_at,
+    )
+
+
 def is_released(situation: Situation) -> bool:
-    """Whether this agent (just before a crash) or a person removed this node's claim from the lock object that
-    contained it."""
-    content = situation.lock
+    """Whether this agent (just before a crash) or a person removed the claim from the lock object that contained it."""
     return (
-        isinstance(content, LockContent)
+        situation.content is not None
         and situation.own_entry is None
         and situation.reading.object_id == situation.progress.lock
     )

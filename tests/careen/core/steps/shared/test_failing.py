@@ -32,7 +32,7 @@ def test_a_failure_that_undoes_the_drain_restores_the_node_before_the_claim_is_r
     decision = failing.undone(situation(), Code.DRAIN_TIMEOUT, "not drained")
     assert kinds(decision)[:2] == [PatchNode, WriteLock]
     assert the_patch(decision).unschedulable is False
-    assert (the_record(decision).failed, the_record(decision).is_giving_back) == (Code.DRAIN_TIMEOUT.value, True)
+    assert (the_record(decision).failed, the_record(decision).is_releasing) == (Code.DRAIN_TIMEOUT.value, True)
     assert the_lock(decision).entries == ()
 
 

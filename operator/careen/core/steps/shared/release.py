@@ -1,21 +1,18 @@
-"""Releases a node's claim after everything on the node was undone: removes the claim's entry from the lock, then the
-claim id from the Node.
-
-Releasing is not a phase but a part of the phases Waiting and Failed. The claim id stays on the Node until the end, so
-that no other node's agent takes the entry for a stale claim.
-"""
+"""Releases a node's claim after everything on the node was undone: first its entry leaves the lock, then the claim id
+leaves the Node. Until then no other agent takes the entry for a stale claim. Not a phase, but a part of Waiting and
+Failed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core.decision import Decision
+from careen.core.decision import Decision, stored_refusals
 from careen.core.facts import keys
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import Garbage, LockContent
+from careen.core.outcomes import Status, Stay, Transition, move, removal, stay
 from careen.core.situation import Situation
-from careen.core.writing import Status, Stay, Transition, move, removal, stay, stored_refusals
 
 _LOOK_SECONDS = 2.0
 LATE_WRITE_SECONDS = (
@@ -24,9 +21,7 @@ LATE_WRITE_SECONDS = (
 
 
 def decide(situation: Situation) -> Decision:
-    """Return the decision to remove this node's claim from the lock. If the lock, as read in this round of the agent's
-    loop, no longer has the claim, return the decision to remove the claim id from the Node's record. If the lock cannot
-    be read or understood, return the decision to wait."""
+    """Wait for a lock that can be understood, remove the claim from it, then from the record."""
     lock = situation.lock
     if isinstance(lock, Garbage):
         return stay(
@@ -43,14 +38,15 @@ def decide(situation: Situation) -> Decision:
     if out := removal(situation):
         return stay(
             situation,
-            Status(Code.GIVING_BACK, "the agent removes the claim from the lock", is_silent=True),
+            Status(Code.RELEASING, "the agent removes the claim from the lock", is_silent=True),
             Stay(look=0.0, actions=out),
         )
     sentence = situation.node.annotations.get(keys.REASON, "the claim is released")
+    situation.remember(lock_due=situation.seen.uptime + LATE_WRITE_SECONDS)
     return move(
-        situation.with_memory(replace(situation.memory, lock_due=situation.seen.uptime + LATE_WRITE_SECONDS)),
+        situation,
         Status(
-            Code.GIVING_BACK,
+            Code.RELEASING,
             sentence,
             refusals=stored_refusals(situation.node),
             label=situation.node.labels.get(keys.REBOOT_LABEL),
@@ -60,8 +56,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def without_claim(progress: Progress) -> Progress:
-    """Return a new record without the claim. The new record keeps the facts about the need of a reboot (since when, how
-    many reboots and tries), careen's taint and the failures."""
+    """A new record with what outlives a claim: the need, its reboots and tries, careen's taint and the failures."""
     return replace(
         Progress(),
         phase=progress.phase,

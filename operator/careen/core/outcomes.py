@@ -1,38 +1,28 @@
-"""Turns what a step has decided into a `Decision` with its writes: one merge patch of the Node holds label, record,
-sentence and refusals, so that these always agree.
-
-A step is the function that decides for a node in its phase. Nearly every step ends with one of these functions: `want`
-(read more facts first), `stay` (in the phase), `move` (to another phase), `undo` (the drain), `go_home` (to the phase
-Idle).
-"""
+"""What a step may end with. One merge patch of the Node holds label, record, sentence and refusals, so that these
+always agree: `stay` (in the phase), `move` (to another), `undo` (the drain), `go_home` (to Idle)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 
 from msgspec import field
 
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
-from careen.core.decision import Decision, Reason, Refusal
+from careen.core.decision import Decision, Reason, Refusal, refusals_json, stored_refusals, with_since
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory, Reported
-from careen.core.facts.observation import NodeView, SelfTest
+from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Evidence, Phase, is_allowed
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.core.facts.untrusted import json_of, number, short
+from careen.core.facts.times import rfc3339
 from careen.core.lock import changes, notation, order
 from careen.core.lock.content import LockContent
-from careen.core.node.restoring import NO_CHANGE as NO_CHANGE  # noqa: PLC0414 - a part of a transition, named from here too
-from careen.core.node.restoring import NodeChange as NodeChange  # noqa: PLC0414 - a part of a transition, named from here too
-from careen.core.node.restoring import as_before, as_idle
+from careen.core.node.restoring import NO_CHANGE, NodeChange, as_before, as_idle
 from careen.core.people import requests
 from careen.core.plain_text import one_line
-from careen.core.situation import Situation
-from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from careen.core.situation import Situation, known
 from scheduler_core.values import Value
 
 LABEL = {
@@ -47,15 +37,13 @@ LABEL = {
     Phase.FAILED: "failed",
 }
 
-SOON_SECONDS = 0.0  # after a write of our own the next step follows at once
+SOON_SECONDS = 0.0  # after a write of our own the next turn follows at once
 PASSING_SECONDS = 3.0  # a state that ends sooner is not worth a request or an Event
 RETELL_SECONDS = 15.0  # the agent rewrites a sentence of the same code at most this often
-_SHOWN_PODS = 110  # a full node by the kubelet's default; 256 KiB of annotations are the limit
-_SHOWN_NODES = 20  # equally good nodes shown per pod
 _QUIET = frozenset(
     {
         Code.TAKING_CLAIM,
-        Code.GIVING_BACK,
+        Code.RELEASING,
         Code.REBOOT_ANNOUNCED,
         Code.HOME,
         Code.NO_NEED,
@@ -66,7 +54,7 @@ _QUIET = frozenset(
 
 
 class Status(Value):
-    """What people see of a decision: in annotations and in the label on the Node, and in an Event."""
+    """What people see of a decision: annotations and label of the Node, and an Event."""
 
     code: Code
     sentence: str
@@ -78,14 +66,13 @@ class Status(Value):
 class Stay(Value, kw_only=True):
     """What the agent does while the node stays in its phase."""
 
-    look: float  # seconds until the next round of the agent's loop
+    look: float  # seconds until the next turn
     actions: tuple[Action, ...] = ()  # before the Node's own patch
     annotations: Mapping[str, str | None] = field(default_factory=dict)  # added to the Node's patch, if there is one
 
 
 class Transition(Value):
-    """A change to another phase, or a new record for the same phase: the record to write on the Node, the actions
-    before that write (`first`), and the actions after that write (`then`)."""
+    """Another phase, or a new record in the same phase."""
 
     phase: Phase
     progress: Progress
@@ -95,21 +82,24 @@ class Transition(Value):
     look: float = SOON_SECONDS
 
 
-def want(situation: Situation, *evidence: Evidence) -> Decision:
-    """Return a provisional decision that names the kinds of facts which the agent has not read yet. The agent reads
-    these facts and decides again."""
+def waiting_label(node: NodeView) -> str:
+    """The label of a waiting node, as it is."""
+    return order.READY if node.labels.get(keys.REBOOT_LABEL) == order.READY else "required"
+
+
+def want(situation: Situation, kinds: frozenset[Evidence]) -> Decision:
+    """A provisional decision: the agent reads these facts and decides again."""
     return Decision(
         phase=situation.phase,
         reason=Reason(code=Code.TAKING_CLAIM, sentence="the agent must read more facts before it decides"),
         memory=situation.memory,
         look_again_seconds=0.0,
-        wants=frozenset(evidence),
+        wants=kinds,
     )
 
 
 def stay(situation: Situation, status: Status, how: Stay) -> Decision:
-    """Return the decision that the node stays in its phase. The agent patches the Node only if careen's annotations or
-    label on it are out of date."""
+    """Stay in the phase. The Node is patched only if careen's annotations or label on it are out of date."""
     status = _completed(situation, status)
     patch = None if status.is_silent else _telling(situation, status)
     if patch and how.annotations:
@@ -127,8 +117,7 @@ def stay(situation: Situation, status: Status, how: Stay) -> Decision:
 
 
 def move(situation: Situation, status: Status, to: Transition) -> Decision:
-    """Return the decision to move the node to a phase, or to change its record in the same phase. One patch writes the
-    record and all other changes of the Node."""
+    """Move to a phase, or write a new record in the same phase, with all other changes of the Node in one patch."""
     assert is_allowed(situation.phase, to.phase), (
         f"the table MOVES does not allow the change from {situation.phase} to {to.phase}"
     )
@@ -144,9 +133,8 @@ def move(situation: Situation, status: Status, to: Transition) -> Decision:
 
 
 def _completed(situation: Situation, status: Status) -> Status:
-    """Return the status for display: the sentence is on one line, and each refusal has the instant since which its gate
-    has refused."""
-    return replace(status, sentence=one_line(status.sentence), refusals=with_since(situation, status.refusals))
+    refusals = with_since(status.refusals, situation.node, situation.seen.now)
+    return replace(status, sentence=one_line(status.sentence), refusals=refusals)
 
 
 def _patch(situation: Situation, status: Status, to: Transition) -> PatchNode:
@@ -162,7 +150,7 @@ def _patch(situation: Situation, status: Status, to: Transition) -> PatchNode:
         annotations={
             **_said(situation, phase, status.sentence),
             **_ready_since(situation, status.label),
-            keys.REFUSALS: _refusals_json(status.refusals),
+            keys.REFUSALS: refusals_json(status.refusals),
             keys.PROGRESS: to_annotation(replace(to.progress, phase=phase.value)),
             **_kept_settings(situation, to.progress),
             **_warning(situation),
@@ -172,20 +160,16 @@ def _patch(situation: Situation, status: Status, to: Transition) -> PatchNode:
 
 
 def _kept_settings(situation: Situation, progress: Progress) -> dict[str, str | None]:
-    """Return the change of the annotation that stores the settings under which the node took its claim. The patch that
-    writes the record contains this change. If the record has no claim, the change removes the annotation. Return an
-    empty mapping if the Node needs no change."""
+    """The settings under which the node took its claim, stored as long as the record has the claim."""
     stands = situation.node.annotations.get(keys.SETTINGS)
     wanted = (situation.policy.kept_settings or None) if progress.claim else None
     return {} if stands == wanted else {keys.SETTINGS: wanted}
 
 
 def _warning(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation with the self-test's warning that a reboot of the host would lose something. If there is no
-    warning, return the removal of this annotation. Return nothing if the agent has no result of the self-test in this
-    round of its loop, or if the Node already has the right annotation."""
-    test = situation.seen.self_test
-    if not isinstance(test, SelfTest) or (test.warning or None) == situation.node.annotations.get(keys.WARNING):
+    """The self-test's warning that a reboot would lose something, or its removal; {} without a result or a change."""
+    test = known(situation.seen.self_test)
+    if test is None or (test.warning or None) == situation.node.annotations.get(keys.WARNING):
         return {}
     return {keys.WARNING: test.warning or None}
 
@@ -198,9 +182,8 @@ def go_home(
     then: tuple[Action, ...] = (),
     annotations: Mapping[str, str | None] | None = None,
 ) -> Decision:
-    """Return the decision to move the node to the phase Idle. The patch removes careen's label, soft taint and record
-    from the Node, and all other annotations about the need of a reboot. `first` has the actions before that patch, and
-    `then` has the actions after it."""
+    """Move to Idle. The patch removes careen's label, soft taint, record and all annotations of a need. `first` comes
+    before that patch, `then` after it."""
     assert is_allowed(situation.phase, Phase.IDLE)
     change = as_idle(situation.node, situation.progress, situation.policy)
     patch = PatchNode(
@@ -226,17 +209,15 @@ def go_home(
 
 
 def undo(situation: Situation, status: Status, to: Transition) -> Decision:
-    """Return the decision to undo in one patch what careen changed on the Node for the drain (cordon, labels, the
-    annotations for autoscalers), then release the claim. The soft taint stays on the Node, unless `to.change` contains
-    another list of taints.
+    """Undo the drain in one patch (cordon, labels, the annotations for autoscalers), then release the claim. The soft
+    taint stays, unless `to.change` has another list of taints.
 
-    After the release of the claim, a late request of this agent to cordon the node, or to record that a reboot follows,
-    must fail. So the patch comes before the release: the patch changes the Node's resourceVersion, and the late request
-    gets a conflict. The claim id stays on the Node until the claim is no longer in the lock.
+    The patch comes before the release: it changes the Node's resourceVersion, so a late request of this agent to cordon
+    the node or to announce a reboot gets a conflict. The claim id stays on the Node until it has left the lock.
     """
     record = replace(
         to.progress,
-        is_giving_back=True,
+        is_releasing=True,
         is_cordoned_by_us=False,
         prior_unschedulable=False,
         prior_labels={},
@@ -259,20 +240,22 @@ def undo(situation: Situation, status: Status, to: Transition) -> Decision:
 
 
 def removal(situation: Situation) -> tuple[WriteLock, ...]:
-    """Return the write that removes this node's claim from the lock. Return nothing if the lock has no such claim or
-    cannot be understood."""
-    content = situation.lock
-    if not isinstance(content, LockContent) or situation.own_entry is None:
+    """The write that removes this node's claim from the lock; () if the lock has no such claim or is not understood."""
+    if situation.content is None or situation.own_entry is None:
         return ()
+    return (write_lock(situation, "release the claim", without_own_claim(situation, situation.content)),)
+
+
+def without_own_claim(situation: Situation, content: LockContent) -> LockContent:
+    """The lock without this node's claim, with the instant of the release if --cluster-interval needs it."""
     left = changes.remove(content, situation.node.name, situation.progress.claim)
     if situation.policy.cluster_interval_seconds and situation.progress.verify_started:
         left = changes.released(left, rfc3339(situation.server_now))
-    return (write_lock(situation, "release the claim", left),)
+    return left
 
 
 def write_lock(situation: Situation, purpose: str, content: LockContent) -> WriteLock:
-    """Return the action that writes this content into the lock, provided that the lock has not changed since the agent
-    read it in this round of its loop."""
+    """Write this content, unless the lock has changed since this turn read it."""
     reading = situation.reading
     return WriteLock(
         purpose=purpose,
@@ -280,88 +263,6 @@ def write_lock(situation: Situation, purpose: str, content: LockContent) -> Writ
         daemonset_uid=reading.daemonset_uid,
         content=notation.render(content),
     )
-
-
-def forecast_annotation(situation: Situation) -> dict[str, str | None]:
-    """Return the annotation that summarises the forecast: the number of pods with each outcome, and the nodes on which
-    the evicted pods may be placed. The annotation is for people. After the drain, careen compares the annotation with
-    the nodes on which the new pods run."""
-    forecast = situation.seen.forecast
-    if not isinstance(forecast, Forecast):
-        return {}
-    moving = forecast.with_outcome(Outcome.MOVES)[:_SHOWN_PODS]
-    short = {
-        "at": forecast.made_at,
-        "counts": {outcome.value: count for outcome, count in forecast.counts.items()},
-        "pods": {pod.title: _shown(pod) for pod in moving},
-    }
-    shares = {pod.title: [round(share, 3) for share in pod.shares[:_SHOWN_NODES]] for pod in moving if pod.shares}
-    if shares:
-        short["shares"] = shares
-    return {keys.FORECAST: json.dumps(short, separators=(",", ":"))}
-
-
-def _shown(pod: PodForecast) -> list[str]:
-    """Return the names of the nodes on which the pod may be placed according to the forecast. If the list is
-    incomplete, it ends with `AND_OTHERS`, so that a placement on another node is not treated as an error of the
-    forecast."""
-    is_whole = len(pod.landing) <= _SHOWN_NODES and not pod.is_cut
-    return [*pod.landing[:_SHOWN_NODES], *(() if is_whole else (keys.AND_OTHERS,))]
-
-
-def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
-    """Return the refusals, each with the instant since which its gate has refused for the same reason."""
-    before = {(each.gate, each.code): each.since for each in stored_refusals(situation.node)}
-    return tuple(
-        replace(each, since=each.since or before.get((each.gate, each.code)) or situation.seen.now) for each in refusals
-    )
-
-
-def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
-    """Return the gates' refusals that are stored in the Node's annotation, except those that cannot be read."""
-    rows = json_of(node.annotations.get(keys.REFUSALS))
-    return (
-        tuple(refusal for row in rows[:_MOST_REFUSALS] if (refusal := _refusal(row))) if isinstance(rows, list) else ()
-    )
-
-
-def _refusal(row: object) -> Refusal | None:
-    match row:
-        case {"gate": str(gate), "code": str(code), "sentence": str(sentence), **more} if code in _CODES:
-            since, remedy = from_rfc3339(more.get("since")), short(str(more.get("remedy") or ""))
-            longest = number(more.get("longest"), _LONGEST_SECONDS) or 0.0
-            return Refusal(
-                gate=gate,
-                code=Code(code),
-                sentence=short(sentence),
-                since=since,
-                remedy=remedy,
-                is_of_cluster=more.get("ofCluster") is True,
-                longest_seconds=longest,
-            )
-        case _:
-            return None
-
-
-_CODES = frozenset(Code)
-_LONGEST_SECONDS = 10.0**10  # three hundred years
-_MOST_REFUSALS = 50  # more than there are gates
-
-
-def _refusals_json(refusals: tuple[Refusal, ...]) -> str | None:
-    rows = [
-        {
-            "gate": each.gate,
-            "code": each.code.value,
-            "sentence": each.sentence,
-            "since": rfc3339(each.since) if each.since else None,
-            **({"remedy": each.remedy} if each.remedy else {}),
-            **({"longest": each.longest_seconds} if each.longest_seconds else {}),
-            **({"ofCluster": True} if each.is_of_cluster else {}),
-        }
-        for each in refusals
-    ]
-    return json.dumps(rows, separators=(",", ":"), ensure_ascii=False) if rows else None
 
 
 def _said(situation: Situation, phase: Phase, sentence: str) -> dict[str, str | None]:
@@ -394,15 +295,14 @@ def _telling(situation: Situation, status: Status) -> PatchNode | None:
         annotations={
             **_said(situation, phase, sentence),
             **_ready_since(situation, wanted),
-            keys.REFUSALS: _refusals_json(status.refusals),
+            keys.REFUSALS: refusals_json(status.refusals),
             **warning,
         },
     )
 
 
 def _ready_since(situation: Situation, label: str | None) -> dict[str, str | None]:
-    """Return the annotation that records the present instant, if this patch changes careen's label on the Node to
-    `ready`. Return nothing if the label was `ready` before or gets another value."""
+    """The present instant, if this patch changes careen's label to `ready`."""
     is_news = label == order.READY and situation.node.labels.get(keys.REBOOT_LABEL) != order.READY
     return {keys.READY_SINCE: rfc3339(situation.seen.now)} if is_news else {}
 

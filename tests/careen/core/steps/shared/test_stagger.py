@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from careen.core.lock.gathering import MANY_AGENTS, SPREAD_SECONDS
-from careen.core.steps.shared.taint_spread import delay_seconds
+from careen.core.steps.shared.stagger import delay_seconds
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 NAMES = {

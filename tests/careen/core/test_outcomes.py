@@ -1,4 +1,4 @@
-"""Tests how careen writes decisions on the Node and informs people (`careen.core.writing`, `careen.core.situation`)."""
+"""How careen writes decisions on the Node and informs people (`careen.core.outcomes`, `careen.core.decision`)."""
 
 from __future__ import annotations
 
@@ -10,23 +10,15 @@ from typing import Any
 import pytest
 
 from careen.core.actions import PatchNode, PostEvent
-from careen.core.decision import Decision, Refusal
+from careen.core.decision import Decision, Refusal, stored_refusals, with_since
+from careen.core.drain.forecast_annotation import forecast_annotation
 from careen.core.facts import keys
 from careen.core.facts.observation import Taint, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import BlockingPods
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
-from careen.core.writing import (
-    Status,
-    Stay,
-    Transition,
-    forecast_annotation,
-    move,
-    stay,
-    stored_refusals,
-    with_since,
-)
+from careen.core.outcomes import Status, Stay, Transition, move, stay
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     NOW,
@@ -39,6 +31,7 @@ from tests.careen.core.builders import (
     a_situation,
     ago,
     an_entry,
+    an_observation,
     decided,
     held,
     remembering,
@@ -193,7 +186,7 @@ def test_a_refusal_keeps_its_start_time_while_gate_and_code_are_the_same() -> No
         Refusal(gate="hold", code=Code.HELD, sentence="y"),
         Refusal(gate="hold", code=Code.PAUSED, sentence="z"),
     )
-    assert [refusal.since for refusal in with_since(situation, (same, other))] == [
+    assert [refusal.since for refusal in with_since((same, other), situation.node, situation.seen.now)] == [
         datetime(2026, 3, 4, 10, tzinfo=UTC),
         NOW,
     ]
@@ -244,7 +237,7 @@ def test_the_forecast_annotation_marks_a_truncated_list_of_nodes(
     pod = PodForecast(
         namespace="shop", name="p", uid="u", outcome=Outcome.MOVES, sentence="", landing=nodes, is_cut=is_cut
     )
-    told = forecast_annotation(a_situation(forecast=Forecast(node="n1", made_at="t", pods=(pod,))))[keys.FORECAST]
+    told = forecast_annotation(an_observation(forecast=Forecast(node="n1", made_at="t", pods=(pod,))))[keys.FORECAST]
     assert json.loads(told or "")["pods"]["shop/p"] == [*nodes[:shown], *(["…"] if ends_open else [])]
 
 
@@ -260,7 +253,7 @@ def test_the_forecast_annotation_says_how_often_a_pod_would_go_to_each_node() ->
     )
     whole = PodForecast(namespace="shop", name="q", uid="v", outcome=Outcome.MOVES, sentence="", landing=("n3",))
     made = Forecast(node="n1", made_at="t", pods=(sampled, whole))
-    told = json.loads(forecast_annotation(a_situation(forecast=made))[keys.FORECAST] or "")
+    told = json.loads(forecast_annotation(an_observation(forecast=made))[keys.FORECAST] or "")
     assert (told["pods"]["shop/p"], told["shares"]) == (["n7", "n2"], {"shop/p": [0.617, 0.35]})
 
 
