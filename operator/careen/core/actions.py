@@ -1,10 +1,10 @@
-"""Every action of an agent; its docstring is the agent's task. An action can be repeated without harm, or carries a
-resourceVersion, so that the API server rejects the repetition.
+"""Every action that an agent can take. The docstring of an action says what the agent must do. An action can be
+repeated without harm, or it carries a resourceVersion, so that the API server rejects the repetition.
 
-The agent applies the actions of a decision in order and stops at the first whose success is not certain. After an
-unclear result (timeout, lost connection, 5xx) the API server may still carry out the write. So the next turn reads the
-objects again, and its writes carry the resourceVersions of that read: if both writes arrive, the second gets a
-conflict.
+The agent applies the actions of a decision in order. It stops at the first action whose success is not certain. After
+an unclear result (timeout, lost connection, 5xx) the API server may still carry out the write. So the next round of the
+agent's loop (observe, decide, apply) reads the objects again, and its writes carry the resourceVersions of that read.
+If both the unclear write and the new write reach the API server, the second one gets a conflict.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from scheduler_core.values import Value
 
 
 class PatchNode(Value, kw_only=True):
-    """Patch the own Node with one JSON merge patch, guarded by its resourceVersion: all of it or nothing. A conflict
-    (409) ends the turn.
+    """Patch the agent's own Node with one JSON merge patch, guarded by its resourceVersion: the API server applies all
+    of the patch or nothing. A conflict (409) ends this round of the agent's loop.
 
-    `None` removes a label or annotation. `taints` is the whole list, because a merge patch replaces lists; None leaves
-    it.
+    `None` as the value of a label or annotation removes the key. `taints` is the whole list, because a merge patch
+    replaces lists; None leaves the taints as they are.
 
-    The agent must not send the patch once the host's uptime has reached `send_before`. With `adds_taint`, it sends the
-    patch under the field manager `keys.TAINT_MANAGER`, which later proves that careen set the taint.
+    The agent must not send the patch once the host's uptime in seconds has reached `send_before`. If `adds_taint` is
+    set, the agent sends the patch under the field manager `keys.TAINT_MANAGER`, which later proves that careen set the
+    taint.
     """
 
     purpose: str
@@ -47,8 +48,9 @@ class PatchNode(Value, kw_only=True):
 
 
 class WriteLock(Value, kw_only=True):
-    """Replace the lock annotation, or remove it if `content` is None, provided that the DaemonSet still has the UID and
-    resourceVersion that were read in this turn."""
+    """Replace the value of the lock annotation on the DaemonSet by `content`, provided that the DaemonSet still has the
+    UID and resourceVersion that the agent read in this round of its loop. If `content` is None, remove the annotation.
+    """
 
     purpose: str
     expected_resource_version: str
@@ -57,18 +59,18 @@ class WriteLock(Value, kw_only=True):
 
 
 class ConfirmClaim(Value, kw_only=True):
-    """Read the lock again, consistently. The turn ends if the lock is paused or has no such claim of this node
-    (`lock.confirms`)."""
+    """Read the lock again with a consistent read. End this round of the agent's loop if the lock is paused or no longer
+    contains the claim with the id `claim` of this node (`lock.confirms`)."""
 
     claim: str
     node: str
 
 
 class EvictPod(Value, kw_only=True):
-    """One pod to evict, identified by its UID. Without `grace_seconds`, the pod's own grace period applies.
+    """One pod to evict, identified by its UID. If `grace_seconds` is None, the pod's own grace period applies.
 
-    `new_pod_owner` is set for a pod created after the cordon: the agent counts the evictions of such pods by owner
-    (`drain_plan.owner_of`).
+    For a pod that was created after the cordon, `new_pod_owner` is the UID of its owner (`drain_plan.owner_of`),
+    because the agent counts the evictions of such pods by owner. For any other pod `new_pod_owner` is empty.
     """
 
     namespace: str
@@ -79,11 +81,11 @@ class EvictPod(Value, kw_only=True):
 
 
 class Evict(Value, kw_only=True):
-    """Evict these pods, `parallel` at a time, each with its UID as a precondition. A failure does not stop the next
-    action.
+    """Request the evictions of these pods, `parallel` at a time, each with the pod's UID as a precondition. If an
+    eviction fails, the agent goes on with the next action.
 
-    Each answer goes into the memory (`memory.after_eviction`). After a timeout the agent may send the same request
-    again: the UID keeps a new pod of the same name from being evicted.
+    The agent adds each response of the API server to its memory with `memory.after_eviction`. After a timeout the agent
+    may send the same request again: the UID in the request keeps a new pod of the same name from being evicted.
     """
 
     pods: tuple[EvictPod, ...]
@@ -91,12 +93,14 @@ class Evict(Value, kw_only=True):
 
 
 class AskReboot(Value, kw_only=True):
-    """Ask the host to reboot, at most `within_seconds` after the answer to ConfirmClaim; later the turn ends instead.
+    """Ask the host to reboot, at most `within_seconds` after the API server's response to ConfirmClaim. After that time
+    the agent ends this round of its loop and does not ask.
 
-    The agent must not ask once the host's uptime has reached `send_before`: by then another agent process on this node
-    may have concluded that this one is dead, and may have taken over the reboot.
+    The agent must not ask the host once the host's uptime in seconds has reached `send_before`. By then another agent
+    process on this node may have concluded that this process is dead, and may have taken over the reboot.
 
-    `memory.before_reboot_asked` comes before the question, `memory.after_reboot_asked` after it, with its result.
+    The agent calls `memory.before_reboot_asked` before it asks, and `memory.after_reboot_asked` with the result of the
+    reboot command.
     """
 
     within_seconds: float
@@ -104,12 +108,12 @@ class AskReboot(Value, kw_only=True):
 
 
 class SilenceAlerts(Value):
-    """Ask Alertmanager to silence this node's alerts, with a deadline of a few seconds. A failure does not stop the
-    next action."""
+    """Ask Alertmanager to silence this node's alerts, with a deadline of a few seconds. If the request fails, the agent
+    goes on with the next action."""
 
 
 class PostEvent(Value, kw_only=True):
-    """Post an Event on the own Node. A failure does not stop the next action."""
+    """Post a Kubernetes Event on the agent's own Node. If the request fails, the agent goes on with the next action."""
 
     code: Code
     sentence: str
@@ -120,7 +124,8 @@ class PostEvent(Value, kw_only=True):
 
 
 class Occasion(StrEnum):
-    """An occasion for a message to people; kured has the first three."""
+    """An occasion on which careen sends a message to people. kured also sends messages on the first three of these
+    occasions."""
 
     DRAIN = "drain"
     REBOOT = "reboot"
@@ -132,7 +137,8 @@ class Occasion(StrEnum):
 
 
 class Notify(Value, kw_only=True):
-    """Send a message in the background. During one claim there is at most one message for each occasion."""
+    """Send a message to people in the background, without delaying the next action. During one claim the agent sends at
+    most one message for each occasion."""
 
     occasion: Occasion
     sentence: str

@@ -1,5 +1,9 @@
-"""What a turn decides. A decision with `wants` is provisional: the agent applies none of its actions, reads the wanted
-facts (what it cannot read becomes `Unknown`) and decides again in the same turn."""
+"""The types of a decision: phase, ordered actions, reason, refusals, and the time until the next turn. A turn is one
+round of the agent's loop: observe, decide, apply.
+
+A decision whose `wants` is not empty is provisional. The agent applies none of its actions, but reads the wanted facts
+and decides again in the same turn. A fact that the agent cannot read becomes `Unknown`.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +45,16 @@ _OF_CLUSTER = frozenset(
 
 
 class Refusal(Value, kw_only=True):
-    """A gate's answer that forbids the node's next step. Without `since`, `writing.with_since` takes the instant from
-    the refusals on the Node.
+    """The answer of a gate (a condition that must be met before a drain or a reboot) that forbids the node's next step.
+    If `since` is missing, `writing.with_since` takes the instant from the refusals stored on the Node.
 
     `remedy` is for this node alone; the general remedy of a code is in `reasons.py`.
 
-    `is_of_cluster`: the gate would refuse every other node as well, so the line does not change, and one message is
-    enough for all. Always true for the codes in `_OF_CLUSTER`.
+    `is_of_cluster`: the gate would refuse every other node as well, so the line of waiting nodes does not change, and
+    one message is enough for all nodes. For the codes in `_OF_CLUSTER`, such as PAUSED, the field is always true. For
+    all other codes, the gate sets the field.
 
-    `longest_seconds`: an alert fires if the refusal lasts longer. 0 means no alert.
+    `longest_seconds`: an alert fires if the refusal lasts longer than this. 0 means no alert.
     """
 
     gate: str
@@ -67,7 +72,7 @@ class Refusal(Value, kw_only=True):
 
 
 class Decision(Value, kw_only=True):
-    """What the agent does in one turn. `phase` is the node's phase once all actions have succeeded."""
+    """What the agent does in one round of its loop. `phase` is the node's phase once all actions have succeeded."""
 
     phase: Phase
     reason: Reason

@@ -1,10 +1,12 @@
-"""How long a fact that the agent needs has been unknown, measured once for all phases.
+"""Measures how long a fact that the agent needs has been unknown, with one measurement for all phases.
 
-A step that lacks a gate's fact calls `met`. At the end of the turn, `after` drops the gates whose facts this turn read;
-a gate whose facts it did not try to read stays. The measurement ends with the last gate.
+A step (the function that decides for a node in its phase) may lack a fact that a gate (a condition for a reboot) needs.
+The step then calls `met`, which records the name of the gate in the agent's memory. At the end of each round of the
+agent's loop, `after` removes the gates whose facts were read in this round. A gate stays if this round did not try to
+read its facts. The measurement ends when no gate is left.
 
-A process that sees the node's claim for the first time estimates from the Node how long earlier processes have waited:
-otherwise a node whose agent restarts often would wait for ever.
+When a process sees the node's claim for the first time, it estimates from the Node how long earlier processes have
+waited. Otherwise a node whose agent restarts often would wait for ever.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ _NEEDS = {
 
 
 def began(situation: Situation) -> float:
-    """The uptime at which the first missing fact became unknown; now if none was missing, or earlier if the Node shows
-    that an earlier process waited."""
+    """Return the host's uptime at which the first of the missing facts became unknown. If no fact was missing before
+    this round of the agent's loop, return the present uptime, or an earlier uptime if the Node shows that an earlier
+    process waited."""
     memory, uptime = situation.memory, situation.seen.uptime
     if memory.patience.since is not None:
         return memory.patience.since
@@ -39,25 +42,31 @@ def began(situation: Situation) -> float:
 
 
 def met(situation: Situation, gate: str) -> Memory:
-    """The memory with this gate, whose fact is unknown in this turn. A fact of no gate has another name in `_NEEDS`,
-    such as `drain`."""
+    """Return the agent's memory with the note that a fact which this gate needs is unknown in this round of the agent's
+    loop. If the missing fact belongs to no gate, `gate` is another name in `_NEEDS`, such as `drain`."""
     known = situation.memory.patience
     return replace(situation.memory, patience=replace(known, since=began(situation), gates=known.gates | {gate}))
 
 
 def waits_since(situation: Situation) -> datetime:
-    """The instant of `began` by the API server's clock, because the host's may be wrong."""
+    """Return the instant at which the first of the missing facts became unknown. The agent writes this instant on the
+    Node. `began` returns the instant as an uptime of the host. This function converts the uptime to the API server's
+    time, because the host's clock may be wrong."""
     return situation.server_now - timedelta(seconds=situation.seen.uptime - began(situation))
 
 
 def of_this_turn(situation: Situation) -> Situation:
-    """The situation at the start of a turn: no gate lacks a fact yet."""
+    """Empty the memory's list of gates whose facts are unknown, and return the situation with this memory. The agent
+    does this at the start of each round of its loop. During the round, `met` adds each gate that lacks a fact to the
+    list."""
     nothing_yet = replace(situation.memory.patience, gates=frozenset())
     return situation.with_memory(replace(situation.memory, patience=nothing_yet))
 
 
 def after(situation: Situation, decision: Decision) -> Decision:
-    """The decision with the gates whose facts are still unknown, and since when."""
+    """Return the decision with a memory that lists the gates whose facts are still unknown, and the uptime at which the
+    first of these facts became unknown. A gate stays in the list until a round of the agent's loop has read its facts.
+    When the list is empty, the memory has no such uptime."""
     if decision.wants:
         return decision
     still = {gate for gate in situation.memory.patience.gates if not _is_known(situation, gate)}
@@ -75,7 +84,8 @@ def _is_known(situation: Situation, gate: str) -> bool:
 
 
 def _earlier_wait_seconds(situation: Situation) -> float:
-    """How long earlier processes of this agent have waited for a fact, by the Node."""
+    """Return how long, in seconds, earlier processes of this node's agent have already waited for a missing fact,
+    according to the Node."""
     if situation.phase is Phase.CLAIMING:
         return _long_claimed_seconds(situation)
     since = [refusal.since for refusal in stored_refusals(situation.node) if refusal.since is not None]
@@ -85,7 +95,8 @@ def _earlier_wait_seconds(situation: Situation) -> float:
 
 
 def _long_claimed_seconds(situation: Situation) -> float:
-    """The age of a claim without a cordon, minus --drain-delay, as an estimate of that wait: the Node does not show how
-    long a fact was unknown. 0 up to --unknown-patience."""
+    """Return an estimate of how many seconds earlier processes have waited for a missing fact while the node held its
+    claim without a cordon. The estimate is the age of the claim minus --drain-delay, because the Node does not show how
+    long a fact was unknown. Return 0 if the estimate is not greater than --unknown-patience."""
     held = (situation.elapsed(situation.progress.claimed) or 0.0) - situation.policy.drain.delay_seconds
     return held if held > situation.policy.unknown_patience_seconds else 0.0
