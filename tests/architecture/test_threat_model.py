@@ -11,7 +11,6 @@ import re
 
 import pytest
 
-from careen.core.facts import keys
 from tests.architecture.source_tree import ROOT
 
 HEADER = "| attacker | attack | what stops it | remaining risk | test |"
@@ -58,13 +57,6 @@ def test_the_table_of_attacks_lists_each_exploit_test(file: str) -> None:
         "test_in_the_policies_a_dot_in_a_node_name_matches_only_a_dot"
     }  # one more form of an eviction without a claim
     assert {f"{file}::{name}" for name in markers_of(file) if name not in within} <= named
-
-
-def test_every_annotation_that_an_agent_writes_is_tested_under_the_policies() -> None:
-    of_nodes = {name for name, value in vars(keys).items() if isinstance(value, str) and value.startswith(keys.PREFIX)}
-    people = {"HOLD", "REBOOT_NOW", "GATE_PREFIX"}
-    tried = set(re.findall(r"keys\.(\w+)", (ROOT / "tests" / "cluster" / "test_own_rights.py").read_text()))
-    assert of_nodes - people - {"PREFIX"} <= tried
 
 
 def test_each_attack_that_a_policy_stops_has_an_exploit_test() -> None:
