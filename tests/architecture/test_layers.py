@@ -115,6 +115,12 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "core-is-pure", "operator/careen/core/decide.py", "import random", id="a decision uses randomness"
         ),
         pytest.param(
+            "lock-is-below-the-situation",
+            "operator/careen/core/lock/gathering.py",
+            "import careen.core.steps.shared.crowd",
+            id="the lock imports a step",
+        ),
+        pytest.param(
             "scheduler-core-is-pure", "scheduler_core/cycle.py", "import os", id="the library reads the environment"
         ),
         pytest.param(

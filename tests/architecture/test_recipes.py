@@ -58,7 +58,7 @@ def test_the_recipe_for_adding_a_setting_lists_each_source_file_that_mentions_an
     drawn = {"manifests/settings.yaml", "manifests/chart/values.yaml"}
     assert known == recipe - drawn - {
         "operator/careen/core/",
-        "tests/chart/test_rendering.py",
+        "tests/chart/given.py",
     }
 
 
@@ -66,7 +66,7 @@ def test_each_recipe_for_adding_a_setting_lists_the_chart_files_with_settings() 
     """The test finds the chart files by an example, the setting `countCordoned`. Other files contain this setting too,
     but the recipes need not list them: the generated files in manifests/chart/files/, and the chart values in
     tests/chart/values/ours.yaml."""
-    chart = {"manifests/chart/values.yaml", "tests/chart/test_rendering.py"}
+    chart = {"manifests/chart/values.yaml", "tests/chart/given.py"}
     places = [*(ROOT / "manifests").rglob("*.yaml"), *(ROOT / "tests" / "chart").glob("*.py")]
     by_hand = {
         str(path.relative_to(ROOT))

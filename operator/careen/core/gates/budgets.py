@@ -23,13 +23,7 @@ from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
 
-@gate(
-    "budgets",
-    when=BEFORE_THE_CORDON,
-    cost=Cost.COSTLY,
-    needs={Evidence.FLEET},
-    foresight=Foreseen.WITHOUT_FORECAST,
-)
+@gate("budgets", when=BEFORE_THE_CORDON, cost=Cost.COSTLY, needs={Evidence.FLEET}, foresight=Foreseen.WITHOUT_FORECAST)
 def budgets(situation: Situation) -> No | None:
     content, fleet = situation.lock, situation.seen.fleet
     if not isinstance(content, LockContent):

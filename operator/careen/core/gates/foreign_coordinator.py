@@ -11,10 +11,7 @@ from careen.core.situation import Situation
 
 
 @gate(
-    "foreign-coordinator",
-    cost=Cost.COSTLY,
-    needs={Evidence.FOREIGN},
-    foresight=Unforeseen("other reboot coordinators"),
+    "foreign-coordinator", cost=Cost.COSTLY, needs={Evidence.FOREIGN}, foresight=Unforeseen("other reboot coordinators")
 )
 def foreign_coordinator(situation: Situation) -> No | None:
     foreign = situation.seen.foreign

@@ -20,6 +20,8 @@ from careen.core.facts.policy import DrainPolicy, Order
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.facts.times import rfc3339
+from careen.core.gates import asked
+from careen.core.gates.question import Cost, When
 from careen.core.lock import changes
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
@@ -242,28 +244,19 @@ def test_a_claiming_node_lists_its_pods_again_if_pods_may_block_the_reboot() -> 
     }
 
 
-def test_a_claiming_agent_reads_costly_facts_in_a_fixed_order() -> None:
-    lacking: dict[str, Any] = dict.fromkeys(
-        ("foreign", "forecast", "pods", "evictability", "owners", "fleet", "peers"), NOT_ASKED
-    )
-    asked = []
-    given: list[dict[str, Any]] = [
-        {},
-        {"foreign": ()},
-        {"pods": (), "owners": ()},
-        {"forecast": Forecast(node="n1", made_at="")},
-        {"evictability": {}},
-    ]
-    for more in given:
-        lacking |= more
-        asked.append(claiming(**lacking).wants)
-    assert asked == [
-        {Evidence.FOREIGN},
-        {Evidence.PODS, Evidence.OWNERS},
-        {Evidence.FORECAST},
-        {Evidence.EVICTABILITY},
-        {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET},
-    ]
+def test_a_claiming_agent_reads_costly_facts_in_the_order_of_the_gates() -> None:
+    facts = {"foreign": (), "pods": (), "owners": (), "forecast": Forecast(node="n1", made_at=""), "evictability": {}}
+    expected: list[frozenset[Evidence]] = []
+    for gate in asked(When.CLAIMED, Cost.COSTLY):
+        new = {kind for kind in gate.needs(a_policy()) if kind.value in facts}.difference(*expected)
+        expected += [frozenset(new)] if new else []
+    seen: dict[str, Any] = dict.fromkeys(facts, NOT_ASKED)
+    read = []
+    while wanted := claiming(**seen).wants:
+        read.append(wanted)
+        seen |= {kind.value: facts[kind.value] for kind in wanted}
+    assert read == expected
+    assert len(read) >= 4
 
 
 @pytest.mark.parametrize(("age", "is_good"), [(0.0, True), (8.0, True), (8.1, False), (60.0, False)])
