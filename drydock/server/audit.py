@@ -4,9 +4,11 @@ write (the change)."""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from drydock.checker.journal import AgentEvent, Write
 from drydock.server.store import ObjectChange
 
 
@@ -51,3 +53,23 @@ def journal_line(change: ObjectChange) -> str:
         separators=(",", ":"),
         sort_keys=True,
     )
+
+
+def writes_of(changes: Iterable[ObjectChange]) -> Iterator[Write]:
+    """The changes as entries of the checker's journal."""
+    for change in changes:
+        yield Write(
+            at=change.at,
+            actor=change.actor,
+            verb=change.verb,
+            plural=change.storage[1],
+            key=change.key,
+            before={} if change.before is None else change.before.content,
+            after={} if change.after is None else change.after.content,
+        )
+
+
+def sent_events(writes: Iterable[Write]) -> Iterator[AgentEvent]:
+    for write in writes:
+        if write.agent and write.plural == "events":
+            yield AgentEvent(at=write.at, node=write.agent, what="sent", reason=str(write.after.get("reason", "")))

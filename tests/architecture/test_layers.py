@@ -107,7 +107,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         pytest.param(
             "embedded-cluster-shares-no-code-with-the-agent",
-            "drydock/checker/evidence.py",
+            "drydock/checker/journal.py",
             "import careen.core.lock.content",
             id="the checker uses the agent's code",
         ),

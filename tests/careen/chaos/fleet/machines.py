@@ -10,7 +10,7 @@ from typing import Any
 
 from careen.core.facts.observation import Need, NeedAnswer, SelfTest, Unknown
 from careen.host import reboot
-from drydock.checker.evidence import HostEvent
+from drydock.checker.journal import HostEvent
 from tests.careen.chaos.fleet.small_server import SmallServer
 from tests.careen.chaos.fleet.workloads import Workloads, plain_apps, town_apps
 

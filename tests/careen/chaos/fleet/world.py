@@ -12,7 +12,7 @@ from typing import Any
 
 from careen.agent.observe import Forecaster
 from careen.cluster.wire.api import ClusterApi
-from careen.core.facts.policy import Budget, Policy
+from careen.core.facts.policy import Budget, Order, Policy
 from careen.settings.live import LiveSettings
 from tests.careen.chaos.fleet.agents import LOCK, START, Agents, Plan
 from tests.careen.chaos.fleet.laws import verdict
@@ -36,6 +36,7 @@ class Shape:
     page_size: int = 0  # of the server's lists; 0: as many items as are asked for
     has_real_forecast: bool = False
     budgets: tuple[Budget, ...] = ()
+    order: Order = Order.OLDEST
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,11 +62,9 @@ class Shape:
 
 @dataclass
 class Persons:
-    """Records what people changed on Nodes. At the end of a simulated roll-out, the Nodes in `cordons` must be
-    cordoned, and the Nodes in `wiped` may keep labels and taints that careen can no longer recognise as its own."""
+    """The nodes that a person has cordoned."""
 
     cordons: set[str] = field(default_factory=set)
-    wiped: set[str] = field(default_factory=set)
 
 
 def nothing_goes_wrong(_number: int, _node: str, _request: object) -> None:
@@ -151,6 +150,7 @@ class World:
             daemonset_name="careen",
             concurrency=self.shape.concurrency,
             budgets=self.shape.budgets,
+            order=self.shape.order,
             reboot_deadline_seconds=120,
             verify_timeout_seconds=120,
             settle_timeout_seconds=120,
