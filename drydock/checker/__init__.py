@@ -42,6 +42,7 @@ RULES: tuple[Rule, ...] = (
     host.reported,
     host.finished,
     host.broken_turns,
+    host.exits,
     node.tidy,
     node.end,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -29,7 +29,8 @@ class Fact(StrEnum):
     GROUPS = "how many nodes of a group may be down"
     EVENTS = "the Events that agents sent"
     DEATHS = "when agents died"
-    AGENTS = "how turns and agents ended"
+    EXITS = "whether agents exited by themselves"
+    TURNS = "how each turn ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +93,8 @@ class Journal:
     entries: Sequence[Entry]
     concurrency: int
     knows: Collection[Fact] = frozenset()
-    has_others: bool = True
-    """Whether anybody but the agents may take nodes down."""
+    alone: Collection[str] = ()
+    """The nodes that nobody but agents takes down."""
     is_by_zone: bool = False
     """Whether nodes reboot zone by zone (`--order=zone`)."""
     daemon_set: tuple[str, str] = ("careen", "careen")
@@ -129,6 +130,9 @@ class Journal:
 
     def is_lock(self, entry: Entry) -> bool:
         return isinstance(entry, Write) and entry.plural == "daemonsets" and entry.key == self.daemon_set
+
+    def with_entries(self, more: Iterable[Entry]) -> Journal:
+        return replace(self, entries=in_order(self.entries, more))
 
     def node_at(self, name: str, at: float) -> Object:
         found: Object = {}

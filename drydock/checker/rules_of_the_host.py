@@ -126,9 +126,13 @@ def reported(journal: Journal) -> Iterator[Breach]:
                 )
 
 
-@rule("broken-turns", "no agent exits by itself, and none of its turns ends with an unexpected exception", Fact.AGENTS)
+@rule("broken-turns", "no turn of an agent ends with an unexpected exception", Fact.TURNS)
 def broken_turns(journal: Journal) -> Iterator[Breach]:
     for event in journal.agents("broke"):
         yield Breach(at=event.at, sentence=f"a turn of the agent of {event.node} ended with an unexpected exception")
+
+
+@rule("exits", "no agent exits by itself", Fact.EXITS)
+def exits(journal: Journal) -> Iterator[Breach]:
     for event in journal.agents("exited"):
         yield Breach(at=event.at, sentence=f"the agent of {event.node} exited by itself with code {event.reason}")

@@ -90,6 +90,8 @@ def _unsafe_release(journal: Journal, name: str, claimed_at: float, released_at:
                 f"{name} was removed from the lock, although the node had not rebooted and still had the cordon of its "
                 "agent"
             )
+        if name in journal.alone and node and not is_ready(node):
+            return f"{name} was removed from the lock before the Node was Ready"
         return None
     if log[-1].what not in ("booted", "ready"):
         return f"{name} was removed from the lock before the node rebooted"
@@ -141,7 +143,12 @@ def claim(journal: Journal) -> Iterator[Breach]:
                 )
         elif id(entry) in lock:
             holders = lock[id(entry)]
-        elif isinstance(entry, Write) and entry.plural == "nodes":
+        elif (
+            isinstance(entry, Write)
+            and entry.plural == "nodes"
+            # A person may remove the record; the agent that asks has read it before.
+            and (entry.agent or not entry.after or claim_on(entry.after))
+        ):
             recorded[entry.name] = claim_on(entry.after)
 
 

@@ -139,16 +139,14 @@ def one_zone(journal: Journal) -> Iterator[Breach]:
 
 @rule(
     "out-of-service",
-    "if only agents take nodes down, at most the allowed number is cordoned or not ready at once",
+    "of the nodes that only agents take down, at most the allowed number is cordoned or not ready at once",
 )
 def out_of_service(journal: Journal) -> Iterator[Breach]:
-    if journal.has_others:
-        return
     down: set[str] = set()
     for write in journal.writes("nodes"):
         if not write.after or in_service(write.after):
             down.discard(write.name)
-        else:
+        elif write.name in journal.alone:
             down.add(write.name)
         if len(down) > journal.concurrency:
             yield Breach(

@@ -296,19 +296,20 @@ class Rollout:
         writes = list(writes_of(self.cluster.api.store.journal))
         log = [HostEvent(at=e.at, host=e.host, what=e.what, boot_id=e.boot_id) for e in self.cluster.hosts.log]
         until = self.cluster.api.store.clock()
-        crashes = {} if self.agents is None else self.agents.crashes
-        agents = [
-            AgentEvent(at=until, node=name, what="exited", reason=str(code))
-            for name, codes in crashes.items()
-            for code in codes
-        ]
-        knows = {Fact.NEEDS, Fact.BEGINNING, Fact.GROUPS, Fact.AGENTS}
-        if is_complete:
-            knows.add(Fact.END)
+        knows = {Fact.NEEDS, Fact.BEGINNING, Fact.GROUPS, Fact.EXITS, Fact.TURNS}
+        agents = list(self._deaths)
         if self.agents is not None:
             knows |= {Fact.EVENTS, Fact.DEATHS}
+            agents += [AgentEvent(at=until, node=name, what="broke") for name in self.agents.tracebacks]
+            agents += [
+                AgentEvent(at=until, node=name, what="exited", reason=str(code))
+                for name, codes in self.agents.crashes.items()
+                for code in codes
+            ]
+        if is_complete:
+            knows.add(Fact.END)
         return Journal(
-            entries=in_order(writes, log, agents, self._deaths, sent_events(writes)),
+            entries=in_order(writes, log, agents, sent_events(writes)),
             concurrency=self.plan.concurrency,
             knows=knows,
             daemon_set=(NAMESPACE, "careen"),

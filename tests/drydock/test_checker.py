@@ -50,6 +50,7 @@ def test_the_demo_has_a_rogue_for_each_rule_that_one_agent_can_break_there_at_on
         "asked",
         "reported",
         "broken-turns",
+        "exits",
     }
 
 
@@ -311,7 +312,7 @@ BREAKING: dict[str, tuple[tuple[Entry, ...], dict[str, Any]]] = {
     "one-zone": (TWO_CORDONS, {"concurrency": 2, "is_by_zone": True}),
     "out-of-service": (
         (changed(1, "n1", a_node(), a_node(ready=False), "kubelet"), changed(2, "n2", {}, a_node(ready=False), "x")),
-        {"has_others": False},
+        {"alone": ("n1", "n2")},
     ),
     "claim": (without(1), {}),
     "reboot": ((*without(1), locked(-9, a_lock(ROW), a_lock(), "person")), {}),
@@ -368,7 +369,8 @@ BREAKING: dict[str, tuple[tuple[Entry, ...], dict[str, Any]]] = {
     "explained": ((changed(1, "n1", a_node(), labelled()),), {}),
     "reported": (without(8), OVER),
     "finished": ((a_host_event(0, "need"),), OVER),
-    "broken-turns": ((an_agent_event(1, "exited", "1"),), {}),
+    "broken-turns": ((an_agent_event(1, "broke"),), {}),
+    "exits": ((an_agent_event(1, "exited", "1"),), {}),
     "tidy": ((changed(1, "n1", a_node(), tainted()),), OVER),
     "end": ((changed(1, "n1", a_node(), labelled()),), {**OVER, "initial": {"n1": a_node()}}),
 }
@@ -386,7 +388,7 @@ def test_the_checker_reports_the_rule_that_a_journal_breaks(name: str) -> None:
 
 def test_the_checker_reports_nothing_about_the_journal_of_a_correct_reboot() -> None:
     entries = (*reboot(), changed(0.5, "n1", a_node(), tainted()), changed(0.6, "n1", tainted(), a_node()))
-    assert broken(*entries, **{**OVER, "initial": {"n1": a_node(boot="b2", claim="c1")}, "has_others": False}) == []
+    assert broken(*entries, **{**OVER, "initial": {"n1": a_node(boot="b2", claim="c1")}, "alone": ("n1",)}) == []
 
 
 def test_a_rule_is_not_judged_and_says_so_if_the_world_cannot_tell_what_it_reads() -> None:
