@@ -1,5 +1,4 @@
-"""Writes the audit as lines of JSON: one line for each request (user, request, time, response), and one line for each
-write (the change)."""
+"""What the API server records: requests and writes, as lines of JSON and as entries of the checker's journal."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ from drydock.server.store import ObjectChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
-    """A request as the server saw it. `at` and `seconds` are on the store's clock. `code` is 0 if the server sent no
-    response."""
+    """`at` and `seconds` are on the store's clock. `code` is 0 if the server sent no response."""
 
     at: float
     user: str
@@ -35,7 +33,7 @@ class RequestRecord:
 
 
 def journal_line(change: ObjectChange) -> str:
-    """Returns the line for a write. It contains the changed top-level fields with their new values."""
+    """The changed top-level fields with their new values."""
     before: Any = {} if change.before is None else change.before.content
     after: Any = {} if change.after is None else change.after.content
     changed = {field: after.get(field) for field in {*before, *after} if before.get(field) != after.get(field)}
@@ -56,7 +54,6 @@ def journal_line(change: ObjectChange) -> str:
 
 
 def writes_of(changes: Iterable[ObjectChange]) -> Iterator[Write]:
-    """The changes as entries of the checker's journal."""
     for change in changes:
         yield Write(
             at=change.at,
