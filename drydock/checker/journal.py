@@ -63,8 +63,8 @@ class Write:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEvent:
     """One line of the hosts' log. `what` is `need` (the host begins to need a reboot), `asked` (by an agent, to
-    reboot), `ignored` (the host does nothing about that), `down`, `lost` (down by itself), `booted` or `ready` (the
-    kubelet runs again)."""
+    reboot), `refused` (the command failed), `ignored` (the host does nothing), `down`, `lost` (down by itself),
+    `booted` or `ready` (the kubelet runs again)."""
 
     at: float
     host: str
@@ -99,6 +99,8 @@ class Journal:
     """Whether nodes reboot zone by zone (`--order=zone`)."""
     daemon_set: tuple[str, str] = ("careen", "careen")
     taint_seconds: float = 10.0
+    reboot_deadline_seconds: float = 0.0
+    """0: unknown."""
     answer_seconds: float = 0.0
     """How late one answer was, or for how long an agent was frozen."""
     until: float = 0.0

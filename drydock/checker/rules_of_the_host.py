@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drydock.checker.journal import (
     TAINT,
+    AgentEvent,
     Fact,
     HostEvent,
     Journal,
@@ -72,19 +73,32 @@ def once(journal: Journal) -> Iterator[Breach]:
             )
 
 
-@rule("asked", "no host is asked twice to reboot within eight seconds of one boot")
+@rule("asked", "no host is asked again to reboot while the first request may still take effect")
 def asked(journal: Journal) -> Iterator[Breach]:
-    """The first request may still take effect, unless the host ignored it."""
-    before: dict[str, HostEvent] = {}
-    for event in journal.hosts("asked", "ignored"):
-        last = before.pop(event.host, None)
-        if event.what == "ignored":
+    """For eight seconds of the same boot nobody asks again, unless the host did nothing; and no agent before its reboot
+    deadline, unless it has died or the command failed."""
+    first: dict[str, HostEvent] = {}
+    taken: dict[str, HostEvent] = {}
+    for entry in journal.entries:
+        if isinstance(entry, AgentEvent) and entry.what == "died":
+            taken.pop(entry.node, None)
+        if not isinstance(entry, HostEvent) or entry.what not in ("asked", "refused", "ignored"):
             continue
-        if last is not None and last.boot_id == event.boot_id and event.at - last.at < _ANNOUNCED_SECONDS:
-            yield Breach(
-                at=event.at, sentence=f"{event.host} was asked twice to reboot within {event.at - last.at:.2f} s"
-            )
-        before[event.host] = event
+        if entry.what != "asked":
+            first.pop(entry.host, None)
+            if entry.what == "refused":
+                taken.pop(entry.host, None)
+            continue
+        for last, seconds in (
+            (taken.get(entry.host), journal.reboot_deadline_seconds),
+            (first.get(entry.host), _ANNOUNCED_SECONDS),
+        ):
+            if last is not None and last.boot_id == entry.boot_id and entry.at - last.at < seconds:
+                yield Breach(
+                    at=entry.at, sentence=f"{entry.host} was asked twice to reboot within {entry.at - last.at:.2f} s"
+                )
+                break
+        first[entry.host] = taken[entry.host] = entry
 
 
 @rule("finished", "every node that needs a reboot reboots and returns to service", Fact.NEEDS, Fact.END)

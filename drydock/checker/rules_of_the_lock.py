@@ -108,7 +108,7 @@ def early(journal: Journal) -> Iterator[Breach]:
         if isinstance(entry, HostEvent):
             if entry.what == "asked":
                 under_way.add(entry.host)
-            elif entry.what in ("booted", "ignored"):
+            elif entry.what in ("booted", "refused", "ignored"):
                 under_way.discard(entry.host)
         elif isinstance(entry, Write) and entry.plural == "nodes" and not entry.after:
             under_way.discard(entry.name)

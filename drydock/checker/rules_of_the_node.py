@@ -53,7 +53,7 @@ class _Down:
             if entry.what in ("asked", "down"):
                 self._rebooting.add(name)
                 self.names.add(name)
-            elif entry.what in ("ready", "ignored", "lost"):
+            elif entry.what in ("ready", "refused", "ignored", "lost"):
                 self._rebooting.discard(name)
         elif isinstance(entry, Write) and entry.plural == "nodes":
             name = entry.name

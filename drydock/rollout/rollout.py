@@ -299,7 +299,8 @@ class Rollout:
         knows = {Fact.NEEDS, Fact.BEGINNING, Fact.GROUPS, Fact.EXITS, Fact.TURNS}
         agents = list(self._deaths)
         if self.agents is not None:
-            knows |= {Fact.EVENTS, Fact.DEATHS}
+            # With faults, an Event may be lost on its way to the journal.
+            knows |= {Fact.DEATHS} if self.plan.has_faults else {Fact.DEATHS, Fact.EVENTS}
             agents += [AgentEvent(at=until, node=name, what="broke") for name in self.agents.tracebacks]
             agents += [
                 AgentEvent(at=until, node=name, what="exited", reason=str(code))

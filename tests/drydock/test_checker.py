@@ -411,6 +411,23 @@ def test_each_exemption_of_a_rule_ends_with_its_seconds() -> None:
         assert [name for name in broken(*entries, a_host_event(at, "asked")) if name == "asked"] == found
 
 
+@pytest.mark.parametrize(
+    ("between", "is_found"),
+    [
+        ((a_host_event(3, "ignored"),), True),
+        ((a_host_event(3, "refused"),), False),
+        ((a_host_event(3, "ignored"), an_agent_event(5, "died")), False),
+    ],
+    ids=["ignored", "refused", "the agent dies"],
+)
+def test_an_agent_that_lives_may_not_ask_again_before_its_reboot_deadline(
+    between: tuple[Entry, ...], is_found: bool
+) -> None:
+    entries = (a_host_event(3, "asked"), *between, a_host_event(50, "asked"))
+    assert ("asked" in broken(*entries, reboot_deadline_seconds=60.0)) is is_found
+    assert "asked" not in broken(*entries, reboot_deadline_seconds=40.0)
+
+
 # Cases at the edges of the rules ------------------------------------------------------------------------------------
 
 

@@ -26,6 +26,7 @@ def journal_of(world: World, *, taint_seconds: float = 10.0, answer_seconds: flo
         knows=frozenset(Fact),
         is_by_zone=world.shape.order is Order.ZONE,
         taint_seconds=taint_seconds,
+        reboot_deadline_seconds=min(world.policy(name).reboot_deadline_seconds for name in world.shape.names),
         answer_seconds=answer_seconds,
         until=world.now,
         initial=world.initial,

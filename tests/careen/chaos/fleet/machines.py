@@ -67,7 +67,7 @@ class Host:
     async def ask_reboot(self) -> reboot.RebootAnswer:
         self.fleet.log_host(self, "asked")
         if self.behaviour != "works":
-            self.fleet.log_host(self, "ignored")
+            self.fleet.log_host(self, "refused" if self.behaviour == "fails" else "ignored")
         if self.behaviour == "fails":
             return reboot.RebootRefused("the reboot command failed with exit code 1")
         if self.behaviour == "works":
