@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from drydock.checker import judge
-from drydock.checker.audit_log import AuditReader
 from drydock.checker.journal import AgentEvent, Entry, Fact, HostEvent, Journal, Write, boot_id_of, in_order
 from tests.cluster.harness.api import Object
+from tests.cluster.harness.audit_log import AuditReader
 from tests.cluster.harness.cluster import Identity
 from tests.cluster.harness.machines.hosts import Host
 from tests.cluster.harness.observer import NodeSeen

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import urllib3
 
-from drydock.checker.audit_log import AUDIT_RULES
 from tests.cluster.harness.api import Api, ApiError
+from tests.cluster.harness.audit_log import AUDIT_RULES
 from tests.nodes.harness.paths import CONTROL_PLANE
 
 ADDRESS = "10.77.0.1"

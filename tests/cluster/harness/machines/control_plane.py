@@ -22,8 +22,8 @@ from typing import Any
 import urllib3
 import yaml
 
-from drydock.checker.audit_log import AUDIT_RULES
 from tests.cluster.harness.api import Api, ApiError
+from tests.cluster.harness.audit_log import AUDIT_RULES
 from tests.cluster.harness.machines.processes import Guardian, Program, free_port
 
 REPOSITORY = Path(__file__).resolve().parents[4]
