@@ -1,227 +1,373 @@
-"""Rules about Nodes and pods: how many nodes are down, who may change which fields, and which marks remain at the
-end."""
+"""Rules about Nodes and their pods: how many are down, who may change what, and what remains at the end."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from drydock.checker.evidence import (
+from drydock.checker.journal import (
     TAINT,
-    Breach,
+    AgentEvent,
+    Entry,
+    Fact,
     HostEvent,
-    RolloutTrace,
+    Journal,
+    Object,
     Write,
-    agent_node,
+    annotations_of,
     claims_in,
-    events,
+    in_service,
     is_cordoned,
-    is_ready,
+    labels_of,
     taints_of,
-    writes_to,
 )
+from drydock.checker.rule import Breach, rule
+from drydock.checker.rules_of_the_lock import CONFIRMED_SECONDS
 
 # The fleet is read at most this long before the cordon; an agent could not know of a node that went down later.
 _COUNTED_BEFORE_SECONDS = 10.0
 # Annotations that a person sets and the agent removes after it has served them.
 _CONSUMED = ("careen.dev/retry", "careen.dev/reboot-now")
+# Annotations that stay on a Node after its reboot.
+_STAY = ("careen.dev/last-reboot", "careen.dev/history")
+_OURS = "careen.dev/"
+_ZONE = "topology.kubernetes.io/zone"
 
 
-def never_more_nodes_down_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that the number of nodes that reboot or that an agent has cordoned never exceeds the concurrency. When an
-    agent cordons a node, the check also counts nodes that are down for other reasons."""
-    ours: set[str] = set()
-    down_since: dict[str, float] = {}
-    nodes: dict[str, Mapping[str, Any]] = {}
-    rebooting: set[str] = set()
-    for event in events(evidence):
-        if isinstance(event, HostEvent):
-            name = event.host
-            if event.what in ("asked", "down"):
-                rebooting.add(name)
-                ours.add(name)
-            elif event.what == "ready":
-                rebooting.discard(name)
-        elif event.plural == "nodes":
-            name = event.key[1]
-            _follow_node(event, nodes, down_since, ours)
+# How many are down -----------------------------------------------------------------------------------------------
+
+
+class _Down:
+    """The nodes that agents have taken down, followed entry by entry: cordoned by an agent or rebooting, until the node
+    is in service again. A deleted Node does not count, unless its host is rebooting."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self._nodes: dict[str, Object] = {}
+        self._rebooting: set[str] = set()
+
+    def follow(self, entry: Entry) -> None:
+        if isinstance(entry, HostEvent):
+            name = entry.host
+            if entry.what in ("asked", "down"):
+                self._rebooting.add(name)
+                self.names.add(name)
+            elif entry.what in ("ready", "refused", "ignored", "lost"):
+                self._rebooting.discard(name)
+        elif isinstance(entry, Write) and entry.plural == "nodes":
+            name = entry.name
+            self._nodes[name] = entry.after
+            if _is_cordon_by_agent(entry):
+                self.names.add(name)
         else:
+            return
+        node = self._nodes.get(name)
+        if name not in self._rebooting and node is not None and (not node or in_service(node)):
+            self.names.discard(name)
+
+
+def _is_cordon_by_agent(entry: Entry) -> bool:
+    return isinstance(entry, Write) and entry.cordons and bool(entry.agent)
+
+
+@rule("nodes-down", "at most the allowed number of nodes is down at once")
+def nodes_down(journal: Journal) -> Iterator[Breach]:
+    """When an agent cordons its node, nodes that are down for other reasons count too."""
+    ours = _Down()
+    down_since: dict[str, float] = {}
+    for entry in journal.entries:
+        ours.follow(entry)
+        if isinstance(entry, AgentEvent) or (isinstance(entry, Write) and entry.plural != "nodes"):
             continue
-        # A deleted Node is not counted, unless its host is rebooting.
+        if isinstance(entry, Write):
+            if not entry.after or in_service(entry.after):
+                down_since.pop(entry.name, None)
+            else:
+                down_since.setdefault(entry.name, entry.at)
+        if len(ours.names) > journal.concurrency:
+            yield Breach(
+                at=entry.at,
+                sentence=f"{', '.join(sorted(ours.names))} were down at once; the limit is {journal.concurrency}",
+            )
+        others = {
+            name
+            for name, since in down_since.items()
+            if name not in ours.names and entry.at - since > _COUNTED_BEFORE_SECONDS
+        }
         if (
-            name not in rebooting
-            and name in nodes
-            and (not nodes[name] or (not is_cordoned(nodes[name]) and is_ready(nodes[name])))
+            isinstance(entry, Write)
+            and _is_cordon_by_agent(entry)
+            and len(ours.names) + len(others) > journal.concurrency
         ):
-            ours.discard(name)
-        if len(ours) > evidence.concurrency:
             yield Breach(
-                at=event.at,
-                sentence=f"{', '.join(sorted(ours))} were down at once; the limit is {evidence.concurrency}",
-            )
-        others = {n for n, since in down_since.items() if n not in ours and event.at - since > _COUNTED_BEFORE_SECONDS}
-        if _is_cordon_by_agent(event) and len(ours) + len(others) > evidence.concurrency:
-            yield Breach(
-                at=event.at,
-                sentence=f"{name} was cordoned while {', '.join(sorted(others | ours - {name}))} were down; "
-                f"the limit is {evidence.concurrency}",
+                at=entry.at,
+                sentence=f"{entry.name} was cordoned while {', '.join(sorted(others | ours.names - {entry.name}))} "
+                f"were down; the limit is {journal.concurrency}",
             )
 
 
-def _follow_node(
-    write: Write, nodes: dict[str, Mapping[str, Any]], down_since: dict[str, float], ours: set[str]
-) -> None:
-    name = write.key[1]
-    nodes[name] = write.after
-    if _is_cordon_by_agent(write):
-        ours.add(name)
-    if not write.after or (is_ready(write.after) and not is_cordoned(write.after)):
-        down_since.pop(name, None)
-    else:
-        down_since.setdefault(name, write.at)
+@rule("budgets", "at most the allowed number of nodes of a group is down at once", Fact.GROUPS)
+def budgets(journal: Journal) -> Iterator[Breach]:
+    ours = _Down()
+    for entry in journal.entries:
+        ours.follow(entry)
+        counted = Counter(group for name in ours.names for group in journal.groups.get(name, ()))
+        limits = {group: limit for name in ours.names for group, limit in journal.groups.get(name, {}).items()}
+        for group, count in counted.items():
+            if count > limits[group]:
+                yield Breach(
+                    at=entry.at,
+                    sentence=f"{count} of {group} were down at once, the limit is {limits[group]} "
+                    f"({', '.join(sorted(ours.names))})",
+                )
 
 
-def _is_cordon_by_agent(event: Write | HostEvent) -> bool:
-    return isinstance(event, Write) and event.cordons and bool(agent_node(event.actor))
+@rule("one-zone", "with --order=zone, nodes of one zone only are down at once")
+def one_zone(journal: Journal) -> Iterator[Breach]:
+    if not journal.is_by_zone:
+        return
+    ours = _Down()
+    zones: dict[str, str] = {}
+    for entry in journal.entries:
+        ours.follow(entry)
+        if isinstance(entry, Write) and entry.plural == "nodes" and entry.after:
+            zones[entry.name] = labels_of(entry.after).get(_ZONE, "")
+        if len({zones.get(name, "") for name in ours.names}) > 1:
+            yield Breach(at=entry.at, sentence=f"{', '.join(sorted(ours.names))} were down at once, in two zones")
 
 
-def no_reboot_of_a_node_that_is_not_drained(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that, when the host is asked to reboot, only DaemonSet pods, static pods and finished pods are on the
-    node."""
-    pods: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for event in events(evidence):
-        if isinstance(event, Write):
-            if event.plural == "pods":
-                pods[event.key] = event.after
-        elif event.what == "asked":
+@rule(
+    "out-of-service",
+    "of the nodes that only agents take down, at most the allowed number is cordoned or not ready at once",
+)
+def out_of_service(journal: Journal) -> Iterator[Breach]:
+    down: set[str] = set()
+    for write in journal.writes("nodes"):
+        if not write.after or in_service(write.after):
+            down.discard(write.name)
+        elif write.name in journal.alone:
+            down.add(write.name)
+        if len(down) > journal.concurrency:
+            yield Breach(
+                at=write.at,
+                sentence=f"{', '.join(sorted(down))} were out of service at once; the limit is {journal.concurrency}",
+            )
+
+
+# What is true when a host is asked to reboot ----------------------------------------------------------------------
+
+
+@rule("cordoned", "no host is asked to reboot unless its node is cordoned")
+def cordoned(journal: Journal) -> Iterator[Breach]:
+    last: dict[str, float] = {}
+    now: set[str] = set()
+    for entry in journal.entries:
+        if isinstance(entry, Write) and entry.plural == "nodes":
+            if is_cordoned(entry.after):
+                now.add(entry.name)
+            elif entry.name in now:
+                now.discard(entry.name)
+                last[entry.name] = entry.at
+        elif (
+            isinstance(entry, HostEvent)
+            and entry.what == "asked"
+            and entry.host not in now
+            and entry.at - last.get(entry.host, -1e9) > CONFIRMED_SECONDS
+        ):
+            yield Breach(at=entry.at, sentence=f"{entry.host} was asked to reboot without a cordon")
+
+
+@rule("drained", "no node reboots before it is drained")
+def drained(journal: Journal) -> Iterator[Breach]:
+    """Pods of DaemonSets, static pods and finished pods may be left."""
+    pods: dict[tuple[str, str], Object] = {}
+    for entry in journal.entries:
+        if isinstance(entry, Write):
+            if entry.plural == "pods":
+                pods[entry.key] = entry.after
+        elif isinstance(entry, HostEvent) and entry.what == "asked":
             left = sorted(
                 "/".join(key)
                 for key, pod in pods.items()
-                if (pod.get("spec") or {}).get("nodeName") == event.host and _must_go(pod)
+                if (pod.get("spec") or {}).get("nodeName") == entry.host and _must_go(pod)
             )
             if left:
                 yield Breach(
-                    at=event.at,
-                    sentence=f"{event.host} was asked to reboot, but the node still had these pods: {', '.join(left)}",
+                    at=entry.at,
+                    sentence=f"{entry.host} was asked to reboot, but the node still had these pods: {', '.join(left)}",
                 )
 
 
-def _must_go(pod: Mapping[str, Any]) -> bool:
+def _must_go(pod: Object) -> bool:
     metadata = pod["metadata"]
     is_daemon = any(o.get("controller") and o["kind"] == "DaemonSet" for o in metadata.get("ownerReferences") or ())
     is_static = "kubernetes.io/config.mirror" in (metadata.get("annotations") or {})
-    return not is_daemon and not is_static and pod["status"].get("phase") not in ("Succeeded", "Failed")
+    is_finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return not is_daemon and not is_static and not is_finished
 
 
-def what_others_set_stays(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that agents remove only those cordons, taints, labels and annotations that agents have set."""
-    setters: dict[tuple[str, str], str] = {}
-    for write in writes_to(evidence, "nodes"):
-        name, before, after = write.key[1], _marks(write.before), _marks(write.after)
-        for mark in before - after:
-            setter = setters.pop((name, mark), "")
-            if agent_node(write.actor) and write.after and not agent_node(setter):
+@rule("hold", "agents neither cordon nor reboot a node that a person has put on hold")
+def hold(journal: Journal) -> Iterator[Breach]:
+    held: set[str] = set()
+    for entry in journal.entries:
+        if isinstance(entry, HostEvent):
+            if entry.what == "asked" and entry.host in held:
+                yield Breach(
+                    at=entry.at,
+                    sentence=f"{entry.host} was asked to reboot, although a person had put the node on hold",
+                )
+        elif isinstance(entry, Write) and entry.plural == "nodes":
+            name = entry.name
+            if _is_cordon_by_agent(entry) and name in held:
+                yield Breach(at=entry.at, sentence=f"{name} was cordoned, although a person had put the node on hold")
+            held = held | {name} if "careen.dev/hold" in annotations_of(entry.after) else held - {name}
+
+
+# Who may change what ----------------------------------------------------------------------------------------------
+
+
+@rule("foreign", "agents keep cordons, taints, labels and annotations that other clients have set")
+def foreign(journal: Journal) -> Iterator[Breach]:
+    setters: dict[tuple[str, str], Write | None] = {}
+    for write in journal.writes("nodes"):
+        before, after = _names_of_marks(write.before), _names_of_marks(write.after)
+        for mark in sorted(before - after):
+            setter = setters.pop((write.name, mark), None)
+            if write.agent and write.after and not (setter and setter.agent):
                 yield Breach(
                     at=write.at,
-                    sentence=f"the agent of {agent_node(write.actor)} removed {mark} from {name}, although "
-                    f"{setter or 'another client'} had set {mark}",
+                    sentence=f"the agent of {write.agent} removed {mark} from {write.name}, although "
+                    f"{setter.actor if setter else 'another client'} had set {mark}",
                 )
         for mark in after - before:
-            setters[name, mark] = write.actor
+            setters[write.name, mark] = write
 
 
-def _marks(node: Mapping[str, Any]) -> set[str]:
-    metadata = node.get("metadata") or {}
+def _names_of_marks(node: Object) -> set[str]:
     marks = {f"taint {key}={value}:{effect}" for key, effect, value in taints_of(node)}
-    marks |= {f"label {key}" for key in metadata.get("labels") or {}}
-    marks |= {f"annotation {key}" for key in metadata.get("annotations") or {} if key not in _CONSUMED}
+    marks |= {f"label {key}" for key in labels_of(node)}
+    marks |= {f"annotation {key}" for key in annotations_of(node) if key not in _CONSUMED}
     return marks | ({"the cordon"} if is_cordoned(node) else set())
 
 
-def agents_write_their_own_node_only(evidence: RolloutTrace) -> Iterator[Breach]:
-    for write in evidence.writes:
-        agent = agent_node(write.actor)
-        if agent and write.plural == "nodes" and write.key[1] != agent:
-            yield Breach(at=write.at, sentence=f"the agent of {agent} wrote the Node {write.key[1]}")
-        if agent and write.plural == "pods" and (write.before.get("spec") or {}).get("nodeName", "") != agent:
+@rule("own-node", "an agent writes only its own Node and the pods on this node")
+def own_node(journal: Journal) -> Iterator[Breach]:
+    for write in journal.writes("nodes"):
+        if write.agent and write.name != write.agent:
+            yield Breach(at=write.at, sentence=f"the agent of {write.agent} wrote the Node {write.name}")
+    for write in journal.writes("pods"):
+        if write.agent and (write.before.get("spec") or {}).get("nodeName", "") != write.agent:
             yield Breach(
                 at=write.at,
-                sentence=f"the agent of {agent} changed the pod {'/'.join(write.key)}, which is on another node",
+                sentence=f"the agent of {write.agent} changed the pod {'/'.join(write.key)}, which is on another node",
             )
 
 
-def pods_leave_by_eviction(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that agents never delete pods but evict them, because a deletion would not check disruption budgets."""
-    for write in writes_to(evidence, "pods"):
-        if agent_node(write.actor) and write.verb == "delete":
+@rule("eviction", "agents evict pods and never delete them, because only an eviction obeys disruption budgets")
+def eviction(journal: Journal) -> Iterator[Breach]:
+    for write in journal.writes("pods"):
+        if write.agent and write.verb == "delete":
             yield Breach(
                 at=write.at,
-                sentence=f"the agent of {agent_node(write.actor)} deleted the pod {'/'.join(write.key)} "
-                "instead of evicting it",
+                sentence=f"the agent of {write.agent} deleted the pod {'/'.join(write.key)} instead of evicting it",
             )
 
 
-def held_nodes_are_left_alone(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that no agent cordons a node or asks its host to reboot while a person has put the node on hold by an
-    annotation."""
-    held: set[str] = set()
-    for event in events(evidence):
-        if isinstance(event, HostEvent):
-            if event.what == "asked" and event.host in held:
-                yield Breach(
-                    at=event.at,
-                    sentence=f"{event.host} was asked to reboot, although a person had put the node on hold",
-                )
-        elif event.plural == "nodes":
-            name = event.key[1]
-            if _is_cordon_by_agent(event) and name in held:
-                yield Breach(at=event.at, sentence=f"{name} was cordoned, although a person had put the node on hold")
-            annotations = (event.after.get("metadata") or {}).get("annotations") or {}
-            held = held | {name} if "careen.dev/hold" in annotations else held - {name}
-
-
-def waiting_nodes_say_why(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that a node with careen's label also has annotations with its phase, the reason and the time."""
-    for write in writes_to(evidence, "nodes"):
-        metadata = write.after.get("metadata") or {}
-        annotations = metadata.get("annotations") or {}
+@rule("explained", "every waiting node shows the reason why it waits")
+def explained(journal: Journal) -> Iterator[Breach]:
+    for write in journal.writes("nodes"):
+        annotations = annotations_of(write.after)
         missing = [
             key for key in ("careen.dev/phase", "careen.dev/reason", "careen.dev/since") if not annotations.get(key)
         ]
-        if agent_node(write.actor) and (metadata.get("labels") or {}).get("careen.dev/reboot") and missing:
+        if write.agent and labels_of(write.after).get("careen.dev/reboot") and missing:
             yield Breach(
                 at=write.at,
-                sentence=f"{write.key[1]} has the label careen.dev/reboot, but lacks the annotations "
+                sentence=f"{write.name} has the label careen.dev/reboot, but lacks the annotations "
                 f"{', '.join(missing)}",
             )
 
 
-def nothing_of_ours_is_left(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Checks that no taint, label, cordon or claim of an agent is left at the end."""
-    if not evidence.is_complete:
-        return
-    nodes: dict[str, Write] = {w.key[1]: w for w in writes_to(evidence, "nodes") if w.after}
-    cordoners: dict[str, str] = {}
-    for write in writes_to(evidence, "nodes"):
-        if write.cordons:
-            cordoners[write.key[1]] = write.actor
+# What remains at the end ------------------------------------------------------------------------------------------
+
+
+@rule("tidy", "no taint, label, cordon or claim of careen is left at the end", Fact.END)
+def tidy(journal: Journal) -> Iterator[Breach]:
+    nodes = {write.name: write for write in journal.writes("nodes") if write.after}
+    cordoners = {write.name: write.agent for write in journal.writes("nodes") if write.cordons}
     for name, write in sorted(nodes.items()):
-        left = _left_on(write.after, cordoners.get(name, ""))
+        left = [
+            f"the taint {key}:{effect}" for key, effect, _ in sorted(taints_of(write.after)) if (key, effect) == TAINT
+        ]
+        if "careen.dev/reboot" in labels_of(write.after):
+            left.append("the label careen.dev/reboot")
+        if is_cordoned(write.after) and cordoners.get(name):
+            left.append("the cordon of the node's agent")
         if left:
             yield Breach(at=write.at, sentence=f"{name} still has {', '.join(left)} at the end")
-    for write in list(writes_to(evidence, "daemonsets"))[::-1]:
-        if write.key == evidence.daemon_set:
-            if holders := claims_in(write.after):
-                yield Breach(
-                    at=write.at, sentence=f"the lock still has claims of {', '.join(sorted(holders))} at the end"
-                )
-            return
+    yield from _claims_left(journal)
 
 
-def _left_on(node: Mapping[str, Any], cordoner: str) -> list[str]:
-    left = [f"the taint {key}:{effect}" for key, effect, _ in sorted(taints_of(node)) if (key, effect) == TAINT]
-    if "careen.dev/reboot" in ((node.get("metadata") or {}).get("labels") or {}):
-        left.append("the label careen.dev/reboot")
-    if is_cordoned(node) and agent_node(cordoner):
-        left.append("the cordon of the node's agent")
-    return left
+def _claims_left(journal: Journal) -> Iterator[Breach]:
+    writes = [write for write in journal.writes("daemonsets") if journal.is_lock(write)]
+    if writes and (holders := claims_in(writes[-1].after)):
+        yield Breach(at=writes[-1].at, sentence=f"the lock still has claims of {', '.join(sorted(holders))} at the end")
+
+
+@rule("end", "at the end every Node carries what it carried before the agents started", Fact.END, Fact.BEGINNING)
+def end(journal: Journal) -> Iterator[Breach]:
+    """A person's last cordon stands. Where a person has removed the record, no agent can prove that a mark outside
+    careen's domain is its own, so such a mark may stay."""
+    cordons, wiped = _persons_cordons(journal), _wiped(journal)
+    for name, before in journal.initial.items():
+        after = journal.node_at(name, journal.end)
+        if not after:
+            yield Breach(at=journal.end, sentence=f"the Node {name} is gone")
+            continue
+        expected = {**_marks(before), "cordon": name in cordons}
+        known = {*labels_of(before), *(key for key, _, _ in taints_of(before))}
+        found = _marks(after, known if name in wiped else None)
+        if found != expected:
+            yield Breach(at=journal.end, sentence=f"{name} carries {_differences(expected, found)}")
+    yield from _claims_left(journal)
+
+
+def _persons_cordons(journal: Journal) -> set[str]:
+    found: set[str] = set()
+    for write in journal.writes("nodes"):
+        if not write.agent and write.cordons:
+            found.add(write.name)
+        elif not write.agent and not is_cordoned(write.after):
+            found.discard(write.name)
+    return found
+
+
+def _wiped(journal: Journal) -> set[str]:
+    record = "careen.dev/progress"
+    return {
+        write.name
+        for write in journal.writes("nodes")
+        if not write.agent
+        and write.after
+        and record in annotations_of(write.before)
+        and record not in annotations_of(write.after)
+    }
+
+
+def _marks(node: Object, known: set[str] | None = None) -> dict[str, Any]:
+    def is_judged(key: str) -> bool:
+        return known is None or key in known or key.startswith(_OURS)
+
+    return {
+        "labels": {key: value for key, value in labels_of(node).items() if is_judged(key)},
+        "annotations": {key: value for key, value in annotations_of(node).items() if key not in _STAY},
+        "taints": sorted(taint for taint in taints_of(node) if is_judged(taint[0])),
+        "cordon": is_cordoned(node),
+    }
+
+
+def _differences(expected: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    return "; ".join(
+        f"{kind} {found[kind]!r} instead of {expected[kind]!r}" for kind in expected if expected[kind] != found[kind]
+    )

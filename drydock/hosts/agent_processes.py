@@ -109,6 +109,12 @@ class AgentProcesses:
         """Exit codes of agents that exited unexpectedly, by node."""
         return {name: agent.crashes for name, agent in self._agents.items() if agent.crashes}
 
+    @property
+    def tracebacks(self) -> list[str]:
+        """The nodes whose agents logged an exception that they did not expect."""
+        logs = {name: agent.log for name, agent in self._agents.items() if agent.log.exists()}
+        return [name for name, log in logs.items() if "Traceback (most recent" in log.read_text(errors="replace")]
+
     def log_of(self, name: str) -> Path:
         return self._agents[name].log
 

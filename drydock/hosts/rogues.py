@@ -174,6 +174,16 @@ async def _claim_too_many(scene: Scene) -> None:
             _claim(scene, name)
 
 
+async def _claim_twice(scene: Scene) -> None:
+    for _ in range(2):
+        _claim(scene, scene.victim)
+
+
+async def _end_a_pause(scene: Scene) -> None:
+    _write_lock(scene, "person", lambda lock: lock.update(nodeID="manual"))
+    _write_lock(scene, agent_user(scene.victim), lambda lock: lock.update(nodeID=""))
+
+
 async def _steal_a_claim(scene: Scene) -> None:
     _claim(scene, scene.victim)
     _write_lock(
@@ -241,19 +251,27 @@ async def _leave_a_label(scene: Scene) -> None:
 
 ROGUES: dict[str, Rogue] = {
     "nodes-down": Rogue(act=_take_down_too_many),
+    "budgets": Rogue(act=_take_down_too_many),
     "claim": Rogue(act=_reboot_without_claim),
+    "reboot": Rogue(act=_reboot_without_claim),
+    "cordoned": Rogue(act=_reboot_undrained),
     "drained": Rogue(act=_reboot_undrained),
     "eviction": Rogue(act=_delete_a_pod),
     "hold": Rogue(act=_cordon_a_held_node),
+    "pause": Rogue(act=_end_a_pause),
     "release": Rogue(act=_give_back_before_the_boot),
+    "early": Rogue(act=_give_back_before_the_boot),
     "settled": Rogue(act=_give_back_before_the_workloads_are_well),
     "claims": Rogue(act=_claim_too_many),
+    "double": Rogue(act=_claim_twice),
     "theft": Rogue(act=_steal_a_claim),
     "own-node": Rogue(act=_write_another_node),
     "foreign": Rogue(act=_uncordon_a_persons_cordon),
     "loop": Rogue(act=_reboot_twice),
+    "once": Rogue(act=_say_nothing, before_the_needs=_stop_the_agent_of_the_victim, at_the_end=True),
     "taint": Rogue(act=_let_the_time_pass, before_the_needs=_stop_the_agent_of_the_victim),
     "explained": Rogue(act=_mark_without_saying_why),
     "finished": Rogue(act=_say_nothing, before_the_needs=_stop_the_agent_of_the_victim, at_the_end=True),
     "tidy": Rogue(act=_leave_a_label, at_the_end=True),
+    "end": Rogue(act=_leave_a_label, at_the_end=True),
 }

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from drydock.checker.evidence import Write, agent_node
+from drydock.checker.journal import Write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ def score_forecasts(writes: Sequence[Write]) -> ForecastScore | None:
     scores = [
         score
         for write in writes
-        if write.cordons and agent_node(write.actor) == write.key[1] and (score := _score(write, writes)) is not None
+        if write.cordons and write.agent == write.name and (score := _score(write, writes)) is not None
     ]
     return ForecastScore(hits=sum(s.hits for s in scores), total=sum(s.total for s in scores)) if scores else None
 
@@ -38,22 +38,20 @@ def _score(cordon: Write, writes: Sequence[Write]) -> ForecastScore | None:
     landing = _landing(cordon.after)
     if not landing:
         return None
-    node = cordon.key[1]
+    node = cordon.name
     end = next(
         (
             w.at
             for w in writes
             if w.plural == "nodes"
-            and w.key[1] == node
+            and w.name == node
             and w.at > cordon.at
             and not (w.after.get("spec") or {}).get("unschedulable")
         ),
         float("inf"),
     )
     evicted = [
-        w
-        for w in writes
-        if w.plural == "pods" and w.verb == "evict" and agent_node(w.actor) == node and cordon.at <= w.at <= end
+        w for w in writes if w.plural == "pods" and w.verb == "evict" and w.agent == node and cordon.at <= w.at <= end
     ]
     owners = {_owner(w.before) for w in evicted}
     bound = [

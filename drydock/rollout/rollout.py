@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from drydock.checker import BrokenRule, judge
-from drydock.checker.evidence import HostEvent, RolloutTrace, Write, claims_in
+from drydock.checker.journal import AgentEvent, Fact, HostEvent, Journal, Object, claims_in, in_order, labels_of
 from drydock.hosts.agent_processes import AGENT_USER, AgentProcesses, agent_user
 from drydock.hosts.disturbances import (
     cordon_a_finished_node_for_a_while,
@@ -29,6 +29,7 @@ from drydock.rollout.patience import GaveUp, TimeLimit, crowding
 from drydock.rollout.progress_report import RolloutProgress, read_progress
 from drydock.rollout.sample_cluster import NAMESPACE
 from drydock.rollout.timings import Timings
+from drydock.server.audit import sent_events, writes_of
 from drydock.server.faults import seeded_faults
 from drydock.server.kinds.resources import resource_named
 
@@ -76,6 +77,7 @@ class RolloutVerdict:
     moved_twice: int
     forecast: ForecastScore | None
     broken: tuple[BrokenRule, ...]
+    unjudged: tuple[str, ...]
     crashes: dict[str, list[int]]
     requests: int
 
@@ -89,7 +91,8 @@ class RolloutVerdict:
         if self.forecast is not None:
             parts.append(f"{self.forecast.hits} of {self.forecast.total} evicted pods were placed as forecast")
         broken = ", ".join(broken.rule.name for broken in self.broken)
-        parts.append(f"BROKEN: {broken}" if broken else "every rule held")
+        held = f"every judged rule held, not judged: {', '.join(self.unjudged)}" if self.unjudged else "every rule held"
+        parts.append(f"BROKEN: {broken}" if broken else held)
         return ", ".join(parts)
 
 
@@ -103,12 +106,15 @@ class Rollout:
         self.since = cluster.api.store.clock()
         self._began = cluster.api.store.clock()
         self._crowding = 1.0
+        self._initial: dict[str, Object] = {}
+        self._deaths: list[AgentEvent] = []
 
     async def set_up(self) -> None:
         """Places the workloads and starts the agents. Raises `GaveUp`, with the reasons, if pods or agents do not
         become ready."""
         await self.cluster.wait_until_settled(_SETTLE_SECONDS)
         mark_as_a_person_would(self.cluster, self.plan.nodes)
+        self._initial = {stored.key[1]: stored.content for stored in self.cluster.api.store.items(("", "nodes"))}
         if self.agents is not None:
             for name in self.cluster.hosts.by_name:
                 self.agents.start(name)
@@ -178,7 +184,7 @@ class Rollout:
         if self.plan.has_faults:
             jobs.append(fail_the_api_server_once(self.cluster))
             if self.agents is not None:
-                jobs.append(crash_agents(self.agents.crash, names, random.Random(self.plan.seed)))
+                jobs.append(crash_agents(self._crash_agent, names, random.Random(self.plan.seed)))
         tasks = [asyncio.create_task(job) for job in jobs]
         try:
             yield
@@ -186,6 +192,11 @@ class Rollout:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _crash_agent(self, name: str) -> None:
+        assert self.agents is not None
+        self.agents.crash(name)
+        self._deaths.append(AgentEvent(at=self.cluster.api.store.clock(), node=name, what="died"))
 
     async def _follow(self, show: Callable[[RolloutProgress], None], rogue: Rogue | None, scene: Scene) -> bool:
         """False if a rogue acted and so ended the roll-out; True at the end of the roll-out or of its time."""
@@ -252,10 +263,9 @@ class Rollout:
         )
 
     def _verdict(self, last: RolloutProgress, setup_seconds: float, *, is_complete: bool) -> RolloutVerdict:
-        evidence = self.evidence(is_complete=is_complete)
-        returned = [
-            e.at for e in evidence.writes if e.plural in ("nodes", "daemonsets") and e.actor.startswith(AGENT_USER)
-        ]
+        journal = self.journal(is_complete=is_complete)
+        judgement = judge(journal)
+        returned = [write.at for plural in ("nodes", "daemonsets") for write in journal.writes(plural) if write.agent]
         seconds = max(returned, default=self.since) - self.since if is_complete else last.seconds
         return RolloutVerdict(
             nodes=self.plan.nodes,
@@ -264,36 +274,44 @@ class Rollout:
             seconds=seconds,
             moved=last.moved,
             moved_twice=last.moved_twice,
-            forecast=score_forecasts(evidence.writes),
-            broken=tuple(judge(evidence)),
+            forecast=score_forecasts(list(journal.writes())),
+            broken=judgement.broken,
+            unjudged=tuple(judgement.unjudged),
             crashes=self.agents.crashes if self.agents is not None else {},
             requests=sum(1 for r in self.cluster.api.requests if r.user.startswith(AGENT_USER) and r.at >= self.since),
         )
 
-    def evidence(self, *, is_complete: bool) -> RolloutTrace:
-        """Returns the journal and the hosts' log as evidence for the checker."""
-        writes = [
-            Write(
-                at=c.at,
-                actor=c.actor,
-                verb=c.verb,
-                plural=c.storage[1],
-                key=c.key,
-                before={} if c.before is None else c.before.content,
-                after={} if c.after is None else c.after.content,
-            )
-            for c in self.cluster.api.store.journal
-        ]
+    def journal(self, *, is_complete: bool) -> Journal:
+        writes = list(writes_of(self.cluster.api.store.journal))
         log = [HostEvent(at=e.at, host=e.host, what=e.what, boot_id=e.boot_id) for e in self.cluster.hosts.log]
-        return RolloutTrace(
-            writes=writes,
-            host_log=log,
+        until = self.cluster.api.store.clock()
+        knows = {Fact.NEEDS, Fact.BEGINNING, Fact.GROUPS, Fact.EXITS, Fact.TURNS}
+        agents = list(self._deaths)
+        if self.agents is not None:
+            # With faults, an Event may be lost on its way to the journal.
+            knows |= {Fact.DEATHS} if self.plan.has_faults else {Fact.DEATHS, Fact.EVENTS}
+            agents += [AgentEvent(at=until, node=name, what="broke") for name in self.agents.tracebacks]
+            agents += [
+                AgentEvent(at=until, node=name, what="exited", reason=str(code))
+                for name, codes in self.agents.crashes.items()
+                for code in codes
+            ]
+        if is_complete:
+            knows.add(Fact.END)
+        return Journal(
+            entries=in_order(writes, log, agents, sent_events(writes)),
             concurrency=self.plan.concurrency,
+            knows=knows,
             daemon_set=(NAMESPACE, "careen"),
             taint_seconds=self.plan.taint_seconds * self._crowding,
-            is_complete=is_complete,
-            seen_until=self.cluster.api.store.clock(),
+            until=until,
+            initial=self._initial,
+            groups={name: self._groups(node) for name, node in self._initial.items()},
         )
+
+    def _groups(self, node: Object) -> dict[str, int]:
+        is_control_plane = "node-role.kubernetes.io/control-plane" in labels_of(node)
+        return {"everybody": self.plan.concurrency} | ({"control plane": 1} if is_control_plane else {})
 
 
 @contextlib.asynccontextmanager

@@ -1,19 +1,19 @@
-"""Writes the audit as lines of JSON: one line for each request (user, request, time, response), and one line for each
-write (the change)."""
+"""What the API server records: requests and writes, as lines of JSON and as entries of the checker's journal."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from drydock.checker.journal import AgentEvent, Write
 from drydock.server.store import ObjectChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
-    """A request as the server saw it. `at` and `seconds` are on the store's clock. `code` is 0 if the server sent no
-    response."""
+    """`at` and `seconds` are on the store's clock. `code` is 0 if the server sent no response."""
 
     at: float
     user: str
@@ -33,7 +33,7 @@ class RequestRecord:
 
 
 def journal_line(change: ObjectChange) -> str:
-    """Returns the line for a write. It contains the changed top-level fields with their new values."""
+    """The changed top-level fields with their new values."""
     before: Any = {} if change.before is None else change.before.content
     after: Any = {} if change.after is None else change.after.content
     changed = {field: after.get(field) for field in {*before, *after} if before.get(field) != after.get(field)}
@@ -51,3 +51,22 @@ def journal_line(change: ObjectChange) -> str:
         separators=(",", ":"),
         sort_keys=True,
     )
+
+
+def writes_of(changes: Iterable[ObjectChange]) -> Iterator[Write]:
+    for change in changes:
+        yield Write(
+            at=change.at,
+            actor=change.actor,
+            verb=change.verb,
+            plural=change.storage[1],
+            key=change.key,
+            before={} if change.before is None else change.before.content,
+            after={} if change.after is None else change.after.content,
+        )
+
+
+def sent_events(writes: Iterable[Write]) -> Iterator[AgentEvent]:
+    for write in writes:
+        if write.agent and write.plural == "events":
+            yield AgentEvent(at=write.at, node=write.agent, what="sent", reason=str(write.after.get("reason", "")))

@@ -115,12 +115,6 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "core-is-pure", "operator/careen/core/decide.py", "import random", id="a decision uses randomness"
         ),
         pytest.param(
-            "lock-is-below-the-situation",
-            "operator/careen/core/lock/gathering.py",
-            "import careen.core.steps.shared.crowd",
-            id="the lock imports a step",
-        ),
-        pytest.param(
             "scheduler-core-is-pure", "scheduler_core/cycle.py", "import os", id="the library reads the environment"
         ),
         pytest.param(
@@ -131,7 +125,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         pytest.param(
             "embedded-cluster-shares-no-code-with-the-agent",
-            "drydock/checker/evidence.py",
+            "drydock/checker/journal.py",
             "import careen.core.lock.content",
             id="the checker uses the agent's code",
         ),

@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.harness.guards import Guarded, guarded
-from tests.cluster.harness.machines.control_plane import ControlPlane, a_control_plane
+from tests.cluster.harness.machines.control_plane import JOURNAL_POLICY, ControlPlane, a_control_plane
 from tests.cluster.harness.machines.prometheus import Prometheus
 from tests.cluster.harness.story import Story
 
 
 @pytest.fixture(scope="session")
 def plane() -> Iterator[ControlPlane]:
-    with a_control_plane("cluster", lambda folder, guardian: ControlPlane(folder, guardian=guardian)) as plane:
+    with a_control_plane(
+        "cluster", lambda folder, guardian: ControlPlane(folder, guardian=guardian, audit_policy=JOURNAL_POLICY)
+    ) as plane:
         yield plane
 
 

@@ -113,4 +113,4 @@ def test_the_agent_of_a_rebooted_node_starts_even_if_the_daemonset_is_missing(st
     for file in manifest_files():
         story.apply_file(file)
     story.finishes([host])
-    story.judge(lock_was_lost=True)
+    story.judge()

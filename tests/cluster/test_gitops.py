@@ -78,7 +78,7 @@ def test_a_draining_node_writes_its_claim_again_after_kubectl_replace_removed_th
     assert story.observer.lock_now().uid == uid
     story.wait_for("it is reported", lambda: story.events("EntryPutBack"))
     story.finishes(hosts, 240)
-    story.judge(lock_was_lost=True)
+    story.judge()
     story.is_clean(hosts)
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
 

@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.harness.cluster import CAREEN, Cluster, manifest_files
 from tests.cluster.harness.machines.control_plane import ControlPlane
 from tests.cluster.harness.machines.hosts import Host, Launch
-from tests.cluster.harness.rules import broken
+from tests.cluster.harness.rules import broken, journal_of
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import bare_pod, deployment, path_of
 
@@ -49,13 +49,17 @@ def test_a_rebooting_host_is_unready_and_gets_a_new_boot_id(cluster: Cluster) ->
     assert not host.sentinel.exists()
 
 
-def test_the_rules_report_an_agent_that_reboots_its_node_without_claim_and_cordon(cluster: Cluster) -> None:
+def test_the_rules_report_an_agent_that_reboots_its_node_without_claim_and_cordon(
+    cluster: Cluster, plane: ControlPlane
+) -> None:
     assert cluster.fleet is not None
     host = cluster.fleet.hosts["n00"]
     host.ask_for_reboot()
     cluster.wait_for("it has rebooted", lambda: host.reboots and host.up)
-    found = broken(cluster.observer.seen, cluster.fleet.hosts, concurrency=1, end=time.time())
-    assert [sentence.rpartition(" without ")[2] for sentence in found] == ["a claim in the lock", "a cordon"]
+    time.sleep(1)  # the audit log is written a moment later
+    audit = plane.audit_events(cluster.journal_from)
+    found = broken(journal_of(audit, cluster.fleet.hosts, cluster.identity, concurrency=1))
+    assert {sentence.partition(":")[0] for sentence in found} == {"claim", "reboot", "cordoned"}
 
 
 def test_pods_are_ready_again_after_the_reboot_of_their_host(cluster: Cluster) -> None:

@@ -1,6 +1,5 @@
-"""Tests the checker of a roll-out. The checker reports nothing about correct behaviour. For each rule, a rogue agent
-breaks the rule once, and the checker must report this rule.
-"""
+"""Tests the checker of a roll-out: it reports nothing about correct behaviour, and each rule that a journal, or a rogue
+agent of the demo, breaks."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from drydock.checker import RULES, judge
-from drydock.checker.evidence import LOCK_ANNOTATION, HostEvent, RolloutTrace, Write
+from drydock.checker.journal import LOCK_ANNOTATION, AgentEvent, Entry, Fact, HostEvent, Journal, Write, in_order
 from drydock.controllers.ownership import PODS, controller_uid
 from drydock.hosts.agent_processes import agent_user
 from drydock.hosts.rogues import ROGUES
@@ -43,11 +42,19 @@ def plan(**changes: Any) -> RolloutPlan:
     return RolloutPlan(**{**defaults, **changes})
 
 
-def test_for_each_rule_of_the_checker_there_is_a_rogue_agent_that_breaks_the_rule() -> None:
-    assert set(ROGUES) == {rule.name for rule in RULES}
+def test_the_demo_has_a_rogue_for_each_rule_that_one_agent_can_break_there_at_once() -> None:
+    assert {rule.name for rule in RULES} - set(ROGUES) == {
+        "one-zone",
+        "out-of-service",
+        "halt",
+        "asked",
+        "reported",
+        "broken-turns",
+        "exits",
+    }
 
 
-@pytest.mark.parametrize("rule", [rule.name for rule in RULES])
+@pytest.mark.parametrize("rule", ROGUES)
 async def test_the_checker_reports_a_broken_rule_by_its_name(rule: str, tmp_path: Path) -> None:
     async with running_rollout(plan(broken_rule=rule), tmp_path) as rollout:
         await rollout.set_up()
@@ -72,7 +79,7 @@ class ModelAgent:
             }
             labels = dict(node["metadata"]["labels"])
             labels.pop("careen.dev/reboot", None)
-            if annotations.get("careen.dev/phase", "Idle") != "Idle":
+            if annotations.get("careen.dev/phase"):
                 labels["careen.dev/reboot"] = "required"
             return {
                 **node,
@@ -128,7 +135,7 @@ class ModelAgent:
         await asyncio.sleep(0.1)
         self.say("Settling", "id-1", unschedulable=False, taints=self.other_taints)
         self.write_lock([])
-        self.say("Idle", None)
+        self.patch_node(dict.fromkeys(f"careen.dev/{part}" for part in ("phase", "reason", "since", "progress")))
 
     def evict_all(self) -> bool:
         left = [
@@ -172,10 +179,12 @@ async def test_the_checker_reports_no_broken_rule_in_a_correct_roll_out(tmp_path
     assert [(b.rule.name, b.breaches) for b in verdict.broken] == []
     assert (verdict.rebooted, verdict.nodes) == (4, 4)
     assert verdict.moved > 0
-    assert verdict.sentence.endswith("every rule held")
+    # The scripted agents send no Events.
+    assert verdict.unjudged == ("reported",)
+    assert verdict.sentence.endswith("every judged rule held, not judged: reported")
 
 
-# Cases that the rogues do not cover ------------------------------------------------------------------------------
+# Each rule with a journal that breaks it ----------------------------------------------------------------------------
 
 
 def a_write(at: float, plural: str, name: str, before: Any, after: Any, *, actor: str = "careen-agent-n1") -> Write:
@@ -208,29 +217,230 @@ def a_lock(*rows: dict[str, str], **top: Any) -> dict[str, Any]:
     return {"metadata": {"annotations": {LOCK_ANNOTATION: json.dumps(top or {"locks": list(rows)})}}}
 
 
-def broken(*writes: Write, log: tuple[HostEvent, ...] = (), concurrency: int = 1) -> list[str]:
-    return [
-        b.rule.name
-        for b in judge(RolloutTrace(writes=writes, host_log=log, concurrency=concurrency, is_complete=False))
-    ]
+def a_journal(*entries: Entry, **changes: Any) -> Journal:
+    given: dict[str, Any] = {
+        "concurrency": 1,
+        "knows": frozenset(Fact) - {Fact.END, Fact.BEGINNING},
+        "until": 0.0,
+        **changes,
+    }
+    return Journal(entries=in_order(entries), **given)
 
 
-def a_host_event(at: float, what: str, boot: str = "b1") -> HostEvent:
-    return HostEvent(at=at, host="n1", what=what, boot_id=boot)
+def broken(*entries: Entry, **changes: Any) -> list[str]:
+    return [each.rule.name for each in judge(a_journal(*entries, **changes)).broken]
+
+
+def a_host_event(at: float, what: str, boot: str = "b1", host: str = "n1") -> HostEvent:
+    return HostEvent(at=at, host=host, what=what, boot_id=boot)
+
+
+def an_agent_event(at: float, what: str, reason: str = "") -> AgentEvent:
+    return AgentEvent(at=at, node="n1", what=what, reason=reason)
 
 
 ROW = {"nodeID": "n1", "id": "c1"}
 
 
+def a_web_pod(*, ready: bool = True) -> dict[str, Any]:
+    owner = {"uid": "u1", "kind": "ReplicaSet", "name": "web", "controller": True}
+    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    return {"metadata": {"ownerReferences": [owner]}, "status": {"conditions": conditions}}
+
+
+def changed(at: float, name: str, before: Any, after: Any, actor: str = "") -> Write:
+    return a_write(at, "nodes", name, before, after, actor=actor or f"careen-agent-{name}")
+
+
+def locked(at: float, before: Any, after: Any, actor: str = "careen-agent-n1") -> Write:
+    return a_write(at, "daemonsets", "careen", before, after, actor=actor)
+
+
+def a_pod_of(node: str) -> dict[str, Any]:
+    return {**a_web_pod(), "spec": {"nodeName": node}}
+
+
+def in_zone(zone: str, *, cordoned: bool = False) -> dict[str, Any]:
+    node = a_node(cordoned=cordoned)
+    node["metadata"]["labels"] = {"topology.kubernetes.io/zone": zone}
+    return node
+
+
+def paused() -> dict[str, Any]:
+    return a_lock(nodeID="manual", locks=[])
+
+
+def tainted() -> dict[str, Any]:
+    return {**a_node(), "spec": {"taints": [{"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}]}}
+
+
+def labelled() -> dict[str, Any]:
+    node = a_node()
+    node["metadata"]["labels"] = {"careen.dev/reboot": "required"}
+    return node
+
+
+def reboot(*, boot: str = "b2") -> tuple[Entry, ...]:
+    return (
+        a_host_event(0, "need"),
+        locked(1, {}, a_lock(ROW)),
+        changed(2, "n1", a_node(), a_node(cordoned=True, claim="c1")),
+        a_host_event(3, "asked"),
+        a_host_event(4, "down"),
+        a_host_event(5, "booted", boot),
+        a_host_event(6, "ready", boot),
+        changed(7, "n1", a_node(cordoned=True, claim="c1"), a_node(boot=boot, claim="c1")),
+        locked(8, a_lock(ROW), a_lock()),
+        an_agent_event(8.5, "sent", "Released"),
+    )
+
+
+def without(left_out: int) -> tuple[Entry, ...]:
+    """A correct reboot without its entry at this second."""
+    return tuple(entry for entry in reboot() if int(entry.at) != left_out)
+
+
+TWO_CORDONS = (
+    changed(1, "n1", in_zone("a"), in_zone("a", cordoned=True)),
+    changed(2, "n2", in_zone("b"), in_zone("b", cordoned=True)),
+)
+OVER: dict[str, Any] = {"knows": frozenset(Fact), "until": 100.0}
+
+BREAKING: dict[str, tuple[tuple[Entry, ...], dict[str, Any]]] = {
+    "nodes-down": (TWO_CORDONS, {}),
+    "budgets": (TWO_CORDONS, {"concurrency": 2, "groups": {"n1": {"zone": 1}, "n2": {"zone": 1}}}),
+    "one-zone": (TWO_CORDONS, {"concurrency": 2, "is_by_zone": True}),
+    "out-of-service": (
+        (changed(1, "n1", a_node(), a_node(ready=False), "kubelet"), changed(2, "n2", {}, a_node(ready=False), "x")),
+        {"alone": ("n1", "n2")},
+    ),
+    "claim": (without(1), {}),
+    "reboot": ((*without(1), locked(-9, a_lock(ROW), a_lock(), "person")), {}),
+    "cordoned": (without(2), {}),
+    "drained": ((*reboot(), a_write(0, "pods", "web", {}, a_pod_of("n1"))), {}),
+    "eviction": ((replace(a_write(0, "pods", "web", a_pod_of("n1"), {}), verb="delete"),), {}),
+    "hold": (
+        (
+            changed(1, "n1", a_node(), a_node(**{"careen.dev/hold": "fan"}), "person"),
+            changed(2, "n1", a_node(**{"careen.dev/hold": "fan"}), a_node(cordoned=True, **{"careen.dev/hold": "fan"})),
+        ),
+        {},
+    ),
+    "pause": ((locked(1, {}, paused(), "person"), locked(2, paused(), a_lock())), {}),
+    "halt": (
+        (
+            locked(1, {}, a_lock({**ROW, "failed": "never-ready"})),
+            changed(17, "n2", a_node(), a_node(cordoned=True)),
+        ),
+        {},
+    ),
+    "release": (without(7), {}),
+    "early": ((*reboot(), locked(3.5, a_lock(ROW), a_lock(), "careen-agent-n2")), {}),
+    "settled": (
+        (
+            *reboot(),
+            a_write(-9, "pods", "web", {}, a_pod_of("n1")),
+            replace(a_write(2.5, "pods", "web", a_pod_of("n1"), {}), verb="evict"),
+        ),
+        {},
+    ),
+    "claims": ((locked(1, {}, a_lock(ROW, {"nodeID": "n2", "id": "c2"})),), {}),
+    "double": ((locked(1, {}, a_lock(ROW, {**ROW, "id": "c2"})),), {}),
+    "theft": (
+        (
+            changed(1, "n1", {}, a_node(claim="c1")),
+            locked(2, {}, a_lock(ROW)),
+            locked(3, a_lock(ROW), a_lock(), "careen-agent-n2"),
+        ),
+        {},
+    ),
+    "own-node": ((changed(1, "n2", a_node(), a_node(claim="c1"), "careen-agent-n1"),), {}),
+    "foreign": (
+        (
+            changed(1, "n1", a_node(), a_node(cordoned=True), "person"),
+            changed(2, "n1", a_node(cordoned=True), a_node()),
+        ),
+        {},
+    ),
+    "loop": (tuple(entry for entry in reboot() if entry.at), {}),
+    "asked": ((*reboot(), a_host_event(3.5, "asked")), {}),
+    "once": ((*reboot(), a_host_event(90, "lost"), a_host_event(91, "booted", "b3")), OVER),
+    "taint": ((a_host_event(0, "need"),), {"until": 11.0}),
+    "explained": ((changed(1, "n1", a_node(), labelled()),), {}),
+    "reported": (without(8), OVER),
+    "finished": ((a_host_event(0, "need"),), OVER),
+    "broken-turns": ((an_agent_event(1, "broke"),), {}),
+    "exits": ((an_agent_event(1, "exited", "1"),), {}),
+    "tidy": ((changed(1, "n1", a_node(), tainted()),), OVER),
+    "end": ((changed(1, "n1", a_node(), labelled()),), {**OVER, "initial": {"n1": a_node()}}),
+}
+
+
+def test_every_rule_has_a_journal_that_breaks_it() -> None:
+    assert list(BREAKING) == [rule.name for rule in RULES]
+
+
+@pytest.mark.parametrize("name", BREAKING)
+def test_the_checker_reports_the_rule_that_a_journal_breaks(name: str) -> None:
+    entries, changes = BREAKING[name]
+    assert name in broken(*entries, **changes)
+
+
+def test_the_checker_reports_nothing_about_the_journal_of_a_correct_reboot() -> None:
+    entries = (*reboot(), changed(0.5, "n1", a_node(), tainted()), changed(0.6, "n1", tainted(), a_node()))
+    assert broken(*entries, **{**OVER, "initial": {"n1": a_node(boot="b2", claim="c1")}, "alone": ("n1",)}) == []
+
+
+def test_a_rule_is_not_judged_and_says_so_if_the_world_cannot_tell_what_it_reads() -> None:
+    found = judge(a_journal(a_host_event(0, "need"), until=99.0, knows=frozenset()))
+    assert found.broken == ()
+    assert found.unjudged["taint"] == "not judged: this world cannot tell when hosts begin to need a reboot"
+    assert set(found.unjudged) == {rule.name for rule in RULES if rule.reads}
+
+
+def test_each_exemption_of_a_rule_ends_with_its_seconds() -> None:
+    mark = a_lock({**ROW, "failed": "never-ready"})
+    for at, found in ((15.9, []), (16.1, ["halt"])):
+        assert broken(locked(1, {}, mark), changed(at, "n2", a_node(), a_node(cordoned=True))) == found
+    for at, found in ((6.4, []), (6.6, ["pause"])):
+        pause = locked(1, {}, paused(), "person")
+        entries = (*(each for each in reboot() if each.at < 3), a_host_event(at, "asked"))
+        assert [name for name in broken(*entries, pause) if name == "pause"] == found
+    for at, found in ((10.9, ["asked"]), (11.1, [])):
+        entries = tuple(each for each in reboot() if each.at < 4)
+        assert [name for name in broken(*entries, a_host_event(at, "asked")) if name == "asked"] == found
+
+
+@pytest.mark.parametrize(
+    ("between", "is_found"),
+    [
+        ((a_host_event(3, "ignored"),), True),
+        ((a_host_event(3, "refused"),), False),
+        ((a_host_event(3, "ignored"), an_agent_event(5, "died")), False),
+    ],
+    ids=["ignored", "refused", "the agent dies"],
+)
+def test_an_agent_that_lives_may_not_ask_again_before_its_reboot_deadline(
+    between: tuple[Entry, ...], is_found: bool
+) -> None:
+    entries = (a_host_event(3, "asked"), *between, a_host_event(50, "asked"))
+    assert ("asked" in broken(*entries, reboot_deadline_seconds=60.0)) is is_found
+    assert "asked" not in broken(*entries, reboot_deadline_seconds=40.0)
+
+
+# Cases at the edges of the rules ------------------------------------------------------------------------------------
+
+
 def test_the_checker_reports_a_reboot_if_the_claim_ids_in_the_lock_and_on_the_node_differ() -> None:
     writes = (a_write(1, "daemonsets", "careen", {}, a_lock(ROW)), a_write(2, "nodes", "n1", {}, a_node(claim="c2")))
-    assert "claim" in broken(*writes, log=(a_host_event(0, "need"), a_host_event(3, "asked")))
+    assert "claim" in broken(*writes, *(a_host_event(0, "need"), a_host_event(3, "asked")))
 
 
 def test_the_checker_accepts_a_claim_in_kureds_single_owner_format() -> None:
     lock = a_lock(nodeID="n1", TTL=0)
     log = (a_host_event(0, "need"), a_host_event(3, "asked"))
-    assert broken(a_write(1, "daemonsets", "careen", {}, lock), log=log) == []
+    cordon = a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True))
+    assert broken(a_write(1, "daemonsets", "careen", {}, lock), cordon, *log) == []
 
 
 def test_the_release_of_a_claim_breaks_a_rule_if_the_node_still_reports_its_old_boot() -> None:
@@ -242,11 +452,11 @@ def test_the_release_of_a_claim_breaks_a_rule_if_the_node_still_reports_its_old_
         a_host_event(5, "ready", "b2"),
     )
     writes = (
-        a_write(0.5, "nodes", "n1", {}, a_node(boot="b1", claim="c1")),
         a_write(1, "daemonsets", "careen", {}, a_lock(ROW)),
+        a_write(1.5, "nodes", "n1", a_node(), a_node(boot="b1", claim="c1", cordoned=True)),
         a_write(6, "daemonsets", "careen", a_lock(ROW), a_lock()),
     )
-    assert broken(*writes, log=log) == ["release"]
+    assert broken(*writes, *log) == ["release"]
 
 
 def test_a_claim_may_be_released_after_the_drain_is_undone() -> None:
@@ -266,12 +476,6 @@ def test_the_release_of_a_cordoned_nodes_claim_breaks_a_rule() -> None:
         a_write(4, "daemonsets", "careen", a_lock(ROW), a_lock()),
     )
     assert broken(*writes) == ["release"]
-
-
-def a_web_pod(*, ready: bool = True) -> dict[str, Any]:
-    owner = {"uid": "u1", "kind": "ReplicaSet", "name": "web", "controller": True}
-    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
-    return {"metadata": {"ownerReferences": [owner]}, "status": {"conditions": conditions}}
 
 
 @pytest.mark.parametrize(("answer_seconds", "found"), [(0.0, ["settled"]), (12.0, [])])
@@ -299,16 +503,9 @@ def test_the_checker_allows_an_outdated_count_of_ready_pods_after_a_late_respons
         a_write(50, "nodes", "n1", a_node(cordoned=True, claim="c1"), a_node(boot="b2", claim="c1")),
         a_write(60, "daemonsets", "careen", a_lock(ROW), a_lock()),
     )
-    verdict = judge(
-        RolloutTrace(
-            writes=(*pods, *reboot),
-            host_log=(a_host_event(40, "booted", "b2"),),
-            concurrency=1,
-            is_complete=False,
-            answer_seconds=answer_seconds,
-        )
-    )
-    assert [b.rule.name for b in verdict if b.rule.name == "settled"] == found
+    booted = a_host_event(40, "booted", "b2")
+    names = broken(*pods, *reboot, booted, answer_seconds=answer_seconds)
+    assert [name for name in names if name == "settled"] == found
 
 
 def test_an_agent_may_remove_another_nodes_claim_only_if_that_node_has_no_claim_annotation() -> None:
@@ -335,19 +532,7 @@ def test_removing_another_clients_taint_with_careens_key_breaks_a_rule() -> None
 
 def test_the_checker_reports_a_missing_taint_even_if_no_write_follows() -> None:
     def judged(until: float) -> list[str]:
-        return [
-            b.rule.name
-            for b in judge(
-                RolloutTrace(
-                    writes=(),
-                    host_log=(a_host_event(0, "need"),),
-                    concurrency=1,
-                    is_complete=False,
-                    taint_seconds=10.0,
-                    seen_until=until,
-                )
-            )
-        ]
+        return broken(a_host_event(0, "need"), until=until)
 
     assert judged(9.0) == []
     assert judged(11.0) == ["taint"]

@@ -29,7 +29,7 @@ TESTED_WITH = (
     "cluster",
     *(f"agent/test_{name}.py" for name in ("apply", "observe", "turn", "rescue", "told_once", "messages", "loop")),
 )
-LEFT_OUT = ("core/test_model.py", "core/test_planned_courses.py", "cluster/wire/test_lean_imports.py")
+LEFT_OUT = ("core/test_planned_courses.py", "cluster/wire/test_lean_imports.py")
 _AREAS = ("core", "agent/apply.py", "agent/observe.py", "cluster")
 
 

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from careen.cli import cli
-from drydock.checker import RULES
+from drydock.hosts.rogues import ROGUES
 from drydock.rollout import rollout
 from tests.patience import run, wait_until
 
@@ -150,7 +150,7 @@ def test_demo_refuses_an_unknown_rule_and_lists_the_rules() -> None:
     result = CliRunner().invoke(cli, ["demo", "--break", "gravity"])
     assert result.exit_code == 2
     assert "there is no rule 'gravity'" in result.output
-    assert all(rule.name in re.sub(r"\s+", " ", result.output) for rule in RULES)
+    assert all(rule in re.sub(r"\s+", " ", result.output) for rule in ROGUES)
 
 
 @pytest.mark.parametrize(

@@ -1,2 +1,1 @@
-"""Explores every possible sequence of steps of a small fleet within given bounds. Decisions and lock are careen's
-production code."""
+"""A small fleet whose every sequence of steps can be explored. Decisions and lock are production's."""

@@ -9,12 +9,10 @@ from concurrent.futures import ProcessPoolExecutor
 from tests.careen.explored.rows import explored, rows
 
 _SIDE_BY_SIDE = 2
-"""The number of explorations that run in parallel. An exploration with wide bounds needs gigabytes of memory."""
+"""An exploration with wide bounds needs gigabytes of memory."""
 
 
 def main() -> int:
-    """Explore the fleet within each of the bounds of `rows.py` and print the result. Returns exit code 1 if a step
-    broke a rule, or if no explored state has every node idle again."""
     print(
         "| bounds | states | steps | decisions | final states | seconds |\n| --- | ---: | ---: | ---: | ---: | ---: |"
     )

@@ -1,10 +1,11 @@
-"""Computes the next steps that a small simulated fleet can take: a turn (a round of an agent's loop), one action of a
-turn, a fault, an act of a person, or the passing of time.
+"""The next steps that a small fleet can take: a turn, one action of a turn, a fault, an act of a person, or time.
 
-In a turn, production's function `decide` gets all facts as they are at one instant. Each write of a turn is a separate
-step, so that steps of other agents can come between two writes. A write may be lost, take effect late, or be the last
-action of its sender. Steps that are due at one time are explored in every order. Time advances when no agent can act.
-Each agent begins its next turn exactly at the time that it chose, unless a fault delays the agent."""
+In a turn, production's `decide` gets all facts as they are at one instant. Each write of a turn is a separate step, so
+steps of other agents come between. A write may be lost, take effect late, or be its sender's last action. Steps that
+are due at one time come in every order. Time advances when no agent can act. An agent's next turn begins exactly when
+it chose, unless a fault delays it.
+
+The rules are checked step by step and not over a journal: the search merges the ways that lead to one state."""
 
 from __future__ import annotations
 
@@ -59,16 +60,15 @@ DEADLINE_SECONDS = 40
 LATE_SECONDS = 60  # kube-apiserver gives up on a write
 FROZEN_SECONDS = (10, 60)  # longer than a list of nodes lasts; longer than any announcement does
 CONFIRMED_SECONDS = 5
-"""The longest time between an agent's last read of the lock and its reboot request to the host."""
+"""How old an agent's last reading of the lock may be when it asks its host to reboot."""
 GRID_SECONDS = 5
-"""The end of an agent's sleep is rounded up to a multiple of these seconds, so that several agents act at the same
-time."""
+"""An agent's sleep ends at a multiple of these, so that several agents act at the same time."""
 IDLE_SECONDS = 30
-"""The time between two rounds of an idle agent. Checks of the sentinel file between the rounds are not simulated."""
+"""Between two turns of an idle agent. Checks of the sentinel in between are not simulated."""
 
 
 class Kind(IntEnum):
-    """A kind of fault. The value of a kind is its index in `State.left`."""
+    """A kind of fault; its value is its index in `State.left`."""
 
     LOST = 0  # the write is lost, and nothing was done
     ANSWER_LOST = 1  # the write was done, the answer is lost
@@ -82,23 +82,20 @@ class Kind(IntEnum):
 
 
 class BrokenRule(Exception):
-    """The error for a broken rule. Its text names the rule."""
+    """The text names the rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """The limits of the exploration."""
-
     agents: int = 3
     concurrency: int = 1
     faults: int = 1
-    """The largest number of faults in one run of the fleet, of all kinds together."""
+    """In one run, of all kinds together."""
     kinds: tuple[Kind, ...] = tuple(Kind)
     delays: int | None = None
-    """How often in one run the other agents may overtake an agent that could continue. With None, every order of the
-    agents is explored."""
+    """How often in one run the others may overtake an agent that could continue; None: every order."""
     seconds: int = 600
-    """The time by which every node must be idle again."""
+    """By then every node must be idle again."""
 
     def __str__(self) -> str:
         kinds = (
@@ -110,16 +107,11 @@ class Bounds:
 
 
 class Step(NamedTuple):
-    """A step: its description in words, and the state after the step."""
-
     what: str
     after: State
 
 
 class SmallFleet:
-    """Computes the next states of a small simulated fleet. A planted bug can replace `is_guarded`, so that the server
-    carries out a write although the object has changed since the agent read it."""
-
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
         self.names = tuple(f"n{number}" for number in range(1, bounds.agents + 1))
@@ -127,11 +119,11 @@ class SmallFleet:
         self.policies = tuple(_policy(name, bounds.concurrency) for name in self.names)
         self.decisions = 0
         self.is_guarded: Callable[[Action], bool] = lambda _: True
-        """Whether the server refuses this write if the object has changed since the agent read it."""
+        """Whether the server refuses this write if the object has changed since the agent read it; for planted bugs."""
         self._turns: dict[tuple[Any, ...], tuple[int, tuple[int, ...], int]] = {}
 
     def first(self) -> State:
-        """Return the first state, in which every host needs a reboot."""
+        """Every host needs a reboot."""
         count = self.bounds.agents
         nodes = tuple(self.tables.nodes.number(Node(name=name, uid=f"uid-{name}", version=1)) for name in self.names)
         empty = self.tables.memories.number(Memory())
@@ -156,7 +148,7 @@ class SmallFleet:
     # Possible steps ----------------------------------------------------------------------------------------------
 
     def steps(self, state: State) -> Iterator[Step]:
-        """Return every possible next step. Raises `BrokenRule` if a step breaks a rule."""
+        """Raises `BrokenRule` if a step breaks a rule."""
         awake = [index for index in range(len(state.agents)) if self._is_awake(state, index)]
         if self.bounds.delays is None:
             for index in awake:
@@ -169,8 +161,7 @@ class SmallFleet:
             yield self._tick(state)
 
     def is_home(self, state: State) -> bool:
-        """Whether every node is idle again: no host needs a reboot, no write is pending, the lock is empty, and no Node
-        has a cordon, taint or label of careen."""
+        """Whether no host needs a reboot, no write is pending, the lock is empty, and every Node is clean."""
         return (
             not state.late
             and not any(not self._is_scrapped(state, entry.node) for entry in content_of(state.lock).entries)
@@ -185,8 +176,7 @@ class SmallFleet:
         )
 
     def _is_scrapped(self, state: State, name: str) -> bool:
-        """Whether the Node and its machine were removed for ever. While no other node waits for a reboot, the
-        claim of the removed node may stay in the lock."""
+        """While no other node waits, the claim of a scrapped node may stay in the lock."""
         return state.hosts[self.names.index(name)].is_scrapped
 
     def check_home(self, state: State) -> None:
@@ -195,9 +185,8 @@ class SmallFleet:
                 raise BrokenRule(f"one reboot: the host of {name} rebooted {host.reboots} times instead of once")
 
     def _in_turn(self, state: State, awake: list[int]) -> Iterator[Step]:
-        """Yield the possible steps of the agent that acts next. This is an agent in the middle of a round or, if there
-        is none, the first agent by name. A delayed agent acts last. If the bounds still allow a delay, also yield a
-        step that delays the agent that acts next."""
+        """The steps of the agent that acts next: one in the middle of a turn or else the first by name, an overtaken
+        one last. Also a step that delays it, if the bounds still allow one."""
         index = min(awake, key=lambda each: (state.agents[each].is_overtaken, not state.agents[each].acts, each))
         agent = state.agents[index]
         if len(awake) > 1 and state.delays and not agent.is_overtaken:
@@ -442,7 +431,7 @@ class SmallFleet:
         return self._asked(state, index, act)
 
     def _is_current(self, state: State, index: int, act: Action) -> bool:
-        """Whether the object that the agent writes still has the version that the agent has read."""
+        """Whether the object still has the version that the agent has read."""
         if isinstance(act, WriteLock):
             return str(state.lock_version) == act.expected_resource_version or not self.is_guarded(act)
         assert isinstance(act, PatchNode)
@@ -468,15 +457,14 @@ class SmallFleet:
         return self._next(self._checked(state), index)
 
     def _next(self, state: State, index: int, **changes: Any) -> State:
-        """Return the state in which the agent has completed the first of its pending actions."""
+        """The agent has completed the first of its actions."""
         agent = state.agents[index]
         acts = agent.acts[1:]
         agent = agent._replace(acts=acts, due=state.now if acts else _on_grid(state.now + agent.look), **changes)
         return state._replace(agents=put(state.agents, index, agent))
 
     def _ended(self, state: State, index: int) -> State:
-        """Return the state after an action that failed or whose result is unknown to the agent. The agent does not
-        carry out the remaining actions of its decision."""
+        """An action failed, or its result is unknown: the agent drops the rest of its decision."""
         agent = state.agents[index]._replace(acts=(), due=_on_grid(state.now + 1))
         return state._replace(agents=put(state.agents, index, agent))
 
@@ -501,7 +489,6 @@ class SmallFleet:
     # Rules -------------------------------------------------------------------------------------------------------
 
     def _checked(self, state: State) -> State:
-        """Check that careen takes down at most `Bounds.concurrency` nodes at once."""
         down = [
             name
             for name, number, host in zip(self.names, state.nodes, state.hosts, strict=True)
@@ -539,8 +526,8 @@ class SmallFleet:
                 self._check_removal(state, index, entry)
 
     def _check_removal(self, state: State, index: int, entry: lock.Entry) -> None:
-        """Check the removal of a claim from the lock. An agent may remove its own node's claim only while the node is
-        in service. It may remove another node's claim only if that node no longer uses the claim."""
+        """An agent removes its own node's claim only while the node is in service, and another's only if that node no
+        longer uses it."""
         by, owner = self.names[index], self.names.index(entry.node)
         number, host = state.nodes[owner], state.hosts[owner]
         node = None if number is None else self.tables.nodes[number]
@@ -587,14 +574,12 @@ def _labelled(views: dict[str, NodeView], *values: str) -> tuple[NodeView, ...]:
 
 
 def _spend(state: State, kind: Kind) -> State | None:
-    """Return the state in which one more fault of this kind has happened, or None if the bounds allow no further fault
-    of this kind."""
+    """The state with one more fault of this kind, None if the bounds allow no more."""
     if not state.left[kind] or not state.left[-1]:
         return None
     left = list(state.left)
     left[kind], left[-1] = left[kind] - 1, left[-1] - 1
-    # `left[-1]` says how many more faults of all kinds together may happen. If it is 0, the numbers of the single kinds
-    # have no effect, so they become 0 as well: states that differ only in these numbers are then equal.
+    # Without a further fault of any kind, the numbers of the kinds become 0: states that differ only in them are equal.
     return state._replace(left=tuple(left) if left[-1] else (0,) * len(left))
 
 
@@ -603,7 +588,6 @@ def _locked(state: State, text: str | None) -> State:
 
 
 def _held(state: State, names: tuple[str, ...]) -> State:
-    """Return the state with a new `held_at` (for each node, the time at which its claim left the lock)."""
     holders = content_of(state.lock).holders
     before = content_of(state.lock_before).holders
     held = tuple(

@@ -1,5 +1,5 @@
-"""Planted bugs that are typical of code that uses locks. Each bug replaces a part of careen's production code, and the
-exploration must find the bug."""
+"""Bugs that are typical of code with locks. Each replaces a part of production's code, and the exploration must find
+it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.careen.explored.fleet import Bounds, Kind, SmallFleet
 
 @dataclass(frozen=True, kw_only=True)
 class Planted:
-    """A bug, the bounds of an exploration that finds this bug, and the rule that the bug breaks."""
+    """A bug, the bounds of an exploration that finds it, and the rule that it breaks."""
 
     plant: Callable[[SmallFleet], Iterator[None]]
     bounds: Bounds
@@ -25,13 +25,13 @@ class Planted:
 
 
 def _claims_without_a_version(fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: an agent writes its claim even if the lock has changed since the agent read it."""
+    """An agent writes its claim even if the lock has changed since it read the lock."""
     fleet.is_guarded = lambda act: not (isinstance(act, WriteLock) and act.purpose == "take a claim")
     yield
 
 
 def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: a node that releases its claim removes the first claim in the lock instead of its own."""
+    """A node that releases its claim removes the first claim in the lock."""
 
     def remove(content: lock.LockContent, _node: str, _claim: str) -> lock.LockContent:
         return changes.remove_all(content, content.entries[:1])
@@ -41,8 +41,7 @@ def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _reboots_with_an_old_reading(_fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: an agent that decided long ago to reboot its host asks the host without reading the lock
-    again."""
+    """An agent that decided long ago to reboot its host asks without reading the lock again."""
 
     def ask(**_: object) -> AskReboot:
         return AskReboot(within_seconds=1e9)
@@ -52,8 +51,7 @@ def _reboots_with_an_old_reading(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _frees_missing_nodes_at_once(_fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: as soon as a Node is missing, an agent removes the node's claim. Without the bug, the agent waits,
-    in case the Node is created again."""
+    """An agent removes the claim of a missing Node at once, although the Node may be created again."""
     examine = stale_claims.examine
 
     def at_once(*given: object, **options: object) -> stale_claims.StaleClaims:
@@ -64,7 +62,7 @@ def _frees_missing_nodes_at_once(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _patches_without_a_version(fleet: SmallFleet) -> Iterator[None]:
-    """Plant a bug: a patch of the Node takes effect even if the Node has changed since the agent read it."""
+    """A patch of the Node takes effect even if the Node has changed since the agent read it."""
     fleet.is_guarded = lambda act: not isinstance(act, PatchNode)
     yield
 

@@ -1,8 +1,9 @@
-"""Visits every reachable state of a small simulated fleet. The search is breadth-first, so that it finds the shortest
-sequence of steps to a broken rule."""
+"""The two drivers of a small fleet: `explore` visits every state within the bounds, breadth-first, so that it finds the
+shortest way to a broken rule; `wander` takes one random way, also within bounds that are too wide to explore."""
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from dataclasses import dataclass
 
@@ -12,23 +13,21 @@ from tests.careen.explored.state import State
 
 @dataclass(frozen=True, kw_only=True)
 class Explored:
-    """The result of the search. `broken` names the broken rule, and is empty if every rule holds in every state."""
+    """`broken` names the broken rule, "" if every rule holds; `story` are the steps that lead to it."""
 
     states: int
     steps: int
     decisions: int
     ends: int
-    """The number of states in which every node is idle again."""
+    """States in which every node is idle again."""
     seen: frozenset[str]
-    """Descriptions of the steps that the search took, without the names of the nodes."""
+    """The steps, without the names of the nodes."""
     broken: str = ""
     story: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> str:
-        """Return the error of the search. If a step broke a rule, the text contains the rule and the steps that lead to
-        it. If the search reached no state in which every node is idle again, the text says so. Without an error, return
-        an empty text."""
+        """The broken rule with its steps, or that no node came home; "" if neither."""
         if self.broken:
             return self.text()
         return "" if self.ends else "no state has every node idle again"
@@ -38,7 +37,7 @@ class Explored:
 
 
 def explore(fleet: SmallFleet) -> Explored:
-    """Visit every state that the fleet can reach. Stops at the first state that breaks a rule."""
+    """Stops at the first state that breaks a rule."""
     first = fleet.first()
     came_from: dict[State, tuple[State, str] | None] = {first: None}
     waiting, steps, ends, seen = deque([first]), 0, 0, set[str]()
@@ -66,6 +65,41 @@ def explore(fleet: SmallFleet) -> Explored:
                 story=_story(came_from, state),
             )
     return Explored(states=len(came_from), steps=steps, decisions=fleet.decisions, ends=ends, seen=frozenset(seen))
+
+
+_LONGEST_WAY = 100_000
+_FAULTS = 0.05
+"""How often a step that could be a fault is one."""
+
+
+def wander(fleet: SmallFleet, seed: int) -> Explored:
+    chance = random.Random(seed)
+    state, story, seen = fleet.first(), [], set[str]()
+    try:
+        while not fleet.is_home(state):
+            assert len(story) < _LONGEST_WAY, f"seed {seed} never comes home"
+            steps = list(fleet.steps(state))
+            calm = [step for step in steps if step.after.left == state.left]
+            what, after = chance.choice(steps if chance.random() < _FAULTS else calm or steps)
+            story.append(f"{state.now:5} s  {what}")
+            seen.add(what.partition(": ")[2])
+            state = after
+        fleet.check_home(state)
+    except BrokenRule as rule:
+        return _walked(fleet, story, seen, broken=f"{rule} (seed {seed})")
+    return _walked(fleet, story, seen)
+
+
+def _walked(fleet: SmallFleet, story: list[str], seen: set[str], *, broken: str = "") -> Explored:
+    return Explored(
+        states=len(story) + 1,
+        steps=len(story),
+        decisions=fleet.decisions,
+        ends=not broken,
+        seen=frozenset(seen),
+        broken=broken,
+        story=tuple(story),
+    )
 
 
 def _story(came_from: dict[State, tuple[State, str] | None], last: State) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
-"""The state of a small simulated fleet at one instant, as a hashable value, so that the search visits no state twice.
-
-Tables store each agent memory, pending action and Node once. A state contains only their numbers in these tables."""
+"""The state of a small fleet as a hashable value, so that the search visits no state twice. Tables store each memory,
+pending action and Node once; a state has their numbers."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Table(Generic[T]):
-    """Assigns a number to each value. Values with the same `repr` get the same number. The hash of a value is not used,
-    because some values contain mappings, which have no hash."""
+    """Numbers values by their `repr`: some contain mappings, which have no hash."""
 
     def __init__(self) -> None:
         self._values: list[T] = []
@@ -42,8 +40,6 @@ class Table(Generic[T]):
 
 
 class Node(NamedTuple):
-    """A Node object with the fields that the exploration needs."""
-
     name: str
     uid: str
     version: int
@@ -62,12 +58,11 @@ class Node(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """Whether the Node has no cordon, no taint and no label of careen."""
         return not self.is_cordoned and not self.taints and keys.REBOOT_LABEL not in dict(self.labels)
 
 
 class Host(NamedTuple):
-    """A simulated machine. `next_at` is the time at which it goes down or comes up next."""
+    """`next_at` is the time at which the machine goes down or comes up next."""
 
     boot: int = 1
     booted_at: int = 0
@@ -75,27 +70,24 @@ class Host(NamedTuple):
     needs: bool = True
     next_at: int = NEVER
     asked_at: int = -NEVER
-    """The time of the last reboot request to the host."""
     reboots: int = 0
     is_scrapped: bool = False
 
 
 class Agent(NamedTuple):
-    """The agent process of one node."""
-
     memory: int
     due: int = 0
     acts: tuple[int, ...] = ()
-    """The remaining actions of the agent's decision."""
+    """What is left of its decision."""
     look: int = 0
     confirmed_at: int = -NEVER
     is_up: bool = True
     is_overtaken: bool = False
-    """Whether this agent is delayed, so that every other agent that is due acts first."""
+    """Every other agent that is due acts first."""
 
 
 class Late(NamedTuple):
-    """A write that may still take effect, although the agent that sent it no longer waits for the response."""
+    """A write that may still take effect, although its sender has given up."""
 
     sender: int
     act: int
@@ -103,34 +95,27 @@ class Late(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything that determines the possible next steps."""
-
     now: int
     nodes: tuple[int | None, ...]
     gone_since: tuple[int, ...]
     back_at: tuple[int, ...]
-    """For each node, the time at which its deleted Node is registered again."""
+    """When each deleted Node is registered again."""
     hosts: tuple[Host, ...]
     agents: tuple[Agent, ...]
     lock: str | None
     lock_version: int
     lock_before: str | None
-    """The content of the lock before its last change. An agent with a stale reading sees this content."""
+    """The lock before its last change, as a stale reading shows it."""
     held_at: tuple[int, ...]
-    """For each node, the time at which its claim left the lock. The value is -NEVER (before every time) if the claim is
-    still in the lock or never was there."""
+    """When each node's claim left the lock; -NEVER if it is there or never was."""
     late: tuple[Late, ...]
     paused_at: int
-    """The time at which a person paused the lock."""
     left: tuple[int, ...]
-    """How many faults of each kind may still happen. The last number is the limit for all kinds together."""
+    """How many faults of each kind may still happen, and last how many of all kinds together."""
     delays: int
-    """How many delays the bounds still allow."""
 
 
 class Tables:
-    """The tables of values to which a state refers by number."""
-
     def __init__(self) -> None:
         self.memories: Table[Memory] = Table()
         self.acts: Table[Action] = Table()
@@ -138,7 +123,6 @@ class Tables:
         self._views: dict[int, NodeView] = {}
 
     def view(self, number: int) -> NodeView:
-        """Return the Node as an agent reads it."""
         if number not in self._views:
             self._views[number] = _view(self.nodes[number])
         return self._views[number]

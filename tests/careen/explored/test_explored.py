@@ -1,6 +1,5 @@
-"""Explores every order of the steps of two agents within small bounds, with careen's production code for decisions and
-lock. No step breaks a rule, every node returns to idle, and the search finds planted bugs. `make explore` explores
-three agents."""
+"""Explores every order of the steps of two agents within small bounds, and random ways of four: no step breaks a rule,
+every node returns to idle, and planted bugs are found. `make explore` explores three agents."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import pytest
 
 from tests.careen.explored.fleet import Bounds, Kind, SmallFleet
 from tests.careen.explored.planted import PLANTED, Planted, planted
-from tests.careen.explored.search import Explored, explore
+from tests.careen.explored.search import Explored, explore, wander
 
 SIGNS = {
     Kind.LOST: "lost: lock: take a claim",
@@ -48,6 +47,28 @@ def test_the_exploration_finds_a_planted_bug_and_prints_the_few_steps_to_the_bug
 def test_the_exploration_finds_no_broken_rule_without_the_planted_bug(bug: Planted) -> None:
     found = explore(SmallFleet(bug.bounds))
     assert not found.broken, found.text()
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_no_random_way_of_four_agents_breaks_a_rule(concurrency: int) -> None:
+    bounds = Bounds(agents=4, concurrency=concurrency, faults=1)
+    broken = [found.text() for seed in range(15) if (found := wander(SmallFleet(bounds), seed)).wrong]
+    assert not broken, broken[0]
+
+
+FOUND_AT_RANDOM = (
+    "an agent writes a claim without a resourceVersion",
+    "a node removes the first claim instead of its own",
+    "an agent removes the claim of a missing Node at once",
+)
+
+
+@pytest.mark.parametrize("name", FOUND_AT_RANDOM)
+def test_random_ways_find_a_planted_bug(name: str) -> None:
+    bug = PLANTED[name]
+    fleet = SmallFleet(replace(bug.bounds, agents=3, delays=None))
+    with planted(bug, fleet):
+        assert any(wander(fleet, seed).broken.startswith(bug.breaks) for seed in range(60))
 
 
 def test_an_exploration_in_which_the_nodes_never_become_idle_again_is_an_error() -> None:

@@ -57,6 +57,8 @@ class Cluster:
             plane.client, daemonset=(identity.namespace, identity.daemonset), lock_annotation=LOCK_ANNOTATION
         )
         self.fleet: Fleet | None = None
+        self.journal_from = plane.audit_log.stat().st_size if plane.audit_log.exists() else 0
+        """The byte of the audit log at which this test's journal begins."""
 
     @property
     def admin(self) -> Api:

@@ -121,6 +121,8 @@ class Observer:
 
     def __init__(self, connect: Callable[[], Api], *, daemonset: tuple[str, str], lock_annotation: str) -> None:
         self.seen = Seen()
+        self.began_at = time.time()
+        """When the history in `seen` begins."""
         self.daemonset = daemonset
         self.lock_annotation = lock_annotation
         self.nodes: dict[str, Object] = {}
@@ -135,7 +137,7 @@ class Observer:
     def forget(self) -> None:
         """Forget the history, except the current state of nodes, lock and pods."""
         with self._lock:
-            now = time.time()
+            self.began_at = now = time.time()
             last = {seen.name: seen for seen in self.seen.nodes}
             self.seen.nodes = [replace(seen, at=now) for seen in last.values() if seen.exists]
             self.seen.locks = self.seen.locks[-1:]

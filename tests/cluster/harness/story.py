@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.cluster.harness.machines.hosts import Fleet, Host
 from tests.cluster.harness.machines.proxy import Proxy
 from tests.cluster.harness.measures.audit import Requests, requests_of
 from tests.cluster.harness.observer import NodeSeen, PodLife, as_json
-from tests.cluster.harness.rules import broken, not_cleaned_up
+from tests.cluster.harness.rules import broken, journal_of, not_cleaned_up
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 
@@ -272,11 +272,19 @@ class Story(Cluster):
 
     # -- judging
 
-    def judge(self, *, concurrency: int = 1, lock_was_lost: bool = False) -> None:
-        """Check the rules that hold in every test with nodes; see `rules.broken`."""
-        sentences = broken(
-            self.observer.seen, self.hosts, concurrency=concurrency, end=time.time(), lock_was_lost=lock_was_lost
-        )
+    def judge(
+        self,
+        *,
+        concurrency: int = 1,
+        groups: Mapping[str, Mapping[str, int]] | None = None,
+        but: Collection[str] = (),
+    ) -> None:
+        """Check the rules of `drydock.checker` since the observer's history began. `but` names the rules that people
+        break in this story."""
+        time.sleep(1)  # the audit log is written a moment later
+        audit = self.plane.audit_events(self.journal_from)
+        journal = journal_of(audit, self.hosts, self.identity, concurrency=concurrency, groups=groups)
+        sentences = broken(journal, since=self.observer.began_at, but=but)
         assert not sentences, "\n".join([*sentences, self.describe()])
 
     def is_clean(self, hosts: Iterable[Host]) -> None:

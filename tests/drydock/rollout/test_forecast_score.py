@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from drydock.checker.evidence import Write
+from drydock.checker.journal import Write
 from drydock.rollout.forecast_score import ForecastScore, score_forecasts
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import urllib3
 
 from tests.cluster.harness.api import Api, ApiError
+from tests.cluster.harness.audit_log import AUDIT_RULES
 from tests.nodes.harness.paths import CONTROL_PLANE
 
 ADDRESS = "10.77.0.1"
@@ -21,6 +22,7 @@ _AUDIT = {
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
     "rules": [
+        *AUDIT_RULES,
         {"level": "None", "verbs": ["get", "list", "watch"], "userGroups": ["system:nodes"]},
         {"level": "Metadata"},
     ],
@@ -114,6 +116,7 @@ class ControlPlane:
             *("--service-cluster-ip-range=10.96.0.0/16", "--kubelet-preferred-address-types=InternalIP"),
             *(f"--kubelet-client-certificate={folder}/kubelets.crt", f"--kubelet-client-key={folder}/kubelets.key"),
             *(f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={self.audit_log}"),
+            "--audit-log-maxsize=100000",  # megabytes; a rotated log would lack what the journal needs
         ]
 
     def _wait_until_ready(self) -> None:

@@ -17,7 +17,7 @@ from drydock.rollout.patience import TimeLimit
 from tests.cluster.harness.api import ApiError, Object
 from tests.cluster.harness.cluster import CAREEN, KURED, LOCK_ANNOTATION, Identity
 from tests.cluster.harness.observer import NodeSeen, Observer, PodLife
-from tests.cluster.harness.rules import broken, not_cleaned_up
+from tests.cluster.harness.rules import broken, journal_of, not_cleaned_up
 from tests.cluster.harness.workloads import SHOP, budget, path_of
 from tests.nodes.harness.lab import Lab
 from tests.nodes.harness.machine import Machine
@@ -38,6 +38,9 @@ class Story:
         self.machines = lab.machines
         self.identity: Identity = CAREEN
         self.observer = self._observe(CAREEN)
+        self._journal_from = lab.plane.audit_log.stat().st_size
+        paths = {"nodes": "/api/v1/nodes", "pods": "/api/v1/pods", "daemonsets": "/apis/apps/v1/daemonsets"}
+        self._known = [(plural, item) for plural, path in paths.items() for item in lab.plane.admin.list(path)]
         self._booted_before = {name: seen.boot_id for name, seen in self._nodes().items()}
         for machine in self.machines:
             machine.reboots.clear()
@@ -192,18 +195,22 @@ class Story:
 
     # -- judging
 
-    def judge(self, *machines: Machine, concurrency: int = 1, reboots: int = 1, lock_was_lost: bool = False) -> None:
+    def judge(self, *machines: Machine, concurrency: int = 1, reboots: int = 1) -> None:
         """Check that `machines` (by default all) booted `reboots` times under a claim, and that no other machine
         booted. Check that at most `concurrency` nodes were down at once, and that every drained pod was evicted within
         its budget. At the end, the nodes have no mark (label, annotation, taint) of careen, and the lock has no claim.
         """
-        end = time.time()
+        time.sleep(1)  # the audit log is written a moment later
         seen = self.observer.seen
         for machine in self.machines:
             self._complete_reboots(machine)
         expected = {machine.name: reboots if machine in (machines or self.machines) else 0 for machine in self.machines}
         hosts = {machine.name: machine for machine in self.machines}
-        sentences = broken(seen, hosts, concurrency=concurrency, end=end, lock_was_lost=lock_was_lost)
+        with self.lab.plane.audit_log.open("rb") as log:
+            log.seek(self._journal_from)
+            audit = [json.loads(line) for line in log if line.endswith(b"\n")]
+        journal = journal_of(audit, hosts, self.identity, concurrency=concurrency, known=self._known)
+        sentences = broken(journal, since=self.observer.began_at)
         sentences += left_without_eviction(seen)
         sentences += budget_was_kept(seen, "web", replicas=4, unavailable=1)
         sentences += rebooted_often(seen, expected)

@@ -10,7 +10,7 @@ from typing import Any
 
 from careen.core.facts.observation import Need, NeedAnswer, SelfTest, Unknown
 from careen.host import reboot
-from drydock.checker.evidence import HostEvent
+from drydock.checker.journal import HostEvent
 from tests.careen.chaos.fleet.small_server import SmallServer
 from tests.careen.chaos.fleet.workloads import Workloads, plain_apps, town_apps
 
@@ -67,7 +67,7 @@ class Host:
     async def ask_reboot(self) -> reboot.RebootAnswer:
         self.fleet.log_host(self, "asked")
         if self.behaviour != "works":
-            self.fleet.log_host(self, "ignored")
+            self.fleet.log_host(self, "refused" if self.behaviour == "fails" else "ignored")
         if self.behaviour == "fails":
             return reboot.RebootRefused("the reboot command failed with exit code 1")
         if self.behaviour == "works":

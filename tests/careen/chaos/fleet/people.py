@@ -104,7 +104,6 @@ def touch(world: World, name: str) -> None:
 def wipe_record(world: World, name: str) -> None:
     """Remove the record (the annotation in which careen stores the progress of a reboot) from the Node. careen's taint
     and label remain."""
-    world.persons.wiped.add(name)
     annotate(world, name, f"{_OURS}progress", None)
 
 

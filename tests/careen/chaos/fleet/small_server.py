@@ -1,4 +1,4 @@
-"""Serves the requests of agents from the store of the embedded API server, without HTTP and without delay."""
+"""Serves requests of agents from the embedded API server's store, without HTTP and without delay."""
 
 from __future__ import annotations
 
@@ -28,20 +28,19 @@ _encode = msgspec.json.Encoder().encode
 
 
 class SmallServer:
-    """Answers the requests of agents. Simulated people, kubelets and controllers send no requests. They call the
-    methods of the embedded API server (`verbs`) directly."""
+    """People, kubelets and controllers send no requests: they call `verbs` directly."""
 
     def __init__(self, *, clock: Callable[[], float], wall_clock: Callable[[], datetime], seed: int = 0) -> None:
         self.store = Store(clock=clock)
         self.verbs = Verbs(self.store, wall_clock=wall_clock, chance=random.Random(seed))
         self._wall_clock = wall_clock
         self.page_size = 0
-        """The maximum number of items per page; 0: as many as requested."""
+        """The most items per page; 0: as many as requested."""
         for name in ("careen", "shop"):
             self.verbs.create(resource_named("namespaces"), "", {"metadata": {"name": name}}, actor="seed")
 
     def answer(self, request: Request, actor: str) -> Response:
-        """Return the response that a real server would send, even if it is an error."""
+        """What a real server would answer, also an error."""
         try:
             return self._response(*self._act(request, actor))
         except ApiError as refusal:
@@ -52,7 +51,7 @@ class SmallServer:
             )
 
     def refusal(self, code: int, message: str, **headers: str) -> Response:
-        """Return a response with the given code and a metav1.Status as its body."""
+        """An answer with a metav1.Status as its body."""
         return self._response(
             code,
             _encode(ApiError(code, "", message).status()),
@@ -115,8 +114,7 @@ class SmallServer:
         return _encode(head)[:-1] + b',"items":[' + b",".join(item.as_item for item in page.items) + b"]}"
 
     def _event(self, body: dict[str, Any]) -> bytes:
-        """Return the Event as a server would create it. The server does not store the Event, because nothing in the
-        simulated fleet reads Events."""
+        """The Event as a server would create it. Nobody reads Events here, so none is stored."""
         metadata = body["metadata"]
         name = metadata.get("name") or f"{metadata['generateName']}{self.store.version}"
         return _encode(
@@ -134,7 +132,7 @@ class SmallServer:
     # For all users except agents ---------------------------------------------------------------------------------
 
     def put(self, obj: dict[str, Any], *, actor: str = "seed") -> Stored:
-        """Store the object, including its status, with the fields that a real server always adds."""
+        """Store the object with its status, and with the fields that a server adds."""
         resource = BY_KIND[obj["apiVersion"], obj["kind"]]
         metadata = {
             "uid": f"uid-{self.store.version + 1}",
@@ -166,8 +164,7 @@ class SmallServer:
         namespace: str = "",
         subresource: str = "",
     ) -> None:
-        """Apply `edit` to the object as the client `actor`, with no other write in between. Does nothing if the object
-        does not exist."""
+        """Apply `edit` as the client `actor`. Does nothing if there is no such object."""
         if self.get(plural, name, namespace) is not None:
             self.verbs.change(
                 resource_named(plural), namespace, name, _managed(edit, actor), actor=actor, subresource=subresource
@@ -181,8 +178,8 @@ class SmallServer:
 def _managed(
     edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return a function that applies `edit` to an object. The function also records in the object's `managedFields`
-    that `manager` changed the cordon or the taints. Agents read no other part of `managedFields`."""
+    """`edit`, and a record in `managedFields` that `manager` changed cordon or taints; agents read no other part of
+    it."""
 
     def edited(old: dict[str, Any]) -> dict[str, Any]:
         new = edit(old)

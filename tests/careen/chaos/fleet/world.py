@@ -1,4 +1,4 @@
-"""A simulated cluster on virtual time: its machines, agents and people, and the check of all rules at the end."""
+"""A cluster on virtual time: machines, whole agents and people, and the verdict at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from careen.agent.observe import Forecaster
 from careen.cluster.wire.api import ClusterApi
-from careen.core.facts.policy import Budget, Policy
+from careen.core.facts.policy import Budget, Order, Policy
 from careen.settings.live import LiveSettings
 from tests.careen.chaos.fleet.agents import LOCK, START, Agents, Plan
 from tests.careen.chaos.fleet.laws import verdict
@@ -24,8 +24,6 @@ ZONE, CONTROL_PLANE = "topology.kubernetes.io/zone", "node-role.kubernetes.io/co
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """The configuration of a simulated fleet."""
-
     nodes: int = 2
     zones: int = 0
     control_planes: int = 0
@@ -36,6 +34,7 @@ class Shape:
     page_size: int = 0  # of the server's lists; 0: as many items as are asked for
     has_real_forecast: bool = False
     budgets: tuple[Budget, ...] = ()
+    order: Order = Order.OLDEST
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,9 +46,8 @@ class Shape:
         return zone | ({CONTROL_PLANE: ""} if index < self.control_planes else {})
 
     def groups(self, name: str) -> dict[str, int]:
-        """Return each group that contains the node, with the number of nodes of this group that may be down at once,
-        for example `{"everybody": 2, "z0": 1}`. This method uses no code of the agents, because tests check the agents
-        with it."""
+        """How many nodes of each of the node's groups may be down at once, such as `{"everybody": 2, "z0": 1}`. Shares
+        no code with the agents, which are judged by it."""
         labels = self.labels(name)
         found = {"everybody": self.concurrency}
         if self.zone_limit and ZONE in labels:
@@ -61,11 +59,9 @@ class Shape:
 
 @dataclass
 class Persons:
-    """Records what people changed on Nodes. At the end of a simulated roll-out, the Nodes in `cordons` must be
-    cordoned, and the Nodes in `wiped` may keep labels and taints that careen can no longer recognise as its own."""
+    """The nodes that a person has cordoned."""
 
     cordons: set[str] = field(default_factory=set)
-    wiped: set[str] = field(default_factory=set)
 
 
 def nothing_goes_wrong(_number: int, _node: str, _request: object) -> None:
@@ -73,8 +69,7 @@ def nothing_goes_wrong(_number: int, _node: str, _request: object) -> None:
 
 
 class World:
-    """A simulated cluster, and everything that happens to it. A test must create the `World` while an event loop on
-    virtual time runs."""
+    """Everything that happens to one cluster. Create it while an event loop on virtual time runs."""
 
     def __init__(
         self,
@@ -86,8 +81,7 @@ class World:
         agents: type[Agents] = Agents,
         prepare: Callable[[World], None] = lambda _: None,
     ) -> None:
-        """Create the fleet and start the agents. `prepare` runs before the first agent starts, when machines and
-        workloads exist."""
+        """`prepare` runs when machines and workloads exist, before the first agent starts."""
         loop = asyncio.get_running_loop()
         self.shape = shape
         self.seed = seed
@@ -97,21 +91,19 @@ class World:
         self.agents = agents(self.fleet, self.policy, plan, random.Random(seed + 2))
         self.persons = Persons()
         self.settings: dict[str, dict[str, Any]] = {}
-        """For each node with changed settings: the changed settings, by their field in `Policy`."""
+        """By node, the changed fields of its `Policy`."""
         self.live: dict[str, LiveSettings] = {}
-        """For each node: the settings that its agent has read from the edited ConfigMap."""
+        """By node, what its agent has read from the edited ConfigMap."""
         self.older = set(older)
-        """The nodes whose agents run an older release."""
+        """Nodes whose agents run an older release."""
         self.forecasts: list[Any] = []
-        """The real forecasters, one for each agent process. Empty if the fleet has no real forecasts."""
+        """The real forecasters, one for each agent process."""
         self.broken: list[str] = []
-        """Errors besides broken rules: exceptions that no code caught, and checks of a test that failed during the
-        story."""
+        """Exceptions that nobody caught, and checks of a test that failed during the story."""
         self.booted: list[str] = []
-        """What a test recorded during the roll-out, for example the names of the nodes that had booted."""
+        """What a test recorded, for example the nodes that had booted."""
         self.home_at: float | None = None
-        """The time at which `until_home` saw that every host that needed a reboot had rebooted, and that no mark of
-        careen was left."""
+        """When `until_home` saw the roll-out over."""
         loop.set_exception_handler(
             lambda _, context: self.broken.append(f"{context.get('message')}: {context.get('exception')!r}")
         )
@@ -143,14 +135,14 @@ class World:
         return self.fleet.now
 
     def policy(self, name: str) -> Policy:
-        """Return the settings of the node's agent. The deadlines are one or two minutes, so that simulations are
-        short."""
+        """Deadlines are one or two minutes, so that stories are short."""
         policy = Policy(
             node_name=name,
             daemonset_namespace="careen",
             daemonset_name="careen",
             concurrency=self.shape.concurrency,
             budgets=self.shape.budgets,
+            order=self.shape.order,
             reboot_deadline_seconds=120,
             verify_timeout_seconds=120,
             settle_timeout_seconds=120,
@@ -187,8 +179,7 @@ class World:
             self.fleet.hosts[name].needs_reboot()
 
     async def until_home(self, longest_seconds: float) -> None:
-        """Wait until the roll-out is over, at most `longest_seconds`: each host has rebooted, and neither a claim nor
-        careen's label is left. Then wait 100 seconds for late writes."""
+        """Wait until the roll-out is over, at most `longest_seconds`, and then 100 seconds for late writes."""
         end = self.now + longest_seconds
         while self.now < end:
             await asyncio.sleep(1.0)
@@ -220,12 +211,11 @@ class World:
         return verdict(self, **leniency)
 
     def note(self, text: str) -> None:
-        """Add a line to the trace (the log of the simulation), which a failed test prints."""
+        """Add a line to the trace, which a failed test prints."""
         self.agents.trace.append(f"{self.now:8.2f} ---- {text}")
 
     def report(self, broken: list[str]) -> str:
-        """Return the message of a failed test: the broken rules and the last lines of the trace (the log of the
-        simulation)."""
+        """The message of a failed test: the broken rules and the last lines of the trace."""
         return "\n".join([*broken, *(line[:500] for line in self.agents.trace[-250:])])
 
     def at(self, seconds: float, what: Callable[[], None]) -> None:

@@ -58,8 +58,8 @@ class Weather:
     but: tuple[str, ...] = ()
 
 
-# Rules that some storms do not check, because people or machines break them there. In every storm, `laws.py` checks the
-# instants at which hosts are asked to reboot and at which agents remove claims.
+# Rules that some storms do not check, because people or machines break them there. Every storm checks the weaker rules
+# about the instants at which hosts are asked to reboot and at which agents remove claims: `reboot`, `asked`, `early`.
 _HANDS = ("taint", "finished", "once", "loop")
 _LOCK_HANDS = (*_HANDS, "reported", "claim", "claims", "release", "theft")
 _EVERYTHING = (*_LOCK_HANDS, "tidy", "drained", "hold", "settled", "explained", "own-node", "nodes-down")

@@ -126,6 +126,13 @@ async def _storm(story: Story) -> World:
             world.at(event.at, lambda event=event: _happen(world, event))
     await asyncio.sleep(STORM_SECONDS)
     faults.is_calm = True
+    await come_home(world)
+    world.stop()
+    return world
+
+
+async def come_home(world: World) -> None:
+    """Undo what people did, and wait until every node is idle again. Failed nodes get new attempts."""
     world.note("calm")
     people.calm(world)
     operations.calm(world)
@@ -134,8 +141,6 @@ async def _storm(story: Story) -> World:
         await world.until_home(_ROUND_SECONDS)
         if world.is_home():
             break
-    world.stop()
-    return world
 
 
 def _happen(world: World, event: Event) -> None:

@@ -23,6 +23,7 @@ import urllib3
 import yaml
 
 from tests.cluster.harness.api import Api, ApiError
+from tests.cluster.harness.audit_log import AUDIT_RULES
 from tests.cluster.harness.machines.processes import Guardian, Program, free_port
 
 REPOSITORY = Path(__file__).resolve().parents[4]
@@ -44,7 +45,7 @@ SCHEDULER_SETTINGS = {
 }
 
 # ServiceAccounts are the agents; the rest of the control plane is not counted. One line per finished request.
-AUDIT_POLICY = {
+AUDIT_POLICY: dict[str, Any] = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
@@ -53,6 +54,8 @@ AUDIT_POLICY = {
         {"level": "None"},
     ],
 }
+# With what `drydock.checker` judges; a bench would measure its costs.
+JOURNAL_POLICY = {**AUDIT_POLICY, "rules": [*AUDIT_RULES, *AUDIT_POLICY["rules"]]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +80,7 @@ class ControlPlane:
         scheduler: Mapping[str, Any] = SCHEDULER_SETTINGS,
         scheduler_processors: int = 0,
         lease_seconds: int = 40,
+        audit_policy: Mapping[str, Any] = AUDIT_POLICY,
     ) -> None:
         self.folder = folder
         self.guardian = guardian
@@ -84,6 +88,7 @@ class ControlPlane:
         self._scheduler = scheduler
         self._scheduler_processors = scheduler_processors  # 0: all
         self._lease_seconds = lease_seconds
+        self._audit_policy = audit_policy
         self._programs: dict[str, Program] = {}
         self._etcd_port, self.port = free_port(), free_port()
         self.server = f"https://127.0.0.1:{self.port}"
@@ -112,7 +117,7 @@ class ControlPlane:
             check=True,
             capture_output=True,
         )
-        (self.folder / "audit-policy.yaml").write_text(yaml.safe_dump(AUDIT_POLICY))
+        (self.folder / "audit-policy.yaml").write_text(yaml.safe_dump(self._audit_policy))
         for user in USERS:
             self.kubeconfig(user, self._tokens[user])
         connection = {
@@ -178,6 +183,7 @@ class ControlPlane:
             "--enable-admission-plugins=NodeRestriction",
             *("--service-cluster-ip-range=10.0.0.0/16", "--allow-privileged=true"),
             *(f"--audit-policy-file={self.folder / 'audit-policy.yaml'}", f"--audit-log-path={self.audit_log}"),
+            "--audit-log-maxsize=100000",  # megabytes; a rotated log would lack what the journal needs
             # A closed API server should take its open watches with it at once.
             "--shutdown-delay-duration=0s",
         )
@@ -282,9 +288,7 @@ class ControlPlane:
         return str(answer["status"]["token"])
 
     def audit_events(self, from_byte: int = 0) -> list[dict[str, Any]]:
-        """Return the events of the audit log after `from_byte`, without an incomplete last line. The log contains only
-        requests of ServiceAccounts.
-        """
+        """The events of the audit log after `from_byte`, without an incomplete last line."""
         if not self.audit_log.exists():
             return []
         with self.audit_log.open("rb") as log:
