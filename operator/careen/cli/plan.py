@@ -34,12 +34,12 @@ from careen.core.facts.observation import NodeView, Wish
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.times import from_rfc3339
-from careen.core.gates import unforeseen
 from careen.core.people.asked import Standing, request_of, standing
 from careen.plan.few_collections import few_collections
 from careen.plan.measured_durations import measured_boots, measured_drains, measured_settling
 from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
+from careen.plan.simulated_agent import unforeseen
 from careen.plan.window_groups import WindowGroups
 from careen.report.fleet_report import phase_of
 from careen.report.openings import shut_at

@@ -4,7 +4,6 @@ calls the step of the node's phase. The steps are the functions in `steps/`, one
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from careen.core import own_taint, patience
 from careen.core.actions import PatchNode, PostEvent
@@ -42,6 +41,7 @@ from careen.core.steps import (
 )
 from careen.core.steps.shared import holder_checks
 from careen.core.writing import Status, Stay, Transition, move, stay, stored_refusals, want
+from scheduler_core.values import replace_value as replace
 
 STEPS: dict[Phase, Callable[[Situation], Decision]] = {
     Phase.IDLE: idle.decide,

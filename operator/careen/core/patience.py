@@ -11,7 +11,6 @@ waited. Otherwise a node whose agent restarts often would wait for ever.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from careen.core.decision import Decision
@@ -21,6 +20,7 @@ from careen.core.gates import GATES, host_state
 from careen.core.gates.question import When
 from careen.core.situation import Situation
 from careen.core.writing import stored_refusals
+from scheduler_core.values import replace_value as replace
 
 _PATIENT = frozenset({Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING})
 _NEEDS = {

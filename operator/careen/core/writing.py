@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 
 from msgspec import field
 
@@ -34,6 +33,7 @@ from careen.core.plain_text import one_line
 from careen.core.situation import Situation
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from scheduler_core.values import Value
+from scheduler_core.values import replace_value as replace
 
 LABEL = {
     Phase.IDLE: None,

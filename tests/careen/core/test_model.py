@@ -24,6 +24,7 @@ import pytest
 from careen.core.facts import keys
 from careen.core.facts.policy import Order, Policy
 from careen.plan.rollout_rules import RolloutRules
+from scheduler_core.simulation.forecast import Forecast
 from tests.careen.core.toy_world import World
 
 NAMES = ("n1", "n2", "n3", "n4")
@@ -115,7 +116,9 @@ def test_the_agents_reboot_their_nodes_in_the_planned_order(seed: int, order: Or
     foretold = []
     while waiting := [name for name in NAMES if name not in foretold]:
         name = rules.line(waiting, START, lambda _: 0)[0]
+        assert rules.refusal(name, START, Forecast(node=name, made_at="")) is None
         rules.claimed(name, START)
+        assert rules.late_refusal(name, START) is None
         rules.released(name, START)
         foretold.append(name)
     world.unlock("elsewhere")

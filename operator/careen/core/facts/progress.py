@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Annotated, Any
 
 import msgspec
@@ -144,10 +143,10 @@ class UnreadableProgress(Value):
 def to_annotation(progress: Progress) -> str:
     """Return the record as short JSON, without fields that have their default value."""
     record: dict[str, Any] = {"version": VERSION}
-    for each in fields(Progress):
-        value = getattr(progress, each.name)
-        if value != getattr(_EMPTY, each.name):
-            record[each.name] = _plain(value)
+    for name in Progress.__struct_fields__:
+        value = getattr(progress, name)
+        if value != getattr(_EMPTY, name):
+            record[name] = _plain(value)
     return json.dumps(record, separators=(",", ":"), sort_keys=True)
 
 

@@ -74,5 +74,5 @@ class Gate(Value, kw_only=True):
     when: frozenset[When]
     cost: Cost
     needs: Callable[[Policy], frozenset[Evidence]]
-    foresight: Foreseen | Unforeseen
+    foresight: Foreseen | Unforeseen | None = None
     ends: Callable[[NodeView, Policy], datetime | None] = no_end
