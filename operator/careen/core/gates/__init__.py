@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from careen.core.decision import Refusal
 from careen.core.facts.phases import Evidence
-from careen.core.facts.policy import Policy
 from careen.core.gates import (
     alerts,
     blocking_pods,
@@ -30,7 +29,7 @@ from careen.core.gates import (
     reboot_way,
     settings,
 )
-from careen.core.gates.question import Cost, Foreseen, Gate, Unforeseen, When, nothing
+from careen.core.gates.question import Cost, Gate, When
 from careen.core.situation import Situation
 
 GATES: tuple[Gate, ...] = (
@@ -62,21 +61,6 @@ def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
     """Return the gates that an agent evaluates at the point `when` on the way to a reboot, in the order of `GATES`. If
     `cost` is given, return only the gates of that cost."""
     return tuple(gate for gate in GATES if when in gate.when and cost in {None, gate.cost})
-
-
-def foreseen(by: Foreseen) -> tuple[Gate, ...]:
-    """Return, in the order of `GATES`, the gates that `careen plan` can evaluate if it knows these facts."""
-    return tuple(gate for gate in GATES if gate.foresight is by)
-
-
-def unforeseen(policy: Policy) -> tuple[str, ...]:
-    """Return one text for each gate that `careen plan` cannot foresee, in the order of the gates. The text completes
-    the sentence "a plan does not foresee …". Gates that this policy switches off are left out."""
-    return tuple(
-        gate.foresight.what
-        for gate in GATES
-        if isinstance(gate.foresight, Unforeseen) and (gate.needs is nothing or gate.needs(policy))
-    )
 
 
 def missing(situation: Situation, gates: tuple[Gate, ...]) -> frozenset[Evidence]:

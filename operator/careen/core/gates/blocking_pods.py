@@ -10,7 +10,7 @@ from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BlockingPods, BlockingScope, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
+from careen.core.gates.question import ALWAYS, Cost, Gate, When
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -69,5 +69,4 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.CHEAP,
     needs=needs,
-    foresight=Unforeseen("pods that block the reboot of their node (--blocking-pod-selector, --blocking-pods)"),
 )

@@ -13,7 +13,7 @@ from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BlockingPods, BlockingScope, Policy
 from careen.core.facts.reasons import Code
 from careen.core.gates.blocking_pods import described, shortest
-from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
+from careen.core.gates.question import ALWAYS, Cost, Gate, When
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -93,5 +93,4 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.COSTLY,
     needs=needs,
-    foresight=Unforeseen("pods that block the reboots of a group or of the cluster (--blocking-pods)"),
 )

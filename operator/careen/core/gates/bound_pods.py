@@ -13,7 +13,7 @@ from careen.core.facts.observation import PodView
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BoundPods, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -60,5 +60,4 @@ GATE = Gate(
     when=BEFORE_THE_CORDON,
     cost=Cost.COSTLY,
     needs=needs,
-    foresight=Foreseen.WITH_FORECAST,
 )

@@ -18,7 +18,7 @@ from careen.core.facts.phases import WORKING, Evidence, Phase
 from careen.core.facts.policy import Budget, Order, Policy
 from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
 from careen.core.lock.content import LockContent, limit
 from careen.core.lock.order import groups
 from careen.core.situation import Situation
@@ -176,5 +176,4 @@ GATE = Gate(
     when=BEFORE_THE_CORDON,
     cost=Cost.COSTLY,
     needs=needs,
-    foresight=Foreseen.WITHOUT_FORECAST,
 )

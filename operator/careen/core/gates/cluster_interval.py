@@ -15,7 +15,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates.maintenance_window import is_waived
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When, nothing
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 
@@ -71,5 +71,4 @@ GATE = Gate(
     when=BEFORE_THE_CORDON,
     cost=Cost.COSTLY,  # it reads nothing, but a cheap refusal would take one node after another out of the line
     needs=nothing,
-    foresight=Foreseen.WITHOUT_FORECAST,
 )

@@ -10,7 +10,7 @@ from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import ForecastPolicy, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
 from careen.core.situation import Situation
 
 
@@ -44,5 +44,4 @@ GATE = Gate(
     when=BEFORE_THE_CORDON,
     cost=Cost.COSTLY,
     needs=needs,
-    foresight=Foreseen.WITH_FORECAST,
 )

@@ -15,7 +15,7 @@ from careen.core.facts.observation import DryRunAnswer, Evictable, NotAsked, Pod
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import DrainPolicy, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import Cost, Foreseen, Gate, When
+from careen.core.gates.question import Cost, Gate, When
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -82,5 +82,4 @@ GATE = Gate(
     when=frozenset({When.CLAIMED}),
     cost=Cost.COSTLY,
     needs=needs,
-    foresight=Foreseen.WITH_FORECAST,
 )

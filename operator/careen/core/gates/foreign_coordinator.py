@@ -8,7 +8,7 @@ from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
+from careen.core.gates.question import ALWAYS, Cost, Gate, When
 from careen.core.situation import Situation
 
 
@@ -37,5 +37,4 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.COSTLY,
     needs=needs,
-    foresight=Unforeseen("other reboot coordinators"),
 )

@@ -10,7 +10,7 @@ from careen.core import cordons
 from careen.core.decision import Refusal
 from careen.core.facts.reasons import Code
 from careen.core.gates.maintenance_window import is_waived
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When, nothing
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
 from careen.core.situation import Situation
 
 
@@ -30,5 +30,4 @@ GATE = Gate(
     when=BEFORE_THE_CORDON,
     cost=Cost.CHEAP,
     needs=nothing,
-    foresight=Foreseen.WITHOUT_FORECAST,
 )

@@ -15,7 +15,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import LockReading, NodeView
 from careen.core.facts.reasons import Code
 from careen.core.facts.untrusted import short
-from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
+from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
 from careen.core.situation import Situation
 
 _LONGEST_REASON = 100
@@ -64,5 +64,4 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.CHEAP,
     needs=nothing,
-    foresight=Foreseen.WITHOUT_FORECAST,
 )

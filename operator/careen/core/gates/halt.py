@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from careen.core.decision import Refusal
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, Unforeseen, When, nothing
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
@@ -43,5 +43,4 @@ GATE = Gate(
     when=BEFORE_THE_CORDON,
     cost=Cost.CHEAP,
     needs=nothing,
-    foresight=Unforeseen("nodes that fail"),
 )

@@ -17,7 +17,7 @@ from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import HealthQuery, Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
-from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
+from careen.core.gates.question import ALWAYS, Cost, Gate, When
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -95,5 +95,4 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.COSTLY,
     needs=needs,
-    foresight=Unforeseen(what="the health queries"),
 )

@@ -14,7 +14,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import short
-from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
+from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
 from careen.core.lock.content import Garbage
 from careen.core.situation import Situation
 
@@ -72,6 +72,5 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.CHEAP,
     needs=nothing,
-    foresight=Foreseen.WITHOUT_FORECAST,
     ends=ends,
 )

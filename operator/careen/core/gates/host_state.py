@@ -7,7 +7,7 @@ from careen.core.decision import Refusal
 from careen.core.facts.observation import NeedAnswer, Unknown
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
-from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When, nothing
+from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
 from careen.core.situation import Situation
 
 
@@ -45,5 +45,4 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.CHEAP,
     needs=nothing,
-    foresight=Unforeseen("hosts that cannot be read, hosts with a wrong clock, package managers at work on hosts"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from careen.core.decision import Refusal
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, Unforeseen, When, nothing
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
 from careen.core.situation import Situation
 
 
@@ -35,5 +35,4 @@ GATE = Gate(
     when=BEFORE_THE_CORDON,
     cost=Cost.CHEAP,
     needs=nothing,
-    foresight=Unforeseen("hosts that ask for another reboot after a reboot"),
 )

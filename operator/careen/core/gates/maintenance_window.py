@@ -15,7 +15,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
 from careen.core.gates.hold import until_of
-from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
+from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
 from careen.core.people.asked import Standing, request_of, standing
 from careen.core.situation import Situation
 from careen.core.windows.openings import is_open, windows_of
@@ -98,5 +98,4 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.CHEAP,
     needs=nothing,
-    foresight=Foreseen.WITHOUT_FORECAST,
 )

@@ -12,7 +12,7 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import object_of
 from careen.core.gates.maintenance_window import is_waived
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When, nothing
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
 from careen.core.situation import Situation
 
 
@@ -48,6 +48,5 @@ GATE = Gate(
     when=BEFORE_THE_CORDON,
     cost=Cost.CHEAP,
     needs=nothing,
-    foresight=Foreseen.WITHOUT_FORECAST,
     ends=ends,
 )

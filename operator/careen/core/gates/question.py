@@ -1,6 +1,5 @@
 """Defines a gate: a function that returns either a refusal, which forbids the node's next step, or None. A gate also
-has its cost, the points on the way to a reboot at which the agent evaluates it, the facts that it needs, and whether
-`careen plan` can foresee its result."""
+has its cost, the points on the way to a reboot at which the agent evaluates it, and the facts that it needs."""
 
 from __future__ import annotations
 
@@ -32,20 +31,6 @@ class Cost(StrEnum):
     COSTLY = "costly"
 
 
-class Foreseen(StrEnum):
-    """The facts that `careen plan` has to know before it can evaluate the gate at a simulated instant."""
-
-    WITHOUT_FORECAST = "the nodes, the lock and the clock"
-    WITH_FORECAST = "the nodes, the lock, the clock and the forecast of the drain"
-
-
-class Unforeseen(Value):
-    """Marks a gate that `careen plan` cannot evaluate. The plan assumes that the gate does not refuse, and says so.
-    `what` completes the sentence "a plan does not foresee …"."""
-
-    what: str
-
-
 ALWAYS = frozenset(When)
 BEFORE_THE_CORDON = frozenset({When.READY, When.CLAIMED})
 
@@ -74,5 +59,4 @@ class Gate(Value, kw_only=True):
     when: frozenset[When]
     cost: Cost
     needs: Callable[[Policy], frozenset[Evidence]]
-    foresight: Foreseen | Unforeseen | None = None
     ends: Callable[[NodeView, Policy], datetime | None] = no_end

@@ -8,7 +8,7 @@ from careen.core.facts.observation import SelfTest, Wish
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, Unforeseen, When
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
 from careen.core.situation import Situation
 
 
@@ -35,5 +35,4 @@ GATE = Gate(
     when=BEFORE_THE_CORDON,
     cost=Cost.CHEAP,
     needs=needs,
-    foresight=Unforeseen("hosts that cannot reboot"),
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from careen.core.decision import Refusal
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When, nothing
+from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
 from careen.core.situation import Situation
 
 
@@ -25,5 +25,4 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.CHEAP,
     needs=nothing,
-    foresight=Unforeseen("settings that become unusable"),
 )

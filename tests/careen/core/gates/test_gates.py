@@ -7,9 +7,9 @@ import pytest
 
 from careen.core.facts.observation import NOT_ASKED
 from careen.core.facts.phases import Evidence
-from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, ForecastPolicy
-from careen.core.gates import GATES, asked, foreseen, missing, refusals, unforeseen
-from careen.core.gates.question import Cost, Foreseen, Unforeseen, When
+from careen.core.facts.policy import BoundPods, DrainPolicy, ForecastPolicy
+from careen.core.gates import GATES, asked, missing, refusals
+from careen.core.gates.question import Cost, When
 from tests.careen.core.builders import a_policy, a_situation
 
 
@@ -90,31 +90,3 @@ def test_the_agent_reads_only_missing_facts_that_a_configured_gate_needs() -> No
 @pytest.mark.parametrize("when", list(When))
 def test_no_gate_refuses_in_a_favourable_state(when: When) -> None:
     assert refusals(a_situation(), asked(when), when) == ()
-
-
-def test_a_plan_evaluates_each_gate_or_lists_the_gate_as_unforeseeable() -> None:
-    asked_by_a_plan = {gate.name for known in Foreseen for gate in foreseen(known)}
-    named = {gate.name: gate.foresight.what for gate in GATES if isinstance(gate.foresight, Unforeseen)}
-    assert asked_by_a_plan | named.keys() == {gate.name for gate in GATES}
-    assert len(set(named.values())) == len(named)
-    assert all(named.values())
-
-
-def test_a_plan_does_not_mention_gates_that_are_switched_off() -> None:
-    assert "alerts" not in unforeseen(a_policy(alerts=None))
-    assert "alerts" in unforeseen(a_policy(alerts=AlertPolicy()))
-
-
-@pytest.mark.parametrize(
-    ("known", "evidence"),
-    [
-        (Foreseen.WITHOUT_FORECAST, {Evidence.LOCK, Evidence.FLEET}),
-        (
-            Foreseen.WITH_FORECAST,
-            {Evidence.FORECAST, Evidence.PODS, Evidence.OWNERS, Evidence.EVICTABILITY},
-        ),
-    ],
-)
-def test_a_plan_evaluates_only_gates_whose_facts_are_known(known: Foreseen, evidence: set[Evidence]) -> None:
-    """A gate without its facts refuses the reboot. If a plan evaluated such a gate, the plan would reboot no node."""
-    assert {kind for gate in foreseen(known) for kind in gate.needs(a_policy())} <= evidence
