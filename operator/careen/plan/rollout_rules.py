@@ -19,7 +19,7 @@ from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
 from careen.core.gates import GATES, cluster_interval
-from careen.core.gates.hold import until_of
+from careen.core.gates.maintenance_window import is_waived
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
@@ -63,10 +63,10 @@ class RolloutRules:
         self._waiters = Waiters((_ready(node, moves or {}, moves_in_zone or {}) for node in fleet.values()), policy)
         ends = (gate.ends(node, policy) for node in fleet.values() for gate in GATES)
         self._ends_of_waits = sorted({each for each in ends if each is not None})
-        self._wanted_now = {
-            name: until
-            for name, node in fleet.items()
-            if (until := until_of(node.annotations.get(keys.REBOOT_NOW, "")))
+        self._hurried = {
+            node.name: node
+            for node in fleet.values()
+            if not {keys.REBOOT_NOW, keys.REQUEST}.isdisjoint(node.annotations)
         }
         self._windows = WindowGroups(fleet.values(), policy)
 
@@ -74,7 +74,7 @@ class RolloutRules:
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         """The waiting nodes that come next; none if every claim is taken. Nodes whose windows are closed are left out,
-        as without the label `ready`, unless careen.dev/reboot-now waives the windows."""
+        as without the label `ready`, unless a person waived the windows."""
         if not lock.free_slots(self._content, self._policy.concurrency):
             return ()
         if self._rests(at):
@@ -92,7 +92,7 @@ class RolloutRules:
 
     def _next(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         if not self._windows.are_all_open(at):
-            waiting = [name for name in waiting if self._windows.is_open(name, at) or self._is_wanted_now(name, at)]
+            waiting = [name for name in waiting if self._windows.is_open(name, at) or self._is_waived(name, at)]
         if not waiting:
             return ()
         self._content = order.name_next(
@@ -106,16 +106,15 @@ class RolloutRules:
         return self._content.line.names[: self._content.line.abreast]
 
     def _rests(self, at: datetime) -> bool:
-        """Whether --cluster-minimum-interval forbids every reboot at this instant. False if careen.dev/reboot-now
-        waives it for at least one node."""
-        if not self._policy.cluster_interval_seconds or self._wanted_now:
+        """Whether --cluster-minimum-interval forbids every reboot at this instant. False if a person waived it for a
+        node, because that node need not wait."""
+        if not self._policy.cluster_interval_seconds or any(self._is_waived(name, at) for name in self._hurried):
             return False
         again = cluster_interval.ends(self._content, self._policy, at)
         return bool(self._content.holders) or (again is not None and at < again)
 
-    def _is_wanted_now(self, name: str, at: datetime) -> bool:
-        until = self._wanted_now.get(name)
-        return until is not None and at < until
+    def _is_waived(self, name: str, at: datetime) -> bool:
+        return name in self._hurried and is_waived(self._hurried[name], at)
 
     # ---- the agents' decisions ----
 

@@ -447,8 +447,13 @@ def test_a_plan_waits_until_the_hold_annotation_of_a_node_expires() -> None:
     assert visit.start == datetime(2026, 3, 4, 15, 0, tzinfo=UTC)
 
 
-def test_in_a_plan_a_node_with_the_annotation_reboot_now_does_not_wait_for_the_window() -> None:
-    hurried = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"})
+@pytest.mark.parametrize(
+    "waiver",
+    [{keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"}, {keys.REQUEST: '{"want":"reboot","now":true}'}],
+    ids=["reboot-now", "a request with --now"],
+)
+def test_in_a_plan_a_node_with_the_annotation_reboot_now_does_not_wait_for_the_window(waiver: dict[str, str]) -> None:
+    hurried = a_node("n2", annotations=waiver)
     timeline = plan([a_node("n1"), hurried], replace(POLICY, window=NIGHT))
     assert [(visit.node, visit.start.hour) for visit in timeline.visits] == [("n2", 12), ("n1", 22)]
 
