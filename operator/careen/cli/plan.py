@@ -63,8 +63,7 @@ NOT_CLEAN = 3
 
 
 class _Duration(click.ParamType[float]):
-    """The type of an option whose value is a duration in Go's notation, such as `1h30m`. The agents' durations have the
-    same notation."""
+    """A duration in Go's notation, such as `1h30m`, as for the agents."""
 
     name = "duration"
 
@@ -104,8 +103,7 @@ class _Request(Value, kw_only=True):
 
 
 class _Rollout(Value, kw_only=True):
-    """The values that all simulations of one plan share. The simulations differ only in the order of the nodes and in
-    the random seed."""
+    """What all simulations of one plan share; they differ in the order of the nodes and in the random seed."""
 
     world: World
     policy: Policy
@@ -119,11 +117,9 @@ class _Rollout(Value, kw_only=True):
 
     @property
     def begins(self) -> datetime:
-        """The earliest time at which the first node may start its drain."""
         return self.request.begins or self.world.taken_at
 
     def simulate(self, order: Order, seed: int = 0) -> Timeline:
-        """Simulates the whole roll-out with the nodes in this order. Shows the progress on the terminal."""
         rules = RolloutRules(
             self.world.views,
             replace(self.policy, order=order),
@@ -304,8 +300,7 @@ def _made(request: _Request, connection: Connection) -> Plan:
 
 
 def _write_report(path: Path, made: Plan) -> str:
-    """Writes the report, an HTML page. If that fails, returns an error message, so that the command can still print the
-    plan, which took long to compute."""
+    """The error of writing the HTML page, if any: the command still prints the plan, which took long to compute."""
     try:
         path.write_text(plan_html(made), encoding="utf-8")
     except OSError as error:
@@ -332,8 +327,8 @@ def _chosen(world: World, request: _Request) -> tuple[str, ...]:
 
 
 def _is_wanted_down(view: NodeView, now: datetime) -> bool:
-    """Whether the node is in maintenance, or a person has requested its drain or maintenance. The agent does not reboot
-    such a node."""
+    """Whether the node is in maintenance, or a person wants it drained or in maintenance: its agent does not reboot
+    it."""
     if phase_of(view) == Phase.MAINTENANCE:
         return True
     request = request_of(view)
@@ -382,8 +377,7 @@ def _durations(world: World, policy: Policy, request: _Request) -> tuple[Duratio
 
 
 def _not_foreseen(policy: Policy) -> list[str]:
-    """Returns a note on the gates (the checks before a reboot) that the plan cannot simulate. The plan assumes that
-    these gates never refuse."""
+    """A note on what the plan takes as all-clear."""
     events = unforeseen(policy)
     return [f"the plan does not foresee {', '.join(events)}"] if events else []
 

@@ -45,7 +45,7 @@ _FOLLOWED = (
 
 
 def changed_settings(assignments: Sequence[str]) -> dict[str, Any]:
-    """Returns the settings of --set, parsed in the same way as the agents parse their flags."""
+    """The settings of --set, parsed as the agents parse their flags."""
     given: dict[str, list[str]] = {}
     for text in assignments:
         name, is_there, value = text.partition("=")
@@ -61,7 +61,7 @@ def changed_settings(assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def followed_settings(settings: Settings) -> dict[str, str]:
-    """Returns the settings that affect a plan, by the names of their flags, such as `{"concurrency": "2"}`."""
+    """The settings that affect a plan, by the names of their flags, such as `{"concurrency": "2"}`."""
     return {flag(name): SETTINGS[name].kind.shown(getattr(settings, name)) for name in _FOLLOWED}
 
 
@@ -78,8 +78,7 @@ def _list_of_settings() -> str:
 
 
 def without_effect(changed: Mapping[str, Any]) -> list[str]:
-    """Returns a note on the settings of --set that do not change a plan. Returns no note if all of them change the
-    plan."""
+    """A note on the settings of --set that do not change a plan, if there are any."""
     idle = [flag(name) for name in changed if name not in _FOLLOWED]
     if not idle:
         return []
@@ -87,5 +86,5 @@ def without_effect(changed: Mapping[str, Any]) -> list[str]:
 
 
 def with_changes(settings: Settings | None, changed: dict[str, Any]) -> Settings:
-    """Returns the agents' settings, or the defaults if they are unknown, with the changes of --set."""
+    """The agents' settings, or the defaults if they are unknown, with the changes of --set."""
     return replace(settings or Settings(node_id=ANY_NODE), **changed)

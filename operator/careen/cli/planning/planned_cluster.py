@@ -104,8 +104,7 @@ def _unread(snapshot: Snapshot) -> list[str]:
 
 
 def _view(node: Node) -> NodeView:
-    """Returns a Node of a dump in the form that the gates (the checks before a reboot) read. The taints of the
-    node-lifecycle controller show whether the Node was ready."""
+    """A Node of a dump as the gates read it. The taints of the node-lifecycle controller show whether it was ready."""
     return NodeView(
         name=node.name,
         uid=node.uid,
@@ -118,8 +117,7 @@ def _view(node: Node) -> NodeView:
 
 
 def kept_down(world: World) -> list[str]:
-    """Returns a note with the names of the nodes in maintenance. The plan treats these nodes as back in service, and
-    does not simulate their claims in the lock."""
+    """A note on the nodes in maintenance: the plan treats them as back in service, without their claims."""
     kept = [view for view in world.views if phase_of(view) == Phase.MAINTENANCE]
     if not kept:
         return []
@@ -135,7 +133,7 @@ def kept_down(world: World) -> list[str]:
 
 
 def left_alone(world: World) -> list[str]:
-    """Returns a note on the nodes that the agents skip because an autoscaler is removing them."""
+    """A note on the nodes that the agents skip because an autoscaler is removing them."""
     names = [view.name for view in world.views if removed_by(view)]
     if not names:
         return []
@@ -148,12 +146,8 @@ def left_alone(world: World) -> list[str]:
 
 
 def nobody_at_work(world: World, chosen: Sequence[str]) -> tuple[World, list[str]]:
-    """Returns the cluster without the cordons of nodes that are rebooting or in maintenance, and a note about the
-    rebooting nodes.
-
-    The plan assumes that the reboots of the rebooting nodes have not begun, and that the nodes in maintenance are back
-    in service.
-    """
+    """The cluster without the cordons of nodes that are rebooting or in maintenance, and a note about the former: the
+    plan assumes that their reboots have not begun."""
     kept = {view.name for view in world.views if phase_of(view) == Phase.MAINTENANCE}
     begun = {view.name for view in world.views if works(view) and view.name in chosen} - kept
     if not (busy := begun | kept):
