@@ -153,7 +153,8 @@ class RolloutRules:
         self._zone = self._waiters[node].zone
 
     def _turns(self, agent: SimulatedAgent, content: LockContent, at: datetime, **told: Any) -> Stand:
-        fleet = Fleet(nodes=self._fleet, read_at_uptime=at.timestamp(), group_sizes=self._sizes)
+        uptime = round(at.timestamp(), 3)  # as in a record: an instant before its own mark would be a wait
+        fleet = Fleet(nodes=self._fleet, read_at_uptime=uptime, group_sizes=self._sizes)
         return turns(agent, content, self._policy, facts_at(at, fleet) | told)
 
     # ---- the calendar ----

@@ -447,6 +447,14 @@ def test_a_plan_waits_until_the_hold_annotation_of_a_node_expires() -> None:
     assert visit.start == datetime(2026, 3, 4, 15, 0, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("microsecond", [0, 400, 600, 999_999])
+def test_a_plan_may_begin_at_any_fraction_of_a_second(microsecond: int) -> None:
+    """A record has its instants in milliseconds. The claim and the cordon follow at the same simulated instant."""
+    begins = NOW.replace(microsecond=microsecond)
+    (visit,) = plan([a_node("n1")], begins=begins).reboots
+    assert visit.start == begins
+
+
 @pytest.mark.parametrize(
     "waiver",
     [{keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"}, {keys.REQUEST: '{"want":"reboot","now":true}'}],
