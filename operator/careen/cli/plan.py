@@ -33,13 +33,13 @@ from careen.core.facts.observation import NodeView, RequestKind
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.times import from_rfc3339
-from careen.core.gates import unforeseen
 from careen.core.node.autoscalers import removed_by
 from careen.core.people.requests import RequestState, request_of, state_of
 from careen.plan.few_collections import few_collections
 from careen.plan.measured_durations import measured_boots, measured_drains, measured_settling
 from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
+from careen.plan.simulated_agent import unforeseen
 from careen.plan.window_groups import WindowGroups
 from careen.report.fleet_report import phase_of
 from careen.report.openings import shut_at
@@ -379,7 +379,7 @@ def _durations(world: World, policy: Policy, request: _Request) -> tuple[Duratio
 
 
 def _not_foreseen(policy: Policy) -> list[str]:
-    """The gates that the plan cannot simulate, and takes as passed."""
+    """A note on what the plan takes as all-clear."""
     events = unforeseen(policy)
     return [f"the plan does not foresee {', '.join(events)}"] if events else []
 

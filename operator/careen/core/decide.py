@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from careen.core import patience
 from careen.core.actions import PatchNode, PostEvent
@@ -35,6 +34,7 @@ from careen.core.steps import (
     waiting,
 )
 from careen.core.steps.shared import holder_checks
+from scheduler_core.values import replace_value as replace
 
 STEPS: dict[Phase, Callable[[Situation], Decision]] = {
     Phase.IDLE: idle.decide,

@@ -4,7 +4,6 @@ always agree: `stay` (in the phase), `move` (to another), `undo` (the drain), `g
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from msgspec import field
 
@@ -24,6 +23,7 @@ from careen.core.people import requests
 from careen.core.plain_text import one_line
 from careen.core.situation import Situation, known
 from scheduler_core.values import Value
+from scheduler_core.values import replace_value as replace
 
 LABEL = {
     Phase.IDLE: None,

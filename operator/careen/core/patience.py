@@ -9,7 +9,6 @@ otherwise a node whose agent restarts often would wait for ever.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from careen.core.decision import Decision, stored_refusals
@@ -19,6 +18,7 @@ from careen.core.gates import GATES
 from careen.core.gates.host_state import host_state
 from careen.core.gates.question import When
 from careen.core.situation import Situation
+from scheduler_core.values import replace_value as replace
 
 _PATIENT = frozenset({Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING})
 _NEEDS = {

@@ -14,11 +14,7 @@ _OBJECTS: Final = 10_000_000
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Makes Python's garbage collector search for cycles rarely within the `with` block.
-
-    Most objects of a simulation live until its end, so most searches would free nothing although they visit every
-    object.
-    """
+    """Most objects of a simulation live until its end, so a search would visit all of them and free nothing."""
     known = gc.get_threshold()
     if known[0]:
         gc.set_threshold(max(known[0], _OBJECTS), *known[1:])

@@ -1,5 +1,4 @@
-"""Estimates how long each step of a reboot takes in a plan. Uses the durations of the nodes' last reboots if they were
-measured, and assumptions if not."""
+"""How long each step of a reboot takes in a plan: as the nodes measured at their last reboots, or as assumed here."""
 
 from __future__ import annotations
 
@@ -18,16 +17,15 @@ _LONGEST_SECONDS = 86_400  # a report of more than a day is a mistake, not a boo
 
 
 class Typical(Value, kw_only=True):
-    """The usual duration of a step in seconds: the median of `measured` nodes. If `measured` is 0, the duration is
-    assumed."""
+    """The usual duration of a step: the median of `measured` nodes, or an assumption if `measured` is 0."""
 
     seconds: float
     measured: int
 
 
 class Boots(Value, kw_only=True):
-    """The seconds from the end of the drain until the node is back in service. `of` has the seconds of each measured
-    node. `others` is the estimate for all nodes that are not in `of`."""
+    """The seconds from the end of the drain until the node is back in service: `of` each measured node, and an
+    estimate for all `others`."""
 
     of: Mapping[str, float]
     others: float
@@ -35,22 +33,18 @@ class Boots(Value, kw_only=True):
 
 
 def measured_drains(nodes: Iterable[NodeView]) -> Typical:
-    """Returns the usual duration of a drain, from the nodes' last reboots."""
     return _typical(nodes, "drainSeconds", ASSUMED_DRAIN_SECONDS)
 
 
 def measured_settling(nodes: Iterable[NodeView]) -> Typical:
-    """Returns how long the workloads usually took to become as healthy as before the drain, according to the reports of
-    the nodes' last reboots."""
     return _typical(nodes, "settleSeconds", ASSUMED_SETTLE_SECONDS)
 
 
 def measured_boots(nodes: Iterable[NodeView], *, drain_seconds: float, pause_seconds: float = 0.0) -> Boots:
-    """Returns the boot times from `careen.dev/last-reboot`. Nodes without that annotation get the median of the other
-    nodes.
+    """The boot times from `careen.dev/last-reboot`; nodes without it get the median of the others.
 
-    The annotation has the time since the beginning of the drain. So the duration of the drain and `pause_seconds`, the
-    pause before the reboot, are subtracted. For a node that did not measure its drain, `drain_seconds` is subtracted.
+    The annotation has the time since the beginning of the drain. So the drain (`drain_seconds` if the node did not
+    measure it) and `pause_seconds`, the pause before the reboot, are subtracted.
     """
     of: dict[str, float] = {}
     for node in nodes:

@@ -1,8 +1,7 @@
-"""Estimates when a node's agent begins the next turn (a round of its loop: observe, decide, apply) or retries a failed
-reboot, from the Node's record and the lock.
+"""Estimates when a node's agent begins its next turn or retries a failed reboot, from the Node's record and the lock.
 
-Only the agent knows the exact time, from its last decision. A test checks that no agent sleeps longer than this
-estimate."""
+Only the agent knows the exact time, from its last decision: the time depends on its memory and on evidence that nobody
+else has. A test checks that no agent sleeps longer than this estimate."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ from scheduler_core.values import Value
 
 
 class NextTurn(Value, kw_only=True):
-    """When the agent acts next, estimated without asking it. With `is_retry`, the agent retries a failed reboot after
-    exactly `seconds`. Otherwise the next round of its loop begins after at most `seconds`."""
+    """With `is_retry`, the agent retries a failed reboot after exactly `seconds`; otherwise its next turn begins after
+    at most `seconds`."""
 
     seconds: float
     is_retry: bool = False
@@ -49,8 +48,7 @@ def next_turn(
     *,
     agents: int | None = None,
 ) -> NextTurn:
-    """Estimates when the agent acts next, without asking it. Assumes that the agent's clock and this computer's clock
-    agree. `agents` is the number of agents, if known."""
+    """When the agent acts next, if its clock and this computer's clock agree. `agents` is their number, if known."""
     phase = Phase(progress.phase) if progress.phase else Phase.IDLE
     if phase is Phase.WAITING:
         return NextTurn(seconds=_of_the_waiting(node, lock, policy, agents))
@@ -92,8 +90,7 @@ def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, polic
 
 
 def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: datetime) -> float | None:
-    """Returns the seconds until the agent retries a failed reboot by itself; None if only a person can start a
-    retry."""
+    """The seconds until the agent retries a failed reboot; None if only a person can start a retry."""
     since = from_rfc3339(node.annotations.get(keys.SINCE, ""))
     if since is None or progress.claim or not failed.is_tried_again(progress, policy):
         return None

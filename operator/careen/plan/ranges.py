@@ -1,4 +1,4 @@
-"""Computes the ranges of a plan's figures over several simulations of the same roll-out with different seeds."""
+"""The ranges of a plan's figures over simulations with different seeds."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from scheduler_core.values import Value
 
 
 class Ranges(Value, kw_only=True):
-    """The ranges of a plan's figures over all simulated seeds. Each pair has the least and the greatest value of a
-    figure.
-
-    `not_clean` is the number of seeds whose timeline is not clean (`Timeline.is_clean`), for example because some pod
-    finds no room. If nothing in the roll-out depends on chance, only one seed is simulated.
-    """
+    """The least and the greatest value of each figure over all simulated seeds. `not_clean` counts the seeds whose
+    timeline is not clean (`Timeline.is_clean`). If nothing depends on chance, only one seed is simulated."""
 
     seeds: int
     moves: tuple[int, int]
@@ -26,13 +22,11 @@ class Ranges(Value, kw_only=True):
 
     @property
     def is_single(self) -> bool:
-        """Whether only one seed was simulated."""
         return self.seeds == 1
 
 
 def ranges_of(timelines: Iterable[Timeline]) -> Ranges:
-    """Returns the least and the greatest value of each figure of a plan, such as the number of moves, over these
-    timelines. There must be at least one timeline. Does not keep the timelines in memory."""
+    """The ranges over these timelines, of which there must be at least one. Does not keep them in memory."""
     figures = [
         (len(each.moves), each.double_moves, each.ends, each.pending_seconds, each.is_clean) for each in timelines
     ]

@@ -1,9 +1,7 @@
-"""Sorts the waiting nodes of a planned roll-out once, because comparing thousands of nodes at every step would be slow.
+"""A short list of the waiting nodes for `core/lock/order.py`: comparing thousands of nodes at every step would be slow.
 
-`core/lock/order.py` decides which node comes next. This module only leaves out nodes that cannot be among the next few.
 Nodes of one kind are alike in their zone, their budget groups and a few other facts (see `Waiters`). If a kind has more
-nodes than the line has places, the last nodes of the kind cannot be among the next few, unless they are already in the
-line.
+nodes than the line has places, its last nodes cannot be among the next few, unless they are already in the line.
 """
 
 from __future__ import annotations
@@ -24,17 +22,11 @@ _MOST_GONE: Final = 200  # skipping up to this many names in the lists is faster
 
 
 class Waiters:
-    """The waiting nodes by name and by kind. Two nodes are of one kind if they have the same zone and the same budget
-    groups, if both or neither are ready, and if both or neither belong to the control plane.
+    """The waiting nodes by name and by kind: the same zone and budget groups, ready or not, control plane or not.
 
-    Each kind has two sorted lists, because `core/lock/order.py` compares nodes in two ways. The first list is for the
-    zone whose nodes reboot now, and the second list is for later zones. Both lists begin with the nodes whose need
-    began in the earliest hour. Among nodes whose need began in the same hour, the first list begins with the nodes
-    whose drains move the fewest pods, and the second list with the nodes that have the fewest zone-bound pods.
-
-    With --order=fewest-moves, each kind has only one list, sorted by how long the nodes have needed a reboot. The
-    numbers of pods are not part of this list, because they change during the roll-out. The method `short_list` compares
-    the current numbers at each call.
+    Each kind has two sorted lists, because `core/lock/order.py` compares the nodes of the zone at work
+    (`among_alike`) and of later zones (`in_later_zone`) in two ways. With --order=fewest-moves, each kind has one list,
+    by the age of the need: the numbers of pods change during the roll-out, so `short_list` compares them at each call.
     """
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
@@ -56,12 +48,8 @@ class Waiters:
     def short_list(
         self, waiting: Collection[str], content: LockContent, movable: Callable[[str], int]
     ) -> list[NodeView]:
-        """Returns the waiting nodes from which the next nodes can be chosen: the nodes that are already in the line,
-        and the first nodes of each kind (see `Waiters`).
-
-        The line has a limited length, so the first few nodes of each kind are enough. If a node may not go next, no
-        later node of the same kind may go next either.
-        """
+        """The nodes of the line, and the first nodes of each kind, as many as the line has places. If a node may not go
+        next, no later node of its kind may either."""
         here = waiting if isinstance(waiting, AbstractSet) else set(waiting)
         holders = set(content.holders)
         most = line_length(content, self._policy)
@@ -76,9 +64,8 @@ class Waiters:
         return [self._nodes[name] for name in chosen]
 
     def _leave_out_gone(self, here: AbstractSet[str], holders: AbstractSet[str]) -> None:
-        """Removes from the lists the nodes that neither wait nor hold a claim, whenever there are many of them. Such
-        nodes have rebooted, and every search of the lists would have to skip them. If one of them waits again, restores
-        the lists."""
+        """Removes the rebooted nodes from the lists whenever there are many, because every search has to skip them. If
+        one of them waits again, restores the lists."""
         if not here.isdisjoint(self._gone):
             self._kinds, self._gone = self._every_kind, frozenset()
         if len(self._nodes) - len(self._gone) - len(here) - len(holders) > _MOST_GONE:

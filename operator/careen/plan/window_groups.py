@@ -1,8 +1,5 @@
-"""Groups the nodes of a planned roll-out that have the same windows, and finds out when each group's windows are open.
-
-A plan asks thousands of times whether a node's window is open. The result for a group is kept until its windows open or
-close, so that the calendar is searched only once for each change.
-"""
+"""When the windows of each node are open. A plan asks this thousands of times, so the calendar is searched once for
+each group of nodes with the same windows, and again only when they open or close."""
 
 from __future__ import annotations
 
@@ -19,8 +16,7 @@ _FAR = timedelta(days=8)  # how far openings.py follows open windows
 
 
 class _Stretch(Value):
-    """A period in which the windows of a group of nodes stay open or stay closed. `until` is None if the windows never
-    open or close again."""
+    """A period in which the windows of a group stay open or closed; `until` is None if they never change again."""
 
     begin: datetime
     until: datetime | None
@@ -43,24 +39,20 @@ class WindowGroups:
         self._stretches: dict[int, _Stretch] = {}
 
     def is_open(self, name: str, at: datetime) -> bool:
-        """Whether a window of this node is open."""
         return self._stretch(self._group_of[name], at).is_open
 
     def are_all_open(self, at: datetime) -> bool:
-        """Whether every node has an open window."""
         return all(self._stretch(group, at).is_open for group in range(len(self._windows)))
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """Returns the next instant at which a window opens for a group that has no open window. None if every group has
-        an open window, or if no closed window opens again."""
+        """When the next group without an open window gets one; None if there is no such group or instant."""
         shut = (each for group in range(len(self._windows)) if not (each := self._stretch(group, at)).is_open)
         return min((each.until for each in shut if each.until is not None), default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """Returns the last second before the windows of all nodes are closed. For example, if the last open window
-        closes at 03:00:00, returns 02:59:59. The search starts at `at`, or at the next opening if no window is open at
-        `at`. Returns None if no window ever opens, or if at least one window is open at every instant of the eight days
-        after the start of the search."""
+        """The last second before the windows of all nodes are closed, such as 02:59:59 if the last one closes at
+        03:00:00. The search starts at `at`, or at the next opening if none is open then. None if no window ever opens,
+        or if some window is open at every instant of the eight days after the start."""
         opened = at if openings.is_open(self._all, at) else openings.change_after(self._all, at)
         shut = None if opened is None else openings.change_after(self._all, opened)
         return None if shut is None else shut - timedelta(seconds=1)

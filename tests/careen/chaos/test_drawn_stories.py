@@ -16,7 +16,9 @@ from careen.cluster import objects
 from careen.cluster.wire.transport import Request
 from careen.core.facts.policy import Order
 from careen.core.lock import changes, notation
+from careen.core.lock.content import LockContent
 from careen.plan.rollout_rules import RolloutRules
+from scheduler_core.simulation.forecast import Forecast
 from tests.careen.chaos.fleet import people
 from tests.careen.chaos.fleet.agents import Fault, can_meet
 from tests.careen.chaos.fleet.laws import journal_of
@@ -153,13 +155,15 @@ async def planned(seed: int, order: Order) -> tuple[list[str], list[str]]:
         world.at(world.chance.uniform(0, 30), world.fleet.hosts[name].needs_reboot)
     await asyncio.sleep(120.0)
     content = notation.parse(lock_text(world))
-    assert isinstance(content, lock.LockContent)
+    assert isinstance(content, LockContent)
     nodes = [objects.node_view(msgspec.convert(node, objects.Node)) for node in world.server.all("nodes")]
     rules = RolloutRules(nodes, world.policy("n1"), named=content.line.names)
     foretold: list[str] = []
     while waiting := [name for name in world.shape.names if name not in foretold]:
         name = rules.line(waiting, start, lambda _: 0)[0]
+        assert rules.refusal(name, start, Forecast(node=name, made_at="")) is None
         rules.claimed(name, start)
+        assert rules.late_refusal(name, start) is None
         rules.released(name, start)
         foretold.append(name)
     people.edit_lock(world, lambda _: notation.render(changes.release_by_hand(content, "elsewhere")))

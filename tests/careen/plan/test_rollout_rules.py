@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 from careen.core import gates
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
+from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import (
+    AlertPolicy,
+    BlockingPods,
+    BlockingScope,
     BoundPods,
     Budget,
     BudgetKind,
@@ -30,22 +34,13 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.facts.times import rfc3339
 from careen.core.facts.windows import Cron, Dates, NamedWindow, Window
-from careen.core.gates.question import (
-    ALWAYS,
-    BEFORE_THE_CORDON,
-    Cost,
-    Foreseen,
-    Gate,
-    No,
-    Unforeseen,
-    When,
-    gate,
-)
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, No, When, gate
 from careen.core.situation import Situation
 from careen.core.windows import openings
 from careen.core.windows.daily import is_open
 from careen.plan import rollout_rules
 from careen.plan.rollout_rules import RolloutRules
+from careen.plan.simulated_agent import ALL_CLEAR, unforeseen
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.forecast import BudgetNumbers, Forecast, Outcome, PodForecast
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
@@ -81,6 +76,18 @@ def plan(nodes: Sequence[NodeView], policy: Policy = POLICY, *, begins: datetime
         taint_key=None,
         most_days=days,
     )
+
+
+def claim(rules: RolloutRules, name: str) -> None:
+    """Let the node take its claim and begin its drain. The node has no pods."""
+    assert rules.refusal(name, NOW, Forecast(node=name, made_at="")) is None
+    rules.claimed(name, NOW)
+
+
+def reboot(rules: RolloutRules, name: str) -> None:
+    """Let the drained node reboot and release its claim."""
+    assert rules.late_refusal(name, NOW) is None
+    rules.released(name, NOW)
 
 
 def order(timeline: Timeline) -> list[str]:
@@ -237,92 +244,77 @@ def test_a_plan_counts_zone_bound_pods_as_the_agents_do() -> None:
 
 def test_nodes_in_the_zone_of_the_last_rebooted_node_come_first() -> None:
     rules = RolloutRules([since("a1", 3, "a"), since("a2", 3, "a"), since("b1", 1, "b")], POLICY)
-    rules.claimed("a1", NOW)
-    rules.released("a1", NOW)
+    claim(rules, "a1")
+    reboot(rules, "a1")
     assert list(rules.line(["b1", "a2"], NOW, lambda _: 0)) == ["a2", "b1"]
 
 
 def test_a_node_whose_budget_has_room_reboots_before_a_node_whose_budget_is_used_up() -> None:
     policy = replace(POLICY, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     rules = RolloutRules([in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b")], policy)
-    rules.claimed("a1", NOW)
+    claim(rules, "a1")
     assert list(rules.line(["a2", "b1"], NOW, lambda _: 0)) == ["b1", "a2"]
 
 
-@pytest.mark.parametrize("late_policy", list(LatePolicy))
-def test_a_hold_annotation_undoes_a_drain_even_if_late_policy_is_reboot(late_policy: LatePolicy) -> None:
-    """`--late-policy` chooses what happens if a gate refuses after the drain: `undo` undoes the drain, and `reboot`
-    reboots the node anyway. A hold undoes the drain with both values."""
-    held = a_node("n1", annotations={keys.HOLD: "auditors"})
-    obstacle = RolloutRules([held], replace(POLICY, late_policy=late_policy)).late_refusal("n1", NOW)
-    assert obstacle is not None
-    assert (obstacle.rule, obstacle.sentence) == ("hold", "held: auditors")
+def a_new_gate(when: frozenset[When], cost: Cost = Cost.CHEAP) -> Gate:
+    """A gate that refuses n1."""
 
-
-def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS) -> Gate:
-    """Return a new gate that refuses the reboot of n1. CONTRIBUTING.md explains how to write a gate."""
-
-    @gate("moon", when=when, cost=Cost.CHEAP, foresight=foresight)
+    @gate("moon", when=when, cost=cost)
     def moon(situation: Situation) -> No | None:
         return No(Code.HELD, "the moon is full") if situation.node.name == "n1" else None
 
     return moon
 
 
-@pytest.mark.parametrize(
-    ("foresight", "when", "without", "with_forecast", "late"),
-    [
-        (Foreseen.WITHOUT_FORECAST, ALWAYS, True, False, True),
-        (Foreseen.WITHOUT_FORECAST, BEFORE_THE_CORDON, True, False, False),
-        (Foreseen.WITH_FORECAST, BEFORE_THE_CORDON, False, True, False),
-        (Foreseen.WITH_FORECAST, frozenset({When.CLAIMED}), False, True, False),
-        (Unforeseen("the moon"), ALWAYS, False, False, False),
-    ],
-)
-def test_a_gates_declaration_decides_whether_a_plan_evaluates_the_gate(
-    monkeypatch: pytest.MonkeyPatch,
-    foresight: Foreseen | Unforeseen,
-    when: frozenset[When],
-    without: bool,
-    with_forecast: bool,
-    late: bool,
-) -> None:
-    monkeypatch.setattr(gates, "GATES", (*gates.GATES, a_new_gate(foresight, when)))
-    rules = RolloutRules([a_node("n1"), a_node("n2")], POLICY)
-    forecast = a_forecast(Outcome.MOVES)
-    found = [
-        rules.refusal("n1", NOW, None),
-        rules.refusal("n1", NOW, forecast),
-        rules.late_refusal("n1", NOW),
-        rules.refusal("n2", NOW, None),
-    ]
-    assert [each is not None and each.rule == "moon" for each in found] == [without, with_forecast, late, False]
-    assert ("the moon" in gates.unforeseen(POLICY)) is isinstance(foresight, Unforeseen)
+@pytest.mark.parametrize("cost", list(Cost))
+@pytest.mark.parametrize("when", list(When))
+def test_a_plan_asks_a_new_gate_when_the_agents_ask_it(when: When, cost: Cost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "GATES", (*gates.GATES, a_new_gate(frozenset({when}), cost)))
+    (left,), (visit,) = (timeline := plan([a_node("n1"), a_node("n2")], days=0.01)).left, timeline.reboots
+    assert (left.node, visit.node) == ("n1", "n2")
+    undone = [each.undone for each in timeline.undone]
+    assert set(undone) == ({"the moon is full"} if when is When.BEFORE_REBOOT else set())
+    if not undone:
+        assert (left.obstacle.rule, left.obstacle.subject) == ("moon", "held by a person")
 
 
 def test_a_plan_waits_until_the_end_of_a_gates_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     end = NOW + timedelta(hours=3)
 
-    @gate("moon", cost=Cost.CHEAP, foresight=Foreseen.WITHOUT_FORECAST, ends=lambda _node, _policy: end)
+    @gate("moon", when=BEFORE_THE_CORDON, cost=Cost.CHEAP, ends=lambda _node, _policy: end)
     def moon(situation: Situation) -> No | None:
         return None if situation.seen.now >= end else No(Code.HELD, "the moon is full")
 
-    monkeypatch.setattr(gates, "GATES", (*gates.GATES, moon))
+    for module in (gates, rollout_rules):
+        monkeypatch.setattr(module, "GATES", (*gates.GATES, moon))
     (visit,) = plan([a_node("n1")]).visits
     assert visit.start == end
 
 
-def test_a_gate_that_does_not_declare_what_a_plan_can_foresee_is_an_error() -> None:
-    with pytest.raises(TypeError, match="foresight"):
-        gate("moon", cost=Cost.CHEAP)
+def test_a_plan_supplies_or_declares_each_kind_of_evidence() -> None:
+    """`HOLDERS` and `CROWD` are never wanted: a simulated agent neither watches over the holders nor counts."""
+    simulated = {*ROW[Phase.DRAINING].evidence, Evidence.FLEET, Evidence.PEERS, Evidence.WAITERS}
+    of_the_forecast = {Evidence.FORECAST, Evidence.EVICTABILITY, Evidence.OWNERS, Evidence.DISRUPTIONS}
+    assert set(Evidence) == {*simulated, *of_the_forecast, *ALL_CLEAR, Evidence.HOLDERS, Evidence.CROWD}
+
+
+def test_a_plan_does_not_mention_facts_that_no_setting_asks_for() -> None:
+    whole = replace(
+        POLICY,
+        alerts=AlertPolicy(),
+        blocking_pods=(BlockingPods(name="batch", selector=Selector.parse("a=b"), scope=BlockingScope.CLUSTER),),
+    )
+    more = set(unforeseen(whole)) - set(unforeseen(POLICY))
+    assert more == {"alerts", "pods that block the reboots of a group or of the cluster (--blocking-pods)"}
+    assert "other reboot coordinators" in unforeseen(POLICY)
 
 
 @pytest.mark.parametrize("line", list(Order))
 def test_a_plan_begins_no_drain_while_the_lock_is_full(line: Order) -> None:
     rules = RolloutRules([a_node("n1"), a_node("n2")], replace(POLICY, order=line))
-    rules.claimed("n1", NOW)
+    claim(rules, "n1")
     assert list(rules.line(["n2"], NOW, lambda _: 0)) == []
-    rules.released("n1", NOW)
+    reboot(rules, "n1")
     assert list(rules.line(["n2"], NOW, lambda _: 0)) == ["n2"]
 
 
@@ -451,8 +443,21 @@ def test_a_plan_waits_until_the_hold_annotation_of_a_node_expires() -> None:
     assert visit.start == datetime(2026, 3, 4, 15, 0, tzinfo=UTC)
 
 
-def test_in_a_plan_a_node_with_the_annotation_reboot_now_does_not_wait_for_the_window() -> None:
-    hurried = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"})
+@pytest.mark.parametrize("microsecond", [0, 400, 600, 999_999])
+def test_a_plan_may_begin_at_any_fraction_of_a_second(microsecond: int) -> None:
+    """A record has its instants in milliseconds. The claim and the cordon follow at the same simulated instant."""
+    begins = NOW.replace(microsecond=microsecond)
+    (visit,) = plan([a_node("n1")], begins=begins).reboots
+    assert visit.start == begins
+
+
+@pytest.mark.parametrize(
+    "waiver",
+    [{keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"}, {keys.REQUEST: '{"want":"reboot","now":true}'}],
+    ids=["reboot-now", "a request with --now"],
+)
+def test_in_a_plan_a_node_with_the_annotation_reboot_now_does_not_wait_for_the_window(waiver: dict[str, str]) -> None:
+    hurried = a_node("n2", annotations=waiver)
     timeline = plan([a_node("n1"), hurried], replace(POLICY, window=NIGHT))
     assert [(visit.node, visit.start.hour) for visit in timeline.visits] == [("n2", 12), ("n1", 22)]
 
@@ -602,7 +607,8 @@ def test_budgets_refuse_the_same_nodes_if_healthy_nodes_are_left_out_of_the_coun
     def answers() -> list[object]:
         rules = RolloutRules(fleet, policy)
         for name in claimed:
-            rules.claimed(name, NOW)
+            if rules.refusal(name, NOW, Forecast(node=name, made_at="")) is None:
+                rules.claimed(name, NOW)
         return [rules.refusal(node.name, NOW, None) for node in fleet]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -25,7 +25,7 @@ def json_of(text: object) -> Any:
 
     The decoder is msgspec's: the module json accepts values that no encoder can write (NaN, halves of surrogate pairs).
     """
-    if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+    if not isinstance(text, str) or not 0 < len(text) <= LONGEST_TEXT:
         return None
     try:
         value = msgspec.json.decode(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from careen.core.decision import Refusal
 from careen.core.facts.phases import Evidence
-from careen.core.facts.policy import Policy
 from careen.core.gates import (
     alerts,
     blocking_pods,
@@ -29,7 +28,7 @@ from careen.core.gates import (
     reboot_way,
     settings,
 )
-from careen.core.gates.question import Cost, Foreseen, Gate, Unforeseen, When
+from careen.core.gates.question import Cost, Gate, When
 from careen.core.situation import Situation
 
 GATES: tuple[Gate, ...] = (
@@ -60,16 +59,6 @@ GATES: tuple[Gate, ...] = (
 def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
     """The gates to ask at this point; only those of this cost, if given."""
     return tuple(gate for gate in GATES if when in gate.when and cost in {None, gate.cost})
-
-
-def foreseen(by: Foreseen) -> tuple[Gate, ...]:
-    """The gates that `careen plan` can ask if it knows these facts."""
-    return tuple(gate for gate in GATES if gate.foresight is by)
-
-
-def unforeseen(policy: Policy) -> tuple[str, ...]:
-    """How "a plan does not foresee …" goes on, for each gate that the policy uses and a plan cannot ask."""
-    return tuple(gate.foresight.what for gate in GATES if isinstance(gate.foresight, Unforeseen) and gate.is_on(policy))
 
 
 def missing(situation: Situation, gates: tuple[Gate, ...]) -> frozenset[Evidence]:

@@ -6,7 +6,7 @@ from careen.core.facts.observation import Alert, NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import AlertPolicy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import Cost, No, Unforeseen, gate
+from careen.core.gates.question import Cost, No, gate
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -18,7 +18,6 @@ OWN_ALERTS = "Careen"
     "alerts",
     cost=Cost.COSTLY,
     needs=lambda policy: {Evidence.ALERTS} if policy.alerts else set(),
-    foresight=Unforeseen("alerts"),
 )
 def alerts(situation: Situation) -> No | None:
     policy, active = situation.policy.alerts, situation.seen.alerts

@@ -9,7 +9,7 @@ from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BlockingPods, BlockingScope, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import Cost, No, Unforeseen, gate
+from careen.core.gates.question import Cost, No, gate
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -18,7 +18,6 @@ from scheduler_core.sentences import first_few
     "blocking-pods",
     cost=Cost.CHEAP,
     needs=lambda policy: {Evidence.PODS} if _rules(policy) else set(),
-    foresight=Unforeseen("pods that block the reboot of their node (--blocking-pod-selector, --blocking-pods)"),
 )
 def blocking_pods(situation: Situation) -> No | None:
     pods = situation.seen.pods

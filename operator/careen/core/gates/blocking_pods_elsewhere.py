@@ -11,7 +11,7 @@ from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BlockingPods, BlockingScope, Policy
 from careen.core.facts.reasons import Code
 from careen.core.gates.blocking_pods import described, shortest
-from careen.core.gates.question import Cost, No, Unforeseen, gate
+from careen.core.gates.question import Cost, No, gate
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -27,7 +27,6 @@ def _needs(policy: Policy) -> set[Evidence]:
     "blocking-pods-elsewhere",
     cost=Cost.COSTLY,
     needs=_needs,
-    foresight=Unforeseen("pods that block the reboots of a group or of the cluster (--blocking-pods)"),
 )
 def blocking_pods_elsewhere(situation: Situation) -> No | None:
     pods = situation.seen.blockers

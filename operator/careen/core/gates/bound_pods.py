@@ -11,7 +11,7 @@ from careen.core.facts.observation import PodView
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BoundPods
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, No, gate
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -21,7 +21,6 @@ from scheduler_core.sentences import first_few
     when=BEFORE_THE_CORDON,
     cost=Cost.COSTLY,
     needs=lambda policy: {Evidence.PODS, Evidence.OWNERS} if policy.drain.bound_pods is BoundPods.REFUSE else set(),
-    foresight=Foreseen.WITH_FORECAST,
 )
 def bound_pods(situation: Situation) -> No | None:
     pods, owners = situation.seen.pods, situation.seen.owners

@@ -15,7 +15,7 @@ from careen.core.facts.phases import WORKING, Evidence, Phase
 from careen.core.facts.policy import Budget, Order
 from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, No, gate
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate
 from careen.core.lock.content import LockContent, limit
 from careen.core.lock.groups import groups
 from careen.core.node import cordons
@@ -23,7 +23,7 @@ from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
 
-@gate("budgets", when=BEFORE_THE_CORDON, cost=Cost.COSTLY, needs={Evidence.FLEET}, foresight=Foreseen.WITHOUT_FORECAST)
+@gate("budgets", when=BEFORE_THE_CORDON, cost=Cost.COSTLY, needs={Evidence.FLEET})
 def budgets(situation: Situation) -> No | None:
     content, fleet = situation.lock, situation.seen.fleet
     if not isinstance(content, LockContent):

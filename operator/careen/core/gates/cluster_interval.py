@@ -13,7 +13,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates.maintenance_window import is_waived
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, No, When, gate
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, When, gate
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 
@@ -23,8 +23,7 @@ _CLOCKS_DIFFER = timedelta(minutes=5)  # an instant farther in the future is a m
 @gate(
     "cluster-interval",
     when=BEFORE_THE_CORDON,
-    cost=Cost.COSTLY,  # it reads nothing, but a cheap refusal would take one node after another out of the line
-    foresight=Foreseen.WITHOUT_FORECAST,
+    cost=Cost.COSTLY,  # it reads nothing, but a cheap refusal would take one node after another out of the line,
 )
 def cluster_interval(situation: Situation, when: When) -> No | None:
     content = situation.lock

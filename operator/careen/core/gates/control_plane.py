@@ -9,15 +9,14 @@ from __future__ import annotations
 from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import Cost, No, Unforeseen, gate
+from careen.core.gates.question import Cost, No, gate
 from careen.core.situation import Situation
 
 
 @gate(
     "control-plane",
     cost=Cost.COSTLY,
-    needs={Evidence.READYZ},  # agents read it only for control-plane nodes
-    foresight=Unforeseen("API servers that are not ready"),
+    needs={Evidence.READYZ},  # agents read it only for control-plane nodes,
 )
 def control_plane(situation: Situation) -> No | None:
     if not situation.node.is_control_plane:

@@ -9,7 +9,7 @@ from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import ForecastPolicy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, No, gate
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate
 from careen.core.situation import Situation
 
 
@@ -18,7 +18,6 @@ from careen.core.situation import Situation
     when=BEFORE_THE_CORDON,
     cost=Cost.COSTLY,
     needs=lambda policy: {Evidence.FORECAST} if policy.forecast is not ForecastPolicy.OFF else set(),
-    foresight=Foreseen.WITH_FORECAST,
 )
 def drain_forecast(situation: Situation) -> No | None:
     policy, forecast = situation.policy, situation.seen.forecast

@@ -11,7 +11,7 @@ from careen.core.facts.observation import DryRunAnswer, Evictable, NotAsked, Pod
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import DrainPolicy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import Cost, Foreseen, No, When, gate
+from careen.core.gates.question import Cost, No, When, gate
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -24,7 +24,6 @@ _UNTRIED = DryRunAnswer(answer=Evictable.UNKNOWN, detail="not tried")
     when=frozenset({When.CLAIMED}),
     cost=Cost.COSTLY,
     needs={Evidence.PODS, Evidence.EVICTABILITY},
-    foresight=Foreseen.WITH_FORECAST,
 )
 def dry_run(situation: Situation) -> No | None:
     pods, answers = situation.seen.pods, situation.seen.evictability

@@ -6,13 +6,11 @@ from __future__ import annotations
 from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import Cost, No, Unforeseen, gate
+from careen.core.gates.question import Cost, No, gate
 from careen.core.situation import Situation
 
 
-@gate(
-    "foreign-coordinator", cost=Cost.COSTLY, needs={Evidence.FOREIGN}, foresight=Unforeseen("other reboot coordinators")
-)
+@gate("foreign-coordinator", cost=Cost.COSTLY, needs={Evidence.FOREIGN})
 def foreign_coordinator(situation: Situation) -> No | None:
     foreign = situation.seen.foreign
     if isinstance(foreign, (Unknown, NotAsked)):

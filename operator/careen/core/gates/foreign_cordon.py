@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from careen.core.facts.reasons import Code
 from careen.core.gates.maintenance_window import is_waived
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, No, gate
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate
 from careen.core.node import cordons
 from careen.core.situation import Situation
 
 
-@gate("foreign-cordon", when=BEFORE_THE_CORDON, cost=Cost.CHEAP, foresight=Foreseen.WITHOUT_FORECAST)
+@gate("foreign-cordon", when=BEFORE_THE_CORDON, cost=Cost.CHEAP)
 def foreign_cordon(situation: Situation) -> No | None:
     node = situation.node
     if situation.policy.reboot_cordoned or not cordons.is_foreign(node) or is_waived(node, situation.seen.now):

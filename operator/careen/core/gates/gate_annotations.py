@@ -13,7 +13,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.facts.untrusted import short
-from careen.core.gates.question import Cost, Foreseen, No, gate
+from careen.core.gates.question import Cost, No, gate
 from careen.core.lock.reading import LockReading
 from careen.core.situation import Situation
 
@@ -21,7 +21,7 @@ _LONGEST_REASON = 100
 _MOST_REASONS = 6
 
 
-@gate("gate-annotations", cost=Cost.CHEAP, foresight=Foreseen.WITHOUT_FORECAST)
+@gate("gate-annotations", cost=Cost.CHEAP)
 def gate_annotations(situation: Situation) -> No | None:
     reading = situation.seen.lock
     return annotated(situation.node, reading.gates if isinstance(reading, LockReading) else {})

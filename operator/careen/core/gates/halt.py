@@ -6,13 +6,13 @@ Asked only before the cordon: a drain that has begun goes on, because it may alr
 from __future__ import annotations
 
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, Unforeseen, gate
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
 
-@gate("halt", when=BEFORE_THE_CORDON, cost=Cost.CHEAP, foresight=Unforeseen("nodes that fail"))
+@gate("halt", when=BEFORE_THE_CORDON, cost=Cost.CHEAP)
 def halt(situation: Situation) -> No | None:
     content = situation.lock  # the gate `hold` refuses a lock that cannot be read
     sentence = halted_because(content, besides=situation.node.name) if isinstance(content, LockContent) else ""

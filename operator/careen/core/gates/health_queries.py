@@ -15,7 +15,7 @@ from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import HealthQuery
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
-from careen.core.gates.question import Cost, No, Unforeseen, gate
+from careen.core.gates.question import Cost, No, gate
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -27,7 +27,6 @@ _CLOCKS_DIFFER_SECONDS = 60.0
     "health-queries",
     cost=Cost.COSTLY,
     needs=lambda policy: {Evidence.QUERIES} if policy.health_queries else set(),
-    foresight=Unforeseen("the health queries"),
 )
 def health_queries(situation: Situation) -> No | None:
     answers = situation.seen.queries

@@ -10,7 +10,7 @@ from careen.core.facts.observation import NodeView, NotAsked, Unknown
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import short
-from careen.core.gates.question import Cost, Foreseen, No, gate
+from careen.core.gates.question import Cost, No, gate
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.situation import Situation
 
@@ -20,7 +20,6 @@ _UNTIL = re.compile(r"(?:^|[\s,;])until=(\S+)")
 @gate(
     "hold",
     cost=Cost.CHEAP,
-    foresight=Foreseen.WITHOUT_FORECAST,
     ends=lambda node, _policy: until_of(node.annotations.get(keys.HOLD, "")),
 )
 def hold(situation: Situation) -> No | None:

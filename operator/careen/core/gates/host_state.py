@@ -6,14 +6,13 @@ from __future__ import annotations
 from careen.core.facts.observation import NeedAnswer, Unknown
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
-from careen.core.gates.question import Cost, No, Unforeseen, gate
+from careen.core.gates.question import Cost, No, gate
 from careen.core.situation import Situation
 
 
 @gate(
     "host-state",
     cost=Cost.CHEAP,
-    foresight=Unforeseen("hosts that cannot be read, hosts with a wrong clock, package managers at work on hosts"),
 )
 def host_state(situation: Situation) -> No | None:
     need, boot, skew = situation.seen.need, situation.seen.boot_id, situation.seen.clock_skew_seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, Unforeseen, gate
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate
 from careen.core.situation import Situation
 
 
@@ -16,7 +16,6 @@ def is_reached(situation: Situation) -> bool:
     "loop-limit",
     when=BEFORE_THE_CORDON,
     cost=Cost.CHEAP,
-    foresight=Unforeseen("hosts that ask for another reboot after a reboot"),
 )
 def loop_limit(situation: Situation) -> No | None:
     if not is_reached(situation):

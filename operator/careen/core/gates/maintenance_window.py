@@ -12,7 +12,7 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
 from careen.core.facts.windows import Cron, Dates, NamedWindow, Window
 from careen.core.gates.hold import until_of
-from careen.core.gates.question import Cost, Foreseen, No, gate
+from careen.core.gates.question import Cost, No, gate
 from careen.core.people.requests import RequestState, request_of, state_of
 from careen.core.situation import Situation
 from careen.core.windows.openings import is_open, windows_of
@@ -22,7 +22,7 @@ _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MOST_TOLD = 3
 
 
-@gate("maintenance-window", cost=Cost.CHEAP, foresight=Foreseen.WITHOUT_FORECAST)
+@gate("maintenance-window", cost=Cost.CHEAP)
 def maintenance_window(situation: Situation) -> No | None:
     windows, now = windows_of(situation.policy, _own_labels(situation)), situation.seen.now
     if is_open(windows, now) or is_waived(situation.node, now):

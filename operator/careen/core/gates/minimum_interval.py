@@ -12,7 +12,7 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import object_of
 from careen.core.gates.maintenance_window import is_waived
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, No, gate
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate
 from careen.core.situation import Situation
 
 
@@ -21,7 +21,7 @@ def _ends(node: NodeView, policy: Policy) -> datetime | None:
     return last + timedelta(seconds=interval) if interval and last is not None else None
 
 
-@gate("minimum-interval", when=BEFORE_THE_CORDON, cost=Cost.CHEAP, foresight=Foreseen.WITHOUT_FORECAST, ends=_ends)
+@gate("minimum-interval", when=BEFORE_THE_CORDON, cost=Cost.CHEAP, ends=_ends)
 def minimum_interval(situation: Situation) -> No | None:
     last, again = last_reboot(situation.node), _ends(situation.node, situation.policy)
     if last is None or again is None or is_waived(situation.node, situation.seen.now) or situation.seen.now >= again:

@@ -1,4 +1,4 @@
-"""What a gate declares: its cost, when the agent asks it, which evidence it needs, and whether a plan foresees it."""
+"""What a gate declares: its cost, when the agent asks it, and which evidence it needs."""
 
 from __future__ import annotations
 
@@ -38,19 +38,6 @@ class Cost(StrEnum):
     COSTLY = "costly"
 
 
-class Foreseen(StrEnum):
-    """What `careen plan` must know to ask the gate at a simulated instant."""
-
-    WITHOUT_FORECAST = "the nodes, the lock and the clock"
-    WITH_FORECAST = "the nodes, the lock, the clock and the forecast of the drain"
-
-
-class Unforeseen(Value):
-    """`careen plan` cannot ask the gate: it assumes no refusal, and says "a plan does not foresee `what`"."""
-
-    what: str
-
-
 class No(Value):
     """What a gate answers if it refuses; the fields are those of `Refusal`."""
 
@@ -75,7 +62,6 @@ class Gate(Value):
     when: frozenset[When]
     cost: Cost
     evidence: _Needs
-    foresight: Foreseen | Unforeseen
     ends: _Ends
 
     def ask(self, situation: Situation, when: When) -> Refusal | None:
@@ -102,7 +88,6 @@ def gate(
     name: str,
     *,
     cost: Cost,
-    foresight: Foreseen | Unforeseen,
     when: frozenset[When] = ALWAYS,
     needs: _Needs = frozenset(),
     ends: _Ends = lambda _node, _policy: None,
@@ -113,6 +98,4 @@ def gate(
     off). `ends`: the instant at which the gate stops refusing this Node, where a plan asks it again; None if the Node
     and the policy do not determine it.
     """
-    return lambda question: Gate(
-        name, question, len(signature(question).parameters) > 1, when, cost, needs, foresight, ends
-    )
+    return lambda question: Gate(name, question, len(signature(question).parameters) > 1, when, cost, needs, ends)

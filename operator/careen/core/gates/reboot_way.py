@@ -9,7 +9,7 @@ from __future__ import annotations
 from careen.core.facts.observation import RequestKind, SelfTest
 from careen.core.facts.phases import Evidence
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, Unforeseen, gate
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate
 from careen.core.situation import Situation
 
 
@@ -18,7 +18,6 @@ from careen.core.situation import Situation
     when=BEFORE_THE_CORDON,
     cost=Cost.CHEAP,
     needs={Evidence.SELF_TEST},
-    foresight=Unforeseen("hosts that cannot reboot"),
 )
 def reboot_way(situation: Situation) -> No | None:
     test, request = situation.seen.self_test, situation.seen.need.request

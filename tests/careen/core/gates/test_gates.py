@@ -13,15 +13,13 @@ from careen.core.facts.observation import NOT_ASKED
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, ForecastPolicy, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates import GATES, asked, foreseen, missing, refusals, unforeseen
+from careen.core.gates import GATES, asked, missing, refusals
 from careen.core.gates.drain_forecast import drain_forecast
 from careen.core.gates.dry_run import dry_run
 from careen.core.gates.hold import hold
-from careen.core.gates.question import Cost, Foreseen, No, Unforeseen, When, gate
+from careen.core.gates.question import Cost, No, When, gate
 from careen.core.situation import Situation
 from tests.careen.core.builders import a_policy, a_situation
-
-MOON = Unforeseen("the moon")
 
 
 def test_the_names_of_gates_are_unique() -> None:
@@ -41,7 +39,7 @@ def test_a_gates_declaration_decides_when_it_is_asked(
     monkeypatch: pytest.MonkeyPatch, when: When, cost: Cost | None
 ) -> None:
     declared = {
-        (own_when, own_cost): gate(f"{own_cost} {own_when}", when=frozenset({own_when}), cost=own_cost, foresight=MOON)(
+        (own_when, own_cost): gate(f"{own_cost} {own_when}", when=frozenset({own_when}), cost=own_cost)(
             lambda _situation: None
         )
         for own_when in When
@@ -58,11 +56,11 @@ def test_dry_run_evictions_are_requested_only_under_a_claim() -> None:
 
 
 def test_a_gate_refuses_with_its_name_and_is_told_the_point_only_if_it_asks_for_it() -> None:
-    @gate("moon", cost=Cost.CHEAP, foresight=MOON)
+    @gate("moon", cost=Cost.CHEAP)
     def full(_situation: Situation) -> No | None:
         return No(Code.HELD, "the moon is full", is_of_cluster=True)
 
-    @gate("tide", cost=Cost.CHEAP, foresight=MOON)
+    @gate("tide", cost=Cost.CHEAP)
     def high(_situation: Situation, when: When) -> No | None:
         return No(Code.HELD, when.value, remedy="wait", longest_seconds=2.0) if when is When.CLAIMED else None
 
@@ -73,7 +71,7 @@ def test_a_gate_refuses_with_its_name_and_is_told_the_point_only_if_it_asks_for_
 
 
 def test_a_gate_without_evidence_under_the_policy_is_off() -> None:
-    @gate("moon", cost=Cost.CHEAP, foresight=MOON, needs=lambda policy: {Evidence.ALERTS} if policy.alerts else set())
+    @gate("moon", cost=Cost.CHEAP, needs=lambda policy: {Evidence.ALERTS} if policy.alerts else set())
     def moon(_situation: Situation) -> No | None:
         return No(Code.HELD, "the moon is full")
 
@@ -107,31 +105,3 @@ def test_the_agent_reads_only_missing_facts_that_a_configured_gate_needs() -> No
 @pytest.mark.parametrize("when", list(When))
 def test_no_gate_refuses_in_a_favourable_state(when: When) -> None:
     assert refusals(a_situation(), asked(when), when) == ()
-
-
-def test_a_plan_evaluates_each_gate_or_lists_the_gate_as_unforeseeable() -> None:
-    asked_by_a_plan = {gate.name for known in Foreseen for gate in foreseen(known)}
-    named = {gate.name: gate.foresight.what for gate in GATES if isinstance(gate.foresight, Unforeseen)}
-    assert asked_by_a_plan | named.keys() == {gate.name for gate in GATES}
-    assert len(set(named.values())) == len(named)
-    assert all(named.values())
-
-
-def test_a_plan_does_not_mention_gates_that_are_switched_off() -> None:
-    assert "alerts" not in unforeseen(a_policy(alerts=None))
-    assert "alerts" in unforeseen(a_policy(alerts=AlertPolicy()))
-
-
-@pytest.mark.parametrize(
-    ("known", "evidence"),
-    [
-        (Foreseen.WITHOUT_FORECAST, {Evidence.LOCK, Evidence.FLEET}),
-        (
-            Foreseen.WITH_FORECAST,
-            {Evidence.FORECAST, Evidence.PODS, Evidence.OWNERS, Evidence.EVICTABILITY},
-        ),
-    ],
-)
-def test_a_plan_evaluates_only_gates_whose_facts_are_known(known: Foreseen, evidence: set[Evidence]) -> None:
-    """A gate without its facts refuses the reboot. If a plan evaluated such a gate, the plan would reboot no node."""
-    assert {kind for gate in foreseen(known) for kind in gate.needs(a_policy())} <= evidence
