@@ -15,7 +15,7 @@ from careen.core.actions import Occasion
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline, drain_plan
 from careen.core.drain.forecast_annotation import forecast_annotation
-from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, NotAsked, Unknown
+from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Order
 from careen.core.facts.progress import UnreadableProgress
@@ -164,7 +164,7 @@ def _ask_everything(situation: Situation, content: LockContent) -> Decision:
         why = f"careen cannot tell how healthy the workloads of this node are: {situation.seen.owners.why}"
         return _unknown(situation, "owners", Code.OWNERS_UNKNOWN, why)
     fleet = situation.seen.fleet
-    if isinstance(fleet, NotAsked) or (isinstance(fleet, Fleet) and _is_old(situation, fleet)):
+    if any(situation.seen.lacks(kind) for kind in _LAST) or (isinstance(fleet, Fleet) and _is_old(situation, fleet)):
         situation.read_again(*_LAST)
     if refused := budgets.ask(situation, When.CLAIMED):
         return _refused(situation, (refused,))

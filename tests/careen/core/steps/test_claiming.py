@@ -259,6 +259,12 @@ def test_a_claiming_agent_reads_costly_facts_in_the_order_of_the_gates() -> None
     assert len(read) >= 4
 
 
+def test_a_gate_that_needs_every_node_does_not_replace_the_last_reads_before_the_cordon() -> None:
+    """--blocking-pods with the scope `group` reads the Nodes first. The agent must still read the nodes at work."""
+    decision = claiming(fleet=a_fleet(a_node()), peers=NOT_ASKED)
+    assert decision.wants == {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET}
+
+
 @pytest.mark.parametrize(("age", "is_good"), [(0.0, True), (8.0, True), (8.1, False), (60.0, False)])
 def test_a_claiming_node_replaces_an_old_list_of_nodes_before_the_cordon(age: float, is_good: bool) -> None:
     decision = claiming(fleet=a_fleet(a_node(), age=age))
