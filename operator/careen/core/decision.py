@@ -7,7 +7,6 @@ and decides again in the same turn. A fact that the agent cannot read becomes `U
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import datetime
 
 from msgspec.structs import force_setattr
@@ -22,6 +21,7 @@ from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import json_of, number, short
 from careen.core.plain_text import one_line
 from scheduler_core.values import Value
+from scheduler_core.values import replace_value as replace
 
 
 class Reason(Value, kw_only=True):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from careen.core.cleanup.values import CleanupMark, Extent, LockKind
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.line import Line
 from scheduler_core.values import Value
+from scheduler_core.values import replace_value as replace
 
 
 class LockLeftovers(Value, kw_only=True):

@@ -4,13 +4,13 @@ a turn that comes a second late delays every waiting node by that second."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from careen.core.actions import Evict
 from careen.core.decision import Decision
 from careen.core.facts.memory import ENDS_EVICTION, Memory
 from careen.core.facts.observation import PodView
+from scheduler_core.values import replace_value as replace
 
 LOOK_SECONDS = 2.0  # three reads in each turn; a pod's grace period is 30 s by default
 AFTER_EVICTION_SECONDS = 1.0  # a kubelet takes about a second to remove even a pod whose containers end at once

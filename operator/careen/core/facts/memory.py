@@ -8,7 +8,6 @@ the actions with the functions below. `reported` is stored only after the Event 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from enum import StrEnum
 
 from msgspec import field
@@ -16,6 +15,7 @@ from msgspec import field
 from careen.core.facts.phases import Phase
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.values import Value, replace_value
+from scheduler_core.values import replace_value as replace
 
 EVICTION_FIRST_BACKOFF_SECONDS = 1.5
 EVICTION_GROWTH = 2.0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from careen.core.facts.observation import NOT_ASKED, NotAsked, Sample, Unknown
 from careen.core.facts.phases import Evidence
@@ -18,6 +17,7 @@ from careen.core.facts.times import span
 from careen.core.gates.question import Cost, No, gate
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
+from scheduler_core.values import replace_value as replace
 
 # The allowed difference between the clocks of the agent and of Prometheus. An older answer comes from a cache.
 _CLOCKS_DIFFER_SECONDS = 60.0

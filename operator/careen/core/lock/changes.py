@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from careen.core.facts.untrusted import short
 from careen.core.lock.content import Entry, LockContent, free_slots, limit, zones_at_work
+from scheduler_core.values import replace_value as replace
 
 
 def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bool = False) -> LockContent | None:

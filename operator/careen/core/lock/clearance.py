@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from careen.core.facts.memory import Memory
 from careen.core.facts.policy import Order, Policy
 from careen.core.lock.content import LockContent, free_slots
 from careen.core.lock.gathering import gather_seconds
 from scheduler_core.values import Value
+from scheduler_core.values import replace_value as replace
 
 PASSED_OVER_SECONDS = 60.0  # a named node that has not started by then loses its place
 

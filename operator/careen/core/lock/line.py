@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from scheduler_core.values import Value
+from scheduler_core.values import replace_value as replace
 
 _MOST_NAMES = 256
 """The most names in the line, and of nodes that were passed over: 256 of the longest names take 64 KiB."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any
 
 from msgspec import Meta, field
@@ -24,6 +23,7 @@ from careen.core.facts.untrusted import fields_of, json_of, short, shown
 from careen.core.lock.content import UNREADABLE, Entry, Garbage, Instant, LockContent, Overdue
 from careen.core.lock.line import Line
 from scheduler_core.values import Value
+from scheduler_core.values import replace_value as replace
 
 MANUAL = "manual"
 """The owner that a person writes into kured's lock to stop all reboots, as kured documents: a pause, in both forms."""

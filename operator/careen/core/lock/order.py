@@ -10,7 +10,6 @@ lists the waiting nodes once and writes the next names into the lock, so that ot
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
@@ -19,6 +18,7 @@ from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock.content import LockContent, slots_beside_holders, zones_at_work
 from careen.core.lock.groups import groups
+from scheduler_core.values import replace_value as replace
 
 READY = "ready"
 SPARE_NAMES = 12  # names beyond the free slots: a node must see its name before it may start, even after a long pause

@@ -8,7 +8,6 @@ the mark. A mark frees no claim and stops no node: it is for people, and for the
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 
@@ -19,6 +18,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock.content import Entry, LockContent, Overdue
 from scheduler_core.sentences import first_few
+from scheduler_core.values import replace_value as replace
 
 _PHASES = frozenset(phase.value for phase in Phase)
 LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no deadline; after one hour people should know

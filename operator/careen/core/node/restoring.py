@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from msgspec import field
 
@@ -12,6 +11,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress
 from careen.core.node import autoscalers, changed_labels, marks, own_taint
 from scheduler_core.values import Value
+from scheduler_core.values import replace_value as replace
 
 
 class NodeChange(Value, kw_only=True):

@@ -8,7 +8,6 @@ down needs no new boot.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -21,6 +20,7 @@ from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import object_of, short
 from careen.core.observation import Observation
 from careen.core.situation import Situation
+from scheduler_core.values import replace_value as replace
 
 # In the other phases under a claim a reboot is under way or done, and only the host says whether another one is needed.
 # A request for a reboot also counts in Rebooting, because the reboot under way is the one that meets it.

@@ -8,8 +8,6 @@ other's claim, and goes back to Waiting.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from careen.core import patience
 from careen.core.actions import Occasion
 from careen.core.decision import Decision, Refusal
@@ -34,6 +32,7 @@ from careen.core.people import telling
 from careen.core.situation import Situation, known
 from careen.core.steps import line
 from careen.core.steps.shared import preparing
+from scheduler_core.values import replace_value as replace
 
 # An agent cordons its node less than this time after it has read the lock. So after this time, another agent must read
 # the lock again before its cordon, and then sees the claim of this node.

@@ -3,8 +3,6 @@ it, or if the host no longer asks for a reboot."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from careen.core.actions import Evict
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import drain_plan
@@ -23,6 +21,7 @@ from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps import maintenance, rebooting
 from careen.core.steps.shared import failing, late_gates, working
+from scheduler_core.values import replace_value as replace
 
 LOOK_SECONDS = 2.0
 

@@ -9,8 +9,6 @@ drain, so no other node meets the same failure.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
@@ -23,6 +21,7 @@ from careen.core.outcomes import Status, Stay, Transition, go_home, move, stay, 
 from careen.core.situation import Situation
 from careen.core.steps import settling, verifying
 from careen.core.steps.shared import failing, release, working
+from scheduler_core.values import replace_value as replace
 
 COMMAND_PAUSES = 5  # times the usual pause: each try drains a node, and a command that fails once usually fails again
 _TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED, Code.TURN_BROKEN})

@@ -3,7 +3,6 @@ minute. Gates, maintenance windows and the lock do not delay the taint."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 from careen.core.decision import Decision
@@ -21,6 +20,7 @@ from careen.core.outcomes import Status, Stay, Transition, go_home, move, stay, 
 from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps.shared import stagger
+from scheduler_core.values import replace_value as replace
 
 LOOK_SECONDS = 5.0  # at the sentinel: a file check, and the taint must follow within ten seconds
 # An idle node in the line reads the lock about once in this time. So does an idle node that has seen an overdue claim,

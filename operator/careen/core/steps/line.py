@@ -4,7 +4,6 @@ claim. `lock/order.py` decides the order of the line."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from careen.core.actions import PatchNode
 from careen.core.decision import Decision, Refusal, stored_refusals
@@ -28,6 +27,7 @@ from careen.core.node.restoring import NodeChange
 from careen.core.outcomes import Status, Stay, Transition, move, stay, write_lock
 from careen.core.situation import Situation, known
 from careen.core.steps.shared import counting, crowd, preparing, release
+from scheduler_core.values import replace_value as replace
 
 LOOK_SECONDS = 30.0  # while a gate refuses: windows and pods change by the minute
 COSTLY_PAUSE_SECONDS = 10.0  # before the node asks costly gates again; doubles with each refusal in a row

@@ -4,8 +4,6 @@ boot."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer, PersonRequest, RequestKind
@@ -18,6 +16,7 @@ from careen.core.outcomes import Status, Stay, Transition, move, stay
 from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, working
+from scheduler_core.values import replace_value as replace
 
 LOOK_SECONDS = 10.0  # the phase lasts for hours; a person who hands the node back waits at most this long
 _BY_HAND = "another client uncordoned the node, which ends its maintenance"

@@ -13,8 +13,6 @@ process is dead, and announces the reboot again.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, SilenceAlerts
 from careen.core.decision import Decision
 from careen.core.drain import drain_plan
@@ -33,6 +31,7 @@ from careen.core.outcomes import Status, Stay, Transition, move, stay, undo
 from careen.core.people import telling
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, late_gates, working
+from scheduler_core.values import replace_value as replace
 
 LOOK_SECONDS = 2.0
 _TELLING_SECONDS = 90.0  # to ask the host and to record that, with an API server that is slow or briefly gone

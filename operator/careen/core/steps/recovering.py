@@ -7,8 +7,6 @@ or kured left its lock behind. Every agent looks for one when it starts and whil
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from careen.core.actions import PatchNode
 from careen.core.decision import Decision
 from careen.core.facts import keys
@@ -26,6 +24,7 @@ from careen.core.outcomes import Status, Stay, Transition, move, stay, write_loc
 from careen.core.people.requests import met_by_this_boot, sentence, to_keep_down
 from careen.core.situation import Situation, known
 from careen.core.steps.shared import holder_checks
+from scheduler_core.values import replace_value as replace
 
 _LOOK_SECONDS = 10.0
 _STAYS_UP = frozenset({RebootOutcome.NOT_ASKED, RebootOutcome.FAILED})

@@ -3,7 +3,6 @@ it releases the claim and names the next nodes in the lock."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 from careen.core.actions import Notify, Occasion, WriteLock
@@ -26,6 +25,7 @@ from careen.core.situation import Situation, known
 from careen.core.steps import idle
 from careen.core.steps.shared import failing, reboot_report, release, working
 from scheduler_core.sentences import first_few
+from scheduler_core.values import replace_value as replace
 
 LOOK_SECONDS = 1.0
 _MUCH_LATER_SECONDS = 10.0

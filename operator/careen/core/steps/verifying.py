@@ -3,7 +3,6 @@ it are ready. Then it removes the cordon and the soft taint in one patch."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from careen.core.actions import Occasion
@@ -24,6 +23,7 @@ from careen.core.situation import Situation, known
 from careen.core.steps.shared import failing, history, reboot_report, working
 from careen.core.steps.shared.history import Reboot
 from scheduler_core.sentences import first_few
+from scheduler_core.values import replace_value as replace
 
 LOOK_SECONDS = 1.0  # the whole roll-out waits for each second of this
 SHORTEST_LOOK_SECONDS = 0.3  # most nodes are ready when their agent starts, and their own pods a moment later

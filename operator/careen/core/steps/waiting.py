@@ -3,8 +3,6 @@ agent writes a claim id on the Node."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision, Refusal, stored_refusals
 from careen.core.facts import keys
@@ -23,6 +21,7 @@ from careen.core.situation import Situation
 from careen.core.steps import line
 from careen.core.steps.shared import crowd, holder_checks, release
 from careen.core.windows.openings import opens_within, windows_of
+from scheduler_core.values import replace_value as replace
 
 # When the need ends, the agent removes its node from the line. After this time the agent reads the lock again: by then
 # the write has succeeded or failed.

@@ -3,8 +3,6 @@ its drain."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from careen.core.actions import Action, Notify, Occasion, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts.phases import Phase
@@ -15,6 +13,7 @@ from careen.core.node.restoring import NO_CHANGE, NodeChange
 from careen.core.outcomes import Status, Transition, move, undo, write_lock
 from careen.core.people import telling
 from careen.core.situation import Situation
+from scheduler_core.values import replace_value as replace
 
 LOOK_SECONDS = 10.0
 

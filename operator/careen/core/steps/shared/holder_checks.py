@@ -7,7 +7,6 @@ here depends on how long an agent's process lives.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from careen.core.actions import Notify, Occasion
@@ -23,6 +22,7 @@ from careen.core.lock.stale_claims import StaleClaims
 from careen.core.outcomes import Status, Stay, stay, waiting_label, write_lock
 from careen.core.situation import Situation
 from careen.core.steps.shared import crowd
+from scheduler_core.values import replace_value as replace
 
 LOOK_SECONDS = 30.0  # the pause of the first in line; the second checks half as often, and so on
 OTHERS_LOOK_SECONDS = 3600.0  # for a node outside of the line: all nodes in the line may be dead

@@ -8,8 +8,6 @@ lock.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from careen.core import patience
 from careen.core.decision import Decision, Refusal
 from careen.core.facts.observation import NeedAnswer
@@ -23,6 +21,7 @@ from careen.core.gates.question import Gate, When
 from careen.core.node import autoscalers
 from careen.core.outcomes import Status, Stay, Transition, stay, undo
 from careen.core.situation import Situation
+from scheduler_core.values import replace_value as replace
 
 _LOOK_SECONDS = 2.0
 

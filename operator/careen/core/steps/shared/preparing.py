@@ -9,7 +9,6 @@ have not changed. Otherwise it discards the preparation and writes the reason on
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
 
@@ -29,6 +28,7 @@ from careen.core.lock import pauses
 from careen.core.lock.content import Entry, LockContent, free_slots
 from careen.core.outcomes import Status, Stay, stay
 from careen.core.situation import Situation, known
+from scheduler_core.values import replace_value as replace
 
 AHEAD_SECONDS = 5.0  # before the claim is due: a forecast of a large cluster takes about as long
 AGAIN_SECONDS = 10.0  # until the node prepares again for the same holder; doubles each time

@@ -4,8 +4,6 @@ Failed."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from careen.core.decision import Decision, stored_refusals
 from careen.core.facts import keys
 from careen.core.facts.progress import Progress
@@ -13,6 +11,7 @@ from careen.core.facts.reasons import Code
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.outcomes import Status, Stay, Transition, move, removal, stay
 from careen.core.situation import Situation
+from scheduler_core.values import replace_value as replace
 
 _LOOK_SECONDS = 2.0
 LATE_WRITE_SECONDS = (

@@ -3,8 +3,6 @@ the node *is* down, and at the end the node gets back what it had before the dra
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from careen.core.decision import Decision
 from careen.core.drain import drain_plan
 from careen.core.drain.drain_plan import DrainPlan
@@ -17,6 +15,7 @@ from careen.core.node import own_taint
 from careen.core.node.restoring import NodeChange, as_before
 from careen.core.outcomes import Status, Stay, Transition, move, stay, write_lock
 from careen.core.situation import Situation
+from scheduler_core.values import replace_value as replace
 
 
 def back_in_service(situation: Situation, besides: NodeChange, *, keeps_taint: bool) -> tuple[Progress, NodeChange]:
