@@ -66,6 +66,7 @@ pictures: $(INSTALLED) ## draws the README's pictures again, from a demo and a p
 .PHONY: docs
 docs: $(INSTALLED) ## writes the generated pages of docs/ again
 	$(PYTHON) docs/generate.py
+	$(PYTHON) -m tests.scheduler_core.peer_tables
 
 .PHONY: image
 image: ## the container image

@@ -18,6 +18,7 @@ from typing import Final
 
 import numpy as np
 
+from scheduler_core.arguments import expect
 from scheduler_core.config.configuration import Configuration, ExtenderSettings, Profile
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_merge import effective_plugins
@@ -28,7 +29,7 @@ from scheduler_core.framework.cycle_state import CycleError, CycleState
 from scheduler_core.framework.diagnosis import Diagnosis
 from scheduler_core.framework.extension_points import Nomination
 from scheduler_core.framework.failed_search import FailedSearch
-from scheduler_core.framework.plugin_set import Factory, PluginSet, register, serves
+from scheduler_core.framework.plugin_set import Factory, PluginSet, build, register, serves
 from scheduler_core.framework.runner import Nominated, Runner
 from scheduler_core.framework.scoring.scorer import ScoreTable
 from scheduler_core.framework.verdict import Verdict, VerdictCode, unresolvable
@@ -72,8 +73,9 @@ class Scheduler:
         Raises ConfigurationError if a configured plugin does not exist or does not implement its extension point, and
         ExtenderError if an extender's address or certificates cannot be used.
         """
+        expect("configuration", configuration, Configuration, instead="Configuration.from_mapping(…)", optional=True)
         self.configuration = configuration or Configuration()
-        self.kube_version = KubeVersion.parse(kube_version) if isinstance(kube_version, str) else kube_version
+        self.kube_version = kube_version if isinstance(kube_version, KubeVersion) else KubeVersion.parse(kube_version)
         self.rules = RequestRules(
             status_resources=self.kube_version.status_resources_count,
             pod_level=self.kube_version.pod_level_resources,
@@ -90,7 +92,7 @@ class Scheduler:
     def _plugin_set(self, profile: Profile, index: int, factories: Mapping[str, Factory]) -> PluginSet:
         defaults = tuple(p for p in default_plugins(self.kube_version) if p.name in factories)
         built = {
-            name: factories[name](profile.plugin_args(name, self.kube_version), self.kube_version)
+            name: build(name, factories[name], profile.plugin_args(name, self.kube_version), self.kube_version)
             for name in profile.plugins.needed(defaults)
             if name in factories
         }
@@ -134,6 +136,9 @@ class Scheduler:
         `search=Search(n)`: one worker begins at this position of the scheduler's node order. Raises NoProfileError if
         the pod belongs to another scheduler.
         """
+        if type(snapshot) is not Snapshot or type(pod) is not Pod:
+            expect("snapshot", snapshot, Snapshot, instead="schedule(snapshot, pod)")
+            expect("pod", pod, Pod, instead="schedule(snapshot, pod_from_manifest(…))")
         search = Search(start) if search is None and start is not None else search
         (result,) = self.schedule_each(
             snapshot, pod, (search,), nominated=nominated, honors_nomination=honors_nomination
@@ -172,7 +177,9 @@ class Scheduler:
             return [cycle.conclude(each) for each in searches]
         except CycleError as failure:
             refusal = Verdict(VerdictCode.ERROR, (str(failure),), failure.plugin)
-            failed = CycleResult(pod, Diagnosis(nodes=nodes, prefilter=refusal), error=str(failure))
+            failed = CycleResult(
+                pod, Diagnosis(nodes=nodes, prefilter=refusal), sentence=str(failure), error=str(failure)
+            )
             return [failed if each is None else replace_value(failed, next_start=each.start) for each in searches]
 
     def nodes_wanted(self, pod: Pod, searched: int) -> int:

@@ -35,8 +35,9 @@ class CycleResult(Value, dict=True):
     """The result of one pod's cycle. Results for single nodes are computed when they are read.
 
     `node` is None if the pod fits nowhere now. `best_rows`: the rows with the highest total score; `names`: every
-    node's name, by row. `sentence`: the scheduler's message if no node fits. `error`: a plugin failed. `sample` is set
-    if the real scheduler stops before it has found every node that fits; it may then choose a node outside `best_rows`.
+    node's name, by row. `sentence`: the scheduler's message if no node fits or a plugin failed. `error`: the message
+    if a plugin failed. `sample` is set if the real scheduler stops before it has found every node that fits; it may
+    then choose a node outside `best_rows`.
     """
 
     pod: Pod

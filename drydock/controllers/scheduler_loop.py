@@ -119,11 +119,11 @@ class SchedulerLoop:
             del self._known[key]
             known = None
         if content is not None and waits and known is None:
-            pod = pod_from_manifest(content)
+            pod = pod_from_manifest(content, strict=False)
             self._known[key] = (pod, content)
             self._queue.add(pod, time.time())
         elif content is not None and known is not None and content["spec"] != known[1]["spec"]:
-            pod = pod_from_manifest(content)  # such as one whose last scheduling gate was removed
+            pod = pod_from_manifest(content, strict=False)  # such as one whose last scheduling gate was removed
             self._known[key] = (pod, content)
             self._queue.update(known[0], pod, pod_changes(known[0], pod), time.time())
 
@@ -157,7 +157,7 @@ class SchedulerLoop:
 
     def _current_snapshot(self) -> Snapshot:
         if self._snapshot is None:
-            self._snapshot = load_objects(self._objects())
+            self._snapshot = load_objects(self._objects(), strict=False)
         return self._snapshot
 
     def _objects(self) -> Iterator[Mapping[str, Any]]:

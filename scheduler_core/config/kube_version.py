@@ -40,6 +40,10 @@ class KubeVersion:
 
         Raises UnsupportedKubeVersionError if the text is not a version, or if the release is outside 1.32 … 1.37.
         """
+        if not isinstance(text, str):  # 1.40 as a number is 1.4
+            raise UnsupportedKubeVersionError(
+                f"the Kubernetes version is the {type(text).__name__} {text!r}; write it as a text like '1.36'"
+            )
         match = re.fullmatch(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]+)?(?:[-+].*)?", text.strip())
         if match is None:
             raise UnsupportedKubeVersionError(f"{text!r} is not a Kubernetes version; write it like 1.36")

@@ -15,6 +15,7 @@ from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, error
 from scheduler_core.model.pod import Pod
+from scheduler_core.plugin_contract import check_verdict
 from scheduler_core.values import Value
 
 
@@ -58,11 +59,13 @@ class BindingCycle(Value):
         """Reserve and Permit."""
         for plugin in self.plugins.at("reserve"):
             verdict: Verdict = plugin.reserve(state, pod, node_name)
+            check_verdict(plugin.name, "reserve", verdict)
             if not verdict.is_success:
                 return self._stopped(Stage.RESERVED, _blamed(verdict, plugin.name, "Reserve"), state, pod, node_name)
         waiting_for = ""
         for plugin in self.plugins.at("permit"):
             verdict = plugin.permit(state, pod, node_name)
+            check_verdict(plugin.name, "permit", verdict)
             if verdict.code is VerdictCode.WAIT:
                 waiting_for = waiting_for or plugin.name
             elif not verdict.is_success:
@@ -82,6 +85,7 @@ class BindingCycle(Value):
         """PreBind, Bind and PostBind; only after `reserve` has succeeded."""
         for plugin in self.plugins.at("preBind"):
             verdict: Verdict = plugin.pre_bind(state, pod, node_name)
+            check_verdict(plugin.name, "pre_bind", verdict)
             if not verdict.is_success and not verdict.is_skip:
                 return self._stopped(Stage.PREPARED, _blamed(verdict, plugin.name, "PreBind"), state, pod, node_name)
         verdict = self._bind(state, pod, node_name)
@@ -102,6 +106,7 @@ class BindingCycle(Value):
             return by_extender
         for plugin in self.plugins.at("bind"):
             verdict: Verdict = plugin.bind(state, pod, node_name)
+            check_verdict(plugin.name, "bind", verdict)
             if not verdict.is_skip:
                 return _blamed(verdict, plugin.name, "Bind")
         return error("all bind plugins skipped the pod")

@@ -47,6 +47,19 @@ def register(*lists: Mapping[str, Factory]) -> dict[str, Factory]:
     return together
 
 
+def build(name: str, factory: Factory, *given: object) -> Plugin:
+    """Raises TypeError if the factory is none, or makes a plugin with another name."""
+    if not callable(factory):
+        raise TypeError(
+            f"plugins[{name!r}] is a {type(factory).__name__}, expected a factory: pass a function of the plugin's "
+            "arguments and the KubeVersion that returns it"
+        )
+    plugin = factory(*given)
+    if getattr(plugin, "name", None) != name:
+        raise TypeError(f"the factory of plugin {name!r} returned {plugin!r}: its `name` must be {name!r}")
+    return plugin
+
+
 class PluginSet(Value):
     """The plugins of one profile. `by_point`: names in the order in which they run. `weights`: by score plugin."""
 

@@ -23,6 +23,7 @@ from scheduler_core.framework.extension_points import (
     PostFilterResult,
     PreFilterExtensions,
     PreFilterPlugin,
+    PreFilterResult,
 )
 from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import PluginSet
@@ -31,6 +32,7 @@ from scheduler_core.framework.scoring.scorer import Scorer, ScoreTable
 from scheduler_core.framework.skipped_by_spec import SkippedBySpec
 from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, error, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
+from scheduler_core.plugin_contract import check_type, check_verdict, check_verdicts
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.values import Value, replace_value
@@ -99,8 +101,12 @@ class Runner:
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
         """The first refusal, or SUCCESS."""
-        verdicts = (plugin.pre_enqueue(pod).by(plugin.name) for plugin in self.plugins.at("preEnqueue"))
-        return next((verdict for verdict in verdicts if not verdict.is_success), SUCCESS)
+        for plugin in self.plugins.at("preEnqueue"):
+            verdict: Verdict = plugin.pre_enqueue(pod)
+            check_verdict(plugin.name, "pre_enqueue", verdict)
+            if not verdict.is_success:
+                return verdict.by(plugin.name)
+        return SUCCESS
 
     # ---- PreFilter ----
 
@@ -114,6 +120,8 @@ class Runner:
         asked: list[str] = []
         for plugin in plugins:
             result = plugin.pre_filter(state, pod, nodes)
+            if type(result) is not PreFilterResult:
+                check_type(plugin.name, "pre_filter", result, PreFilterResult)
             code = result.verdict.code
             if code is VerdictCode.SKIP:
                 skipped.add(plugin.name)
@@ -220,9 +228,13 @@ class Runner:
         at_once = self._filters_all.get(plugin.name)
         try:
             refusals = None if at_once is None else at_once.filter_all(state, pod, nodes)
-            return refusals if refusals is not None else one_by_one(plugin, state, pod, nodes, alive)
+            if refusals is None:
+                return one_by_one(plugin, state, pod, nodes, alive)
         except UnpreparedError as missing:
             raise CycleError(plugin.name, f'running "{plugin.name}" filter plugin: {missing}') from missing
+        if type(refusals) is not Refusals:
+            check_type(plugin.name, "filter_all", refusals, Refusals)
+        return refusals
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
         """The first refusal, or SUCCESS. PreFilter must have written to `state` before."""
@@ -232,8 +244,10 @@ class Runner:
                     verdict = plugin.filter(state, pod, node_info)
                 except UnpreparedError as missing:
                     verdict = error(f'running "{plugin.name}" filter plugin: {missing}')
-                if verdict is not SUCCESS and not verdict.is_success:
-                    return verdict.by(plugin.name)
+                if verdict is not SUCCESS:
+                    check_verdict(plugin.name, "filter", verdict)
+                    if not verdict.is_success:
+                        return verdict.by(plugin.name)
         return SUCCESS
 
     def every_verdict(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Verdict]:
@@ -268,6 +282,7 @@ class Runner:
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.add_pod(state, pod, other, node_info)
+                check_verdict(plugin.name, "add_pod", verdict)
                 if not verdict.is_success:
                     return verdict.by(plugin.name)
         return SUCCESS
@@ -277,6 +292,7 @@ class Runner:
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.remove_pod(state, pod, other, node_info)
+                check_verdict(plugin.name, "remove_pod", verdict)
                 if not verdict.is_success:
                     return verdict.by(plugin.name)
         return SUCCESS
@@ -291,6 +307,7 @@ class Runner:
         rejector = ""
         for plugin in self._post_filters:
             result = plugin.post_filter(state, pod, search)
+            check_type(plugin.name, "post_filter", result, PostFilterResult)
             verdict = result.verdict.by(plugin.name)
             if verdict.is_success or verdict.code is VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return PostFilterResult(verdict, result.nomination)
@@ -320,10 +337,12 @@ def one_by_one(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]
 ) -> Refusals:
     """Nodes that an earlier filter refused get SUCCESS here."""
-    return Refusals.of_each(
+    verdicts = [
         plugin.filter(state, pod, nodes[position]) if is_alive else SUCCESS
         for position, is_alive in enumerate(alive.tolist())
-    )
+    ]
+    check_verdicts(plugin.name, "filter", verdicts)
+    return Refusals.of_each(verdicts)
 
 
 def _checked(answers: Round) -> Round:

@@ -19,6 +19,7 @@ from scheduler_core.model.manifests import from_manifest as read
 from scheduler_core.model.manifests import wire
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.object_reader import ObjectReader
+from scheduler_core.model.manifests.strict.checks import check_fields
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
@@ -40,6 +41,11 @@ class Collector:
         """Whether scheduling reads this kind. `api_version` (such as `apps/v1`) distinguishes kinds of the same
         name."""
         return self._reader.knows(kind, api_version)
+
+    def spelt(self, kind: str) -> str | None:
+        """The kind of which this name differs only in case or by a plural s."""
+        spellings = {kind.casefold(), kind.casefold().removesuffix("s")} if kind not in self._reader.kinds else ()
+        return next((each for each in self._reader.kinds if each.casefold() in spellings), None)
 
     def add(self, kind: str, manifest: Mapping[str, Any]) -> None:
         """Adds one object, passed as a mapping."""
@@ -93,35 +99,50 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def load_objects(objects: Iterable[Mapping[str, Any]]) -> Snapshot:
+def load_objects(objects: Iterable[Mapping[str, Any]], *, strict: bool = True) -> Snapshot:
     """Returns a snapshot of API objects. Each needs a `kind`; if it ends in List, the items are loaded.
 
-    Ignores kinds that scheduling does not read. An object that cannot be read is left out and listed in the snapshot's
-    `problems` with its name and the field.
+    Ignores kinds that scheduling does not read. An object that cannot be read, or, if `strict`, has a field that no
+    supported release has, is left out and listed in the snapshot's `problems` with its name and the field. Raises
+    TypeError for a single object.
     """
+    if isinstance(objects, Mapping):
+        raise TypeError(f"load_objects takes several objects, got one {objects.get('kind', 'mapping')}: pass [it]")
+    if isinstance(objects, str | bytes):
+        raise TypeError("load_objects takes mappings, got a text: parse it, or pass [it] as bytes to load_pages")
     collector = Collector()
     with _without_collector():
         for manifest in objects:
-            _add_object(collector, manifest)
+            _add_object(collector, manifest, strict=strict)
     return collector.snapshot()
 
 
-def _add_object(collector: Collector, manifest: Mapping[str, Any]) -> None:
+def _add_object(collector: Collector, manifest: Mapping[str, Any], *, strict: bool) -> None:
+    if not isinstance(manifest, Mapping):
+        _refuse(collector, manifest, "", f"expected a mapping, got a {type(manifest).__name__}")
+        return
     kind, api_version = manifest.get("kind"), manifest.get("apiVersion") or ""
     if not isinstance(kind, str) or not isinstance(api_version, str):
-        collector.problems.append(
-            ManifestError(
-                kind="object",
-                key=read.manifest_key(manifest),
-                field="kind",
-                problem="an object needs a kind and an apiVersion",
-            )
-        )
+        _refuse(collector, manifest, "kind", "an object needs a kind and an apiVersion")
     elif kind == "List" or (kind.endswith("List") and collector.knows(kind.removesuffix("List"), api_version)):
+        head = {"kind": kind.removesuffix("List"), "apiVersion": api_version}
         for item in manifest.get("items") or ():
-            _add_object(collector, {"kind": kind.removesuffix("List"), "apiVersion": api_version, **item})
+            _add_object(collector, {**head, **item} if isinstance(item, Mapping) else item, strict=strict)
     elif collector.knows(kind, api_version):
-        collector.add(kind, manifest)
+        try:
+            if strict:
+                check_fields(kind, manifest, read.manifest_key(manifest))
+        except ManifestError as unknown:
+            collector.problems.append(unknown)
+        else:
+            collector.add(kind, manifest)
+    elif meant := collector.spelt(kind):
+        _refuse(collector, manifest, "kind", f"{kind!r} is not a kind; did you mean {meant}?")
+
+
+def _refuse(collector: Collector, manifest: object, field: str, problem: str) -> None:
+    key = read.manifest_key(manifest)
+    collector.problems.append(ManifestError(kind="object", key=key, field=field, problem=problem))
 
 
 # An API server writes kind and apiVersion first. Only a rewritten page must be decoded to find its kind.

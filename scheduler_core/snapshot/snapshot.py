@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
+from scheduler_core.arguments import expect
 from scheduler_core.model.labels import LabelSelector
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.node import Node
@@ -215,6 +216,7 @@ class Snapshot:
 
     def with_pod_placed(self, pod: Pod, node_name: str) -> Snapshot:
         """Puts the pod on this node. A pending pod with the same key is no longer pending."""
+        expect("pod", pod, Pod, instead="with_pod_placed(pod_from_manifest(…), node_name)")
         return self.with_pods_placed(((pod, node_name),))
 
     def with_pods_placed(self, pairs: Iterable[tuple[Pod, str]]) -> Snapshot:

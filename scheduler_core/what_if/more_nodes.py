@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from scheduler_core.arguments import expect
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.framework.verdict import Verdict, VerdictCode
 from scheduler_core.model.pod import Pod
@@ -58,6 +59,9 @@ def with_more_nodes(
 ) -> MoreNodes:
     """Places these pods one after another, the highest priority first, in the cluster with `count` more nodes. Preempts
     no pod, changes no snapshot. Raises ValueError if `count` is negative."""
+    expect("scheduler", scheduler, Scheduler, instead="with_more_nodes(Scheduler(), snapshot, …)")
+    expect("snapshot", snapshot, Snapshot, instead="with_more_nodes(Scheduler(), snapshot, …)")
+    expect("template", template, NodeTemplate, instead="like_node(snapshot, name) or of_manifest(…)")
     if count < 0:
         raise ValueError(f"count is {count}: expected the number of nodes to add, 0 or more")
     made = tuple(new_nodes(template, count, snapshot))

@@ -294,8 +294,8 @@ class Scores:
 
 def test_a_failing_filter_ends_the_cycle_with_an_error() -> None:
     result = with_plugin(Says(error("disk on fire"))).schedule(cluster(a_node("n1"), a_node("n2")), a_pod().build())
-    assert (result.node, result.sentence) == (None, "")
-    assert result.error == 'running "Says" filter plugin: disk on fire'
+    assert result.node is None
+    assert result.error == result.sentence == 'running "Says" filter plugin: disk on fire'
 
 
 def test_an_unknown_verdict_makes_the_result_unknown() -> None:

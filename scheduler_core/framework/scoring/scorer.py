@@ -25,13 +25,16 @@ from scheduler_core.framework.extension_points import (
 )
 from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.framework.scoring.by_usage import by_usage
+from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
+from scheduler_core.plugin_contract import check_scores, check_verdict, scores_of_each
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.values import Value
 
 Rows = NDArray[np.intp]
 
+_INT64: Final = np.dtype(np.int64)
 _INVALID: Final = -1  # valid sums are not negative
 
 
@@ -126,6 +129,8 @@ class Scorer:
         skipped: set[str] = set()
         for plugin in self._pre_scores:
             verdict = plugin.pre_score(state, pod, nodes)
+            if type(verdict) is not Verdict:
+                check_verdict(plugin.name, "pre_score", verdict)
             if verdict.is_skip:
                 skipped.add(plugin.name)
             elif not verdict.is_success:
@@ -148,6 +153,9 @@ class Scorer:
         """`_INVALID` for a node with a score outside 0 … 100. Does not raise: the cycle fails only if such a node
         passed the filters."""
         found = [rule.score_usage(state, nodes, usage) for rule in rules]
+        for rule, scores in zip(rules, found, strict=True):
+            if not _are_scores(scores, len(nodes)):
+                check_scores(rule.name, "score_usage", scores, len(nodes))
         total = reduce(np.add, (self._times_weight(rule.name, each) for rule, each in zip(rules, found, strict=True)))
         for scores in filter(_leaves_the_range, found):
             # A new array, because `total` may be the array of the only rule, and belong to the snapshot.
@@ -176,11 +184,14 @@ class Scorer:
         normalizer = self._normalizers.get(plugin.name)
         if normalizer is not None:
             scores = normalizer.normalize(state, pod, nodes, scores)
+            if not _are_scores(scores, len(nodes)):
+                check_scores(plugin.name, "normalize", scores, len(nodes))
         if _leaves_the_range(scores):
+            place = int(np.flatnonzero((scores < 0) | (scores > MAX_NODE_SCORE))[0])
             raise CycleError(
                 plugin.name,
-                f'plugin "{plugin.name}" returns an invalid score, it should in the range of [0, '
-                f"{MAX_NODE_SCORE}] after normalizing",
+                f'plugin "{plugin.name}" returns an invalid score {scores[place]}, it should in the range of [0, '
+                f"{MAX_NODE_SCORE}] after normalizing (node {nodes.names[place]})",
             )
         return self._times_weight(plugin.name, scores)
 
@@ -199,10 +210,10 @@ class Scorer:
         try:
             scores = None if at_once is None else at_once.score_all(state, pod, asked)
             if scores is not None:
+                if not _are_scores(scores, len(asked)):
+                    check_scores(plugin.name, "score_all", scores, len(asked))
                 return scores if asked is nodes else nodes.take(scores)
-            return np.fromiter(
-                (plugin.score(state, pod, node_info) for node_info in nodes), dtype=np.int64, count=len(nodes)
-            )
+            return scores_of_each(plugin.name, [plugin.score(state, pod, node_info) for node_info in nodes])
         except UnpreparedError as missing:
             raise _unprepared(plugin.name, missing) from missing
 
@@ -215,8 +226,13 @@ def _unprepared(name: str, missing: UnpreparedError) -> CycleError:
     return CycleError(name, f'running Score plugins: plugin "{name}" failed with: {missing}')
 
 
+def _are_scores(given: object, count: int) -> bool:
+    """The quick answer for nearly all plugins; if False, `check_scores` decides."""
+    return type(given) is np.ndarray and given.dtype is _INT64 and len(given) == count
+
+
 def _leaves_the_range(scores: Scores) -> bool:
-    if scores.dtype != np.int64:
+    if scores.dtype is not _INT64:
         return bool(len(scores)) and bool(scores.min() < 0 or scores.max() > MAX_NODE_SCORE)
     # Read as unsigned, numbers below 0 are larger than any score, so one comparison finds both errors.
     return bool(np.maximum.reduce(scores.view(np.uint64), initial=0) > MAX_NODE_SCORE)

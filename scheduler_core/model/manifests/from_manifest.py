@@ -31,6 +31,7 @@ from scheduler_core.model.manifests.fields import (
     template_node,
 )
 from scheduler_core.model.manifests.job_from_manifest import index_failures
+from scheduler_core.model.manifests.strict.checks import check_fields, check_kind
 from scheduler_core.model.node import Node, NodeImage
 from scheduler_core.model.pod import (
     Container,
@@ -61,19 +62,20 @@ M = TypeVar("M")
 # ---- one function per kind, for a mapping ----
 
 
-def pod_from_manifest(manifest: Manifest) -> Pod:
-    """A pod from a mapping in the API's form. Raises ManifestError with the pod and the field that cannot be read."""
-    return _read(manifest, "Pod", wire.WirePod, PodReader().pod)
+def pod_from_manifest(manifest: Manifest, *, strict: bool = True) -> Pod:
+    """A pod from a mapping in the API's form. Raises ManifestError with the pod and the field that cannot be read, or,
+    if `strict`, that no supported release has."""
+    return _read(manifest, "Pod", wire.WirePod, PodReader().pod, strict=strict)
 
 
-def node_from_manifest(manifest: Manifest) -> Node:
-    """A node from a mapping in the API's form. Raises ManifestError with the node and the field that cannot be read."""
-    return _read(manifest, "Node", wire.WireNode, node)
+def node_from_manifest(manifest: Manifest, *, strict: bool = True) -> Node:
+    """A node from a mapping in the API's form. Raises ManifestError as `pod_from_manifest` does."""
+    return _read(manifest, "Node", wire.WireNode, node, strict=strict)
 
 
-def budget_from_manifest(manifest: Manifest) -> DisruptionBudget:
-    """Raises ManifestError with the budget and the field that cannot be read."""
-    return _read(manifest, "PodDisruptionBudget", wire.WireBudget, budget)
+def budget_from_manifest(manifest: Manifest, *, strict: bool = True) -> DisruptionBudget:
+    """Raises ManifestError as `pod_from_manifest` does."""
+    return _read(manifest, "PodDisruptionBudget", wire.WireBudget, budget, strict=strict)
 
 
 def node_affinity_from_manifest(manifest: Manifest | None) -> NodeAffinityRules | None:
@@ -88,7 +90,13 @@ def spread_constraint_from_manifest(manifest: Manifest) -> TopologySpreadConstra
     return spread_constraint(_convert(manifest, "TopologySpreadConstraint", wire.WireSpread))
 
 
-def _read(manifest: Manifest, kind: str, shape: type[W], build: Callable[[W], M]) -> M:
+def _read(manifest: Manifest, kind: str, shape: type[W], build: Callable[[W], M], *, strict: bool) -> M:
+    check_kind(kind, manifest, manifest_key(manifest))
+    if strict:
+        check_fields(kind, manifest, manifest_key(manifest))
+    if not isinstance(metadata := manifest.get("metadata"), Mapping) or not metadata.get("name"):
+        problem = "an object needs a name"
+        raise ManifestError(kind=kind, key=manifest_key(manifest), field="metadata.name", problem=problem)
     try:
         return build(_convert(manifest, kind, shape))
     except FieldError as trouble:

@@ -1,0 +1,1 @@
+"""Refuses manifests of another kind and misspelt fields."""

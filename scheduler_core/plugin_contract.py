@@ -1,0 +1,67 @@
+"""Refuses what a plugin returns instead of a verdict or a score: a mistake in the plugin, not a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from scheduler_core.framework.extension_points import Scores
+from scheduler_core.framework.verdict import Verdict
+
+_VERDICT: Final = 'a Verdict: SUCCESS, or a refusal such as unschedulable("why")'
+
+
+class PluginContractError(TypeError):
+    """A plugin's method returned a value of the wrong type. The message names plugin and method, and what to return."""
+
+    def __init__(self, plugin: str, method: str, given: object, wanted: str) -> None:
+        super().__init__(f'plugin "{plugin}": {method} returned {_shown(given)}; it must return {wanted}')
+
+
+def check_verdicts(plugin: str, method: str, verdicts: Iterable[object]) -> None:
+    """Costs one pass in C for right answers."""
+    if not set(map(type, verdicts)) <= {Verdict}:
+        wrong = next(each for each in verdicts if not isinstance(each, Verdict))
+        raise PluginContractError(plugin, method, wrong, _VERDICT)
+
+
+def check_verdict(plugin: str, method: str, given: object) -> None:
+    """Of an extension point that runs once for a pod."""
+    if type(given) is not Verdict:
+        check_verdicts(plugin, method, (given,))
+
+
+def check_type(plugin: str, method: str, given: object, wanted: type) -> None:
+    """For extension points whose results have a class of their own."""
+    if not isinstance(given, wanted):
+        raise PluginContractError(plugin, method, given, f"a {wanted.__name__}")
+
+
+def scores_of_each(plugin: str, given: Sequence[object]) -> Scores:
+    """The scores of single nodes as an array. A fraction would be cut off without a word, so it is refused."""
+    if not set(map(type, given)) <= {int}:
+        wrong = [s for s in given if isinstance(s, bool) or not isinstance(s, int | np.integer)]
+        if wrong:
+            raise PluginContractError(plugin, "score", wrong[0], "a whole number (int)")
+    try:
+        return np.array(given, dtype=np.int64)
+    except OverflowError:
+        raise PluginContractError(plugin, "score", max(given, key=_size), "a number of 64 bits") from None
+
+
+def check_scores(plugin: str, method: str, given: object, count: int) -> None:
+    """Of an all-nodes form: one whole number for each node."""
+    if not isinstance(given, np.ndarray) or given.dtype.kind not in "iu" or given.shape != (count,):
+        raise PluginContractError(plugin, method, given, f"an array of {count} whole numbers (numpy.int64)")
+
+
+def _size(score: Any) -> int:
+    return abs(int(score))
+
+
+def _shown(given: object) -> str:
+    if isinstance(given, np.ndarray):
+        return f"an array of {given.dtype} with the shape {given.shape}"
+    return f"the {type(given).__name__} {given!r}" if given is not None else "None"

@@ -1,0 +1,178 @@
+"""Wrong arguments and wrong plugins are refused with what to pass instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scheduler_core import Configuration, Scheduler, like_node, load_objects, nodes_needed, of_manifest, with_more_nodes
+from scheduler_core.config.kube_version import UnsupportedKubeVersionError
+from scheduler_core.framework.binding import BindingCycle
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.plugin_set import METHOD_OF, PluginSet
+from scheduler_core.framework.verdict import SUCCESS
+from scheduler_core.plugin_contract import PluginContractError
+from scheduler_core.testing.builders import a_node, a_pod, manifests
+
+SNAPSHOT = load_objects(manifests(a_node("n1"), a_node("n2")))
+POD = a_pod().build()
+
+
+class Odd:
+    """Has one more method than a name."""
+
+    name = "Odd"
+
+    def __init__(self, **methods: Any) -> None:
+        self.__dict__.update(methods)
+
+
+def scheduler_with(plugin: Odd, *, name: str = "Odd", weight: int = 1) -> Scheduler:
+    points = [point for point, method in METHOD_OF.items() if hasattr(plugin, method)]
+    enabled = {point: {"enabled": [{"name": name, "weight": weight}]} for point in points}
+    enabled["multiPoint"] = {"disabled": []}
+    configuration = Configuration.from_mapping(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": enabled}],
+        }
+    )
+    return Scheduler(configuration, plugins={name: lambda _args, _version: plugin})
+
+
+def returns(value: Any) -> Any:
+    return lambda *_: value
+
+
+# ---- arguments ----
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda any_: Scheduler().schedule(any_(POD), any_(SNAPSHOT)), "snapshot is a Pod, expected a Snapshot"),
+        (lambda any_: Scheduler().schedule(SNAPSHOT, any_({})), r"pod is a dict.* pod_from_manifest\(…\)"),
+        (lambda any_: Scheduler(any_({})), r"configuration is a dict.* Configuration.from_mapping\(…\)"),
+        (lambda any_: nodes_needed(Scheduler(), SNAPSHOT, [POD], any_({})), "template is a dict.* like_node"),
+        (lambda any_: with_more_nodes(any_(SNAPSHOT), any_(Scheduler()), [], any_({}), 1), "scheduler is a Snapshot"),
+        (lambda any_: like_node(any_("n1"), any_(SNAPSHOT)), "snapshot is a str"),
+        (lambda any_: of_manifest(SNAPSHOT, any_({}), Scheduler()), r"node is a dict.* node_from_manifest\(…\)"),
+        (lambda any_: SNAPSHOT.with_pod_placed(any_("n1"), any_(POD)), "pod is a str"),
+    ],
+)
+def test_an_argument_of_the_wrong_type_is_refused_with_what_to_pass(ask: Any, told: str) -> None:
+    with pytest.raises(TypeError, match=told):
+        ask(lambda value: value)
+
+
+def test_a_version_must_be_a_text() -> None:
+    version: Any = 1.36
+    with pytest.raises(UnsupportedKubeVersionError, match=r"is the float 1\.36; write it as a text like '1.36'"):
+        Scheduler(kube_version=version)
+
+
+# ---- plugins ----
+
+
+@pytest.mark.parametrize(
+    ("method", "value", "told"),
+    [
+        ("filter", True, "filter returned the bool True; it must return a Verdict: SUCCESS, or a refusal"),
+        ("filter", None, "filter returned None; it must return a Verdict"),
+        ("pre_filter", SUCCESS, "pre_filter returned the Verdict .*; it must return a PreFilterResult"),
+        ("pre_score", True, "pre_score returned the bool True; it must return a Verdict"),
+    ],
+)
+def test_a_plugin_that_returns_no_verdict_is_refused(method: str, value: object, told: str) -> None:
+    with pytest.raises(PluginContractError, match=f'plugin "Odd": {told}'):
+        scheduler_with(Odd(**{method: returns(value)}, score=returns(1))).schedule(SNAPSHOT, POD)
+
+
+def test_a_filter_that_returns_true_is_refused_in_preemption_and_beside_nominated_pods_too() -> None:
+    runner, state = scheduler_with(Odd(filter=returns(True))).runner(POD), CycleState()
+    runner.pre_filter(state, POD, Scheduler().schedule(SNAPSHOT, POD).diagnosis.nodes)
+    with pytest.raises(PluginContractError, match='plugin "Odd": filter returned the bool True'):
+        runner.filter_node(state, POD, SNAPSHOT.node_info(0))
+
+
+def test_a_gate_that_returns_false_is_refused() -> None:
+    with pytest.raises(PluginContractError, match='plugin "Odd": pre_enqueue returned the bool False'):
+        scheduler_with(Odd(pre_enqueue=returns(False))).runner(POD).pre_enqueue(POD)
+
+
+def test_a_post_filter_that_returns_a_verdict_is_refused() -> None:
+    plugin = Odd(post_filter=returns(SUCCESS), filter=returns(SUCCESS))
+    with pytest.raises(PluginContractError, match='plugin "Odd": post_filter returned the Verdict'):
+        scheduler_with(plugin).schedule(load_objects(manifests(a_node("n1").cordoned())), POD)
+
+
+@pytest.mark.parametrize("method", ["reserve", "permit", "pre_bind", "bind"])
+def test_a_binding_plugin_that_returns_none_is_refused(method: str) -> None:
+    plugin = Odd(**{method: returns(None)})
+    cycle = BindingCycle(
+        PluginSet({"Odd": plugin}, {point: ("Odd",) for point in METHOD_OF if hasattr(plugin, METHOD_OF[point])}, {})
+    )
+    run = cycle.reserve if method in ("reserve", "permit") else cycle.bind
+    with pytest.raises(PluginContractError, match=f'plugin "Odd": {method} returned None'):
+        run(CycleState(), POD, "n1")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (0.9, "the float 0.9"),
+        (True, "the bool True"),
+        ("5", "the str '5'"),
+        (None, "None"),
+    ],
+)
+def test_a_score_that_is_no_whole_number_is_refused(value: object, told: str) -> None:
+    with pytest.raises(PluginContractError, match=f'plugin "Odd": score returned {told}; it must return a whole'):
+        scheduler_with(Odd(score=returns(value))).schedule(SNAPSHOT, POD)
+
+
+def test_a_score_of_numpy_is_a_whole_number() -> None:
+    result = scheduler_with(Odd(score=returns(np.int32(7)))).schedule(SNAPSHOT, POD)
+    assert result.scores["n1"].by_plugin["Odd"] == 7
+
+
+def test_a_score_of_more_than_64_bits_is_refused() -> None:
+    with pytest.raises(PluginContractError, match="a number of 64 bits"):
+        scheduler_with(Odd(score=returns(2**70))).schedule(SNAPSHOT, POD)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (np.array([0.5, 1.0]), r"an array of float64 with the shape \(2,\)"),
+        (np.array([1, 2, 3]), r"an array of int64 with the shape \(3,\)"),
+        ([1, 2], r"the list \[1, 2\]"),
+    ],
+)
+@pytest.mark.parametrize("method", ["score_all", "normalize"])
+def test_scores_of_all_nodes_must_be_one_whole_number_for_each(method: str, value: object, told: str) -> None:
+    plugin = Odd(score=returns(1), **{method: returns(value)})
+    with pytest.raises(PluginContractError, match=f'plugin "Odd": {method} returned {told}; .* an array of 2 whole'):
+        scheduler_with(plugin).schedule(SNAPSHOT, POD)
+
+
+@pytest.mark.parametrize("score", [500, -1])
+def test_a_score_out_of_range_names_plugin_score_and_node_where_one_looks(score: int) -> None:
+    plugin = Odd(score=lambda _state, _pod, node_info: score if node_info.name == "n2" else 1)
+    result = scheduler_with(plugin).schedule(SNAPSHOT, POD)
+    assert result.node is None
+    assert result.sentence == result.error
+    assert result.sentence == (
+        f'plugin "Odd" returns an invalid score {score}, it should in the range of [0, 100] after normalizing (node n2)'
+    )
+
+
+def test_a_plugin_must_come_from_a_factory_and_have_the_registered_name() -> None:
+    plugin: Any = Odd(filter=returns(SUCCESS))
+    with pytest.raises(TypeError, match="plugins\\['Odd'\\] is a Odd, expected a factory"):
+        Scheduler(scheduler_with(plugin).configuration, plugins={"Odd": plugin})
+    with pytest.raises(TypeError, match="its `name` must be 'Even'"):
+        scheduler_with(plugin, name="Even")
