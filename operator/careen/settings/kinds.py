@@ -22,7 +22,7 @@ from careen.core.facts.selectors import Selector
 from careen.core.people import templates
 from careen.host.probes import PROBES
 from careen.services import notification_urls
-from careen.services.asking import without_login
+from careen.services.wire.asking import without_login
 from careen.settings.go_regexp import GoRegexp, in_python
 from scheduler_core.model.labels import is_label_key, is_label_value
 from scheduler_core.values import Value
