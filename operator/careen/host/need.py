@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
 
 from careen.core.facts.observation import Need, NeedAnswer
+from careen.core.facts.policy import Pattern
 from careen.host import boot_id, package_managers, probes, sentinel
 from careen.host.commands import HostExec, run_on_host
 from careen.host.probes import HostAccess, HostFacts
@@ -26,7 +26,7 @@ class Sources(Value, kw_only=True):
     files: tuple[str, ...] = ()
     command: str = ""
     probes: tuple[str, ...] = (probes.SENTINEL,)
-    packages: re.Pattern[str] | None = None
+    packages: Pattern | None = None
     longest_uptime_seconds: float = 0.0
     seconds: float
     """The deadline of each source."""

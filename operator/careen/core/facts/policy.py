@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import Protocol
 
 from msgspec import field
 
@@ -103,18 +103,30 @@ class Budget(Value, kw_only=True):
         return f"selector:{self.selector.text}" if self.selector.matches(labels) else None
 
 
+class Pattern(Protocol):
+    """A compiled regular expression."""
+
+    def search(self, text: str, /) -> object:
+        """True if it matches anywhere."""
+        ...
+
+    def fullmatch(self, text: str, /) -> object:
+        """True if it matches the whole text."""
+        ...
+
+
 class Matcher(Value, kw_only=True):
     """A condition on one label of a sample, like a label matcher of Prometheus. A missing label is treated as empty."""
 
     label: str
     value: str
-    pattern: re.Pattern[str] | None = None  # None: compare the label with `value`
+    pattern: Pattern | None = None  # None: compare the label with `value`
     is_negated: bool = False
 
     def holds(self, labels: Mapping[str, str]) -> bool:
         """Whether these labels of a sample fulfil the condition."""
         found = labels.get(self.label, "")
-        matches = found == self.value if self.pattern is None else self.pattern.fullmatch(found) is not None
+        matches = found == self.value if self.pattern is None else bool(self.pattern.fullmatch(found))
         return matches is not self.is_negated
 
 
@@ -184,7 +196,7 @@ class AlertPolicy(Value, kw_only=True):
     """Which active alerts block a reboot, according to three flags of kured's. If none of the flags is set, any pending
     or firing alert blocks."""
 
-    filter_regexp: re.Pattern[str] | None = None  # alert names to ignore
+    filter_regexp: Pattern | None = None  # alert names to ignore
     match_only: bool = False  # inverts the filter: only alerts with matching names block
     firing_only: bool = False
 
