@@ -34,7 +34,7 @@ def main() -> int:
     """
     order = json.load(sys.stdin)
     signal.alarm(math.ceil(order["seconds"]))  # ends the process even if a request hangs
-    bounded.bind_every_session(order["seconds"])
+    bounded.bind_every_session(2 * order["seconds"])  # the alarm comes first; this is for size and redirects
     said = _Said()
     logging.getLogger("apprise").addHandler(said)
     logging.getLogger("apprise").propagate = False
