@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from enum import StrEnum
 
-from careen.host import environment
+from careen.host import environment, paths
 from scheduler_core.values import Value
 
 # Kured enters PID 1's mount namespace and nothing else; hostPID makes /proc/1 the host's.
@@ -74,6 +74,8 @@ async def run_on_host(
     If the caller is cancelled, the command is killed; with `outlives_us` it continues, as a requested reboot must.
     While a killed run does not end, the same command is not started again, so that such runs do not pile up.
     """
+    if how is HostExec.NSENTER and (why := paths.why_not_the_host(paths.PROC)):
+        return NotStarted(why)
     full = [*NSENTER, *argv] if how is HostExec.NSENTER else list(argv)
     if (ending := _unended.get(tuple(full))) is not None:
         return NotFollowed(f"an earlier run, {ending.get_name()}, was killed but has not ended yet")

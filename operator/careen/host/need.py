@@ -13,6 +13,7 @@ from careen.core.facts.observation import Need, NeedAnswer
 from careen.core.facts.policy import Pattern
 from careen.host import boot_id, package_managers, probes, sentinel
 from careen.host.commands import HostExec, run_on_host
+from careen.host.paths import why_not_the_host
 from careen.host.probes import HostAccess, HostFacts
 from careen.host.probes.said import together
 from scheduler_core.values import Value
@@ -76,6 +77,8 @@ class HostNeed:
 
     def _look_now(self) -> Need:
         """In a thread, because a file system may hang."""
+        if self._root.is_relative_to(self._proc / "1") and (why := why_not_the_host(self._proc)):
+            return Need(answer=NeedAnswer.UNKNOWN, detail=f"the agent cannot see the host: {why}")
         found = [sentinel.read_file(self._root, path, self._sources.packages) for path in self._paths]
         found += [probes.looking(name)(self._facts()) for name in self._looking]
         need = together(found) if found else Need(answer=NeedAnswer.NO)

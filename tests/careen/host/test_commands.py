@@ -153,6 +153,7 @@ def nsenter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program to this path, because tests lack the rights that the real nsenter needs."""
     tool = tmp_path / "nsenter"
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("careen.host.paths.PROC", tmp_path)  # the tests may run in a container without hostPID
     return tool
 
 
