@@ -155,6 +155,12 @@ def test_each_import_contract_rejects_a_violation(copy: Path, contract: str, fil
     assert file.removeprefix("operator/").removesuffix(".py").replace("/", ".") in done.stdout
 
 
+# They import only its type.
+CLIENTS_WITH_A_SESSION = {
+    f"careen.services.{name}" for name in ("alertmanager", "prometheus", "silences", "wire.asking")
+}
+
+
 @pytest.mark.parametrize(
     ("library", "importers", "why"),
     [
@@ -162,8 +168,13 @@ def test_each_import_contract_rejects_a_violation(copy: Path, contract: str, fil
         ("kubernetes", {"careen.cluster.wire.client"}, "this Kubernetes client can be replaced by changing one file"),
         (
             "urllib3",
-            {"careen.cluster.wire.client", "careen.cluster.wire.network_errors", "careen.services.prometheus"},
+            {"careen.cluster.wire.client", "careen.cluster.wire.network_errors", "careen.services.wire.bounded"},
             "two clients use urllib3 without its retries; network_errors translates urllib3's errors",
+        ),
+        (
+            "requests",
+            {*CLIENTS_WITH_A_SESSION, "careen.services.wire.bounded", "careen.services.notify_child"},
+            "every request to a service has the bounds of one module",
         ),
         ("prometheus_api_client", {"careen.services.prometheus"}, "only one module sends requests to Prometheus"),
         (

@@ -100,7 +100,7 @@ MAY = {
     "careen.agent.handlers": "kopf runs in a separate thread, in real time",
     "scheduler_core.__main__": "a command line",
     "careen.agent.observe": "random claim ids, because no two claims may have the same id",
-    "careen.services.asking": "a thread stops reading a response when the real clock reaches the deadline",
+    "careen.services.wire.bounded": "a thread stops reading a response when the real clock reaches the deadline",
     "scheduler_core.extenders.transport": "deadlines of requests to another scheduler",
 }
 MAY_FOLDERS = ("drydock",)  # simulated hosts run in real time, and the demo generates its cluster from a seed

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from enum import StrEnum
 
-from careen.host import environment
+from careen.host import environment, paths
 from scheduler_core.values import Value
 
 # Kured enters PID 1's mount namespace and nothing else; hostPID makes /proc/1 the host's.
@@ -50,7 +50,8 @@ class TimedOut(Value):
 
 
 class NotFollowed(Value):
-    """Perhaps started, but no thread was free to wait for its end. The effect is unknown."""
+    """Perhaps started, but no thread was free to wait for its end, or an earlier run does not end. The effect is
+    unknown."""
 
     why: str
 
@@ -61,6 +62,9 @@ Outcome = Exited | NotStarted | TimedOut | NotFollowed
 # are kept here.
 _kept: list[asyncio.subprocess.Process] = []
 
+# By their command lines, killed runs that do not end: SIGKILL waits for a hanging file system (state D).
+_unended: dict[tuple[str, ...], asyncio.Task[object]] = {}
+
 
 async def run_on_host(
     argv: Sequence[str], *, how: HostExec, deadline_seconds: float, outlives_us: bool = False
@@ -68,8 +72,13 @@ async def run_on_host(
     """Runs `argv` until it ends or until the deadline. Every failure is an outcome, not an exception.
 
     If the caller is cancelled, the command is killed; with `outlives_us` it continues, as a requested reboot must.
+    While a killed run does not end, the same command is not started again, so that such runs do not pile up.
     """
+    if how is HostExec.NSENTER and (why := paths.why_not_the_host(paths.PROC)):
+        return NotStarted(why)
     full = [*NSENTER, *argv] if how is HostExec.NSENTER else list(argv)
+    if (ending := _unended.get(tuple(full))) is not None:
+        return NotFollowed(f"an earlier run, {ending.get_name()}, was killed but has not ended yet")
     try:
         process = await _started(full, outlives_us=outlives_us)
     except (OSError, ValueError) as error:
@@ -80,11 +89,11 @@ async def run_on_host(
         async with asyncio.timeout(deadline_seconds):
             output, errors = await _read_to_the_end(process)
     except TimeoutError:
-        await kill_group(process)
+        _remember(full, await _killed(process))
         return TimedOut(deadline_seconds)
     except asyncio.CancelledError:
         if not outlives_us:
-            await kill_group(process)
+            _remember(full, await _killed(process))
         raise
     assert process.returncode is not None
     if how is HostExec.NSENTER and _text(errors).startswith("nsenter:"):
@@ -118,13 +127,30 @@ def _keep(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
 async def kill_group(process: asyncio.subprocess.Process) -> None:
     """Kills a child that was started in its own session, with its process group. Takes two seconds at most, even if
     another process holds the child's pipes open."""
+    ending = await _killed(process)
+    if ending is not None:
+        ending.cancel()
+
+
+async def _killed(process: asyncio.subprocess.Process) -> asyncio.Task[object] | None:
+    """`kill_group`; the task that waits for the end if two seconds are not enough."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     # Read to the end, so that the pipes are closed before the event loop ends. A grandchild in another session may keep
     # them open; then neither the read nor asyncio's own wait() returns, although the process has ended.
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_END_SECONDS):
-            await _read_to_the_end(process)
+    ending: asyncio.Task[object] = asyncio.create_task(_read_to_the_end(process), name=f"process {process.pid}")
+    try:
+        await asyncio.wait({ending}, timeout=_END_SECONDS)
+    except asyncio.CancelledError:
+        ending.cancel()
+        raise
+    return None if ending.done() else ending
+
+
+def _remember(argv: list[str], ending: asyncio.Task[object] | None) -> None:
+    if ending is not None:
+        _unended[tuple(argv)] = ending
+        ending.add_done_callback(lambda _: _unended.pop(tuple(argv), None))
 
 
 async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:

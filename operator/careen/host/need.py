@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
 
 from careen.core.facts.observation import Need, NeedAnswer
+from careen.core.facts.policy import Pattern
 from careen.host import boot_id, package_managers, probes, sentinel
 from careen.host.commands import HostExec, run_on_host
+from careen.host.paths import why_not_the_host
 from careen.host.probes import HostAccess, HostFacts
 from careen.host.probes.said import together
 from scheduler_core.values import Value
@@ -26,7 +27,7 @@ class Sources(Value, kw_only=True):
     files: tuple[str, ...] = ()
     command: str = ""
     probes: tuple[str, ...] = (probes.SENTINEL,)
-    packages: re.Pattern[str] | None = None
+    packages: Pattern | None = None
     longest_uptime_seconds: float = 0.0
     seconds: float
     """The deadline of each source."""
@@ -76,6 +77,8 @@ class HostNeed:
 
     def _look_now(self) -> Need:
         """In a thread, because a file system may hang."""
+        if self._root.is_relative_to(self._proc / "1") and (why := why_not_the_host(self._proc)):
+            return Need(answer=NeedAnswer.UNKNOWN, detail=f"the agent cannot see the host: {why}")
         found = [sentinel.read_file(self._root, path, self._sources.packages) for path in self._paths]
         found += [probes.looking(name)(self._facts()) for name in self._looking]
         need = together(found) if found else Need(answer=NeedAnswer.NO)

@@ -6,7 +6,29 @@ import os
 import stat
 from pathlib import Path, PurePosixPath
 
+PROC = Path("/proc")
+_INITIAL = 0xEFFFFFFC  # PROC_PID_INIT_INO of include/linux/proc_ns.h: the machine's first namespace of processes
 _MOST_LINKS = 40  # what Linux follows before it returns ELOOP
+
+
+def why_not_the_host(proc: Path) -> str:
+    """Why process 1 shows nothing of the host; "" if it does. Without hostPID it is a process of the agent's own
+    container, which says "no need" for ever.
+
+    A node may itself be a container (kind). So the machine's first namespace of processes is not required, but another
+    file system than the agent's is.
+    """
+    try:
+        ours, theirs = (proc / "self/ns/mnt").stat().st_ino, (proc / "1/ns/mnt").stat().st_ino
+        is_initial = (proc / "self/ns/pid").stat().st_ino == _INITIAL
+    except OSError:
+        return ""  # of another user: what the agent reads or runs there fails by itself
+    if ours != theirs or is_initial:
+        return ""
+    return (
+        "process 1 belongs to the agent's own container, not to the host: set `hostPID: true` in the pod template, as "
+        "manifests/daemonset.yaml does"
+    )
 
 
 def under_root(root: Path, path: str) -> Path:

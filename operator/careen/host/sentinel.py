@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from careen.core.facts.observation import Need, NeedAnswer
+from careen.core.facts.policy import Pattern
 from careen.core.facts.times import span
 from careen.host.commands import Exited, HostExec, NotFollowed, NotStarted, TimedOut, run_on_host
 from careen.host.paths import read_regular_file, under_root
@@ -29,7 +30,7 @@ _MOST_BYTES = 64 * 1024
 _LONGEST_NAME = 255
 
 
-def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) -> Need:
+def read_file(root: Path, path: str, packages: Pattern | None = None) -> Need:
     """Whether the file exists, and which packages need the reboot. Unknown if its folder is missing or unreadable. With
     `packages`, only a match with a listed package counts."""
     need = _look_for(root, path)

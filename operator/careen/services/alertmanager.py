@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from careen.core.facts.observation import Alert, Unknown
-from careen.services.asking import Access, UnusableAnswer, answer_of, read_json
 from careen.services.prometheus import AlertSource
+from careen.services.wire.asking import Access, UnusableAnswer, answer_of, read_json
+
+if TYPE_CHECKING:
+    from requests import Session
 
 PATH = "/api/v2/alerts"
 # The server leaves out silenced and inhibited alerts; the states of the others are checked once more.
 WANTED = {"active": "true", "silenced": "false", "inhibited": "false", "unprocessed": "true"}
-_MOST_MEBIBYTES = 64
 
 
 class Alertmanager:
@@ -30,16 +32,18 @@ class Alertmanager:
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
         """One query, in a thread, with a deadline for all of it."""
         return await answer_of(
-            "Alertmanager", self._url, self._timeout_seconds, lambda: _alerts_of(msgspec.json.decode(self._read()))
+            "Alertmanager",
+            self._url,
+            self._timeout_seconds,
+            lambda session: _alerts_of(msgspec.json.decode(self._read(session))),
         )
 
-    def _read(self) -> bytes:
+    def _read(self, session: Session) -> bytes:
         content, _ = read_json(
+            session,
             "GET",
             f"{self._url}{PATH}",
             self._access,
-            timeout_seconds=self._timeout_seconds,
-            most_mebibytes=_MOST_MEBIBYTES,
             if_rejected=f": {self._what_was_shown()}",
             params=WANTED,
         )

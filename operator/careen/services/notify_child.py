@@ -20,6 +20,8 @@ from typing import Any
 from careen.core.plain_text import one_line
 from careen.services.notification_urls import DeliveryMethod, Target, secrets_of
 from careen.services.teams import card
+from careen.services.wire import bounded
+from careen.services.wire.asking import status
 
 _MOST_AT_ONCE = 8
 _LONGEST_WHY = 200  # characters: the agent reads line by line
@@ -32,6 +34,7 @@ def main() -> int:
     """
     order = json.load(sys.stdin)
     signal.alarm(math.ceil(order["seconds"]))  # ends the process even if a request hangs
+    bounded.bind_every_session(2 * order["seconds"])  # the alarm comes first; this is for size and redirects
     said = _Said()
     logging.getLogger("apprise").addHandler(said)
     logging.getLogger("apprise").propagate = False
@@ -81,6 +84,8 @@ def tell(text: str, target: Target, seconds: float, said: _Said) -> str:
         return (
             _by_library(text, target, said) if target.way is DeliveryMethod.APPRISE else _by_post(text, target, seconds)
         )
+    except bounded.Unbounded as error:
+        return str(error)
     except Exception as error:
         # The text of an exception may contain the address, and so the secret.
         return type(error).__name__
@@ -110,10 +115,8 @@ def _by_post(text: str, target: Target, seconds: float) -> str:
         case _:
             body = text
     headers = {"Content-Type": "application/json", **target.headers}
-    answer = requests.request(
-        target.method, target.url, data=body.encode(), headers=headers, timeout=seconds, allow_redirects=False
-    )
-    return "" if answer.status_code < 300 else f"status {answer.status_code}"
+    answer = requests.request(target.method, target.url, data=body.encode(), headers=headers, timeout=seconds)
+    return "" if answer.status_code < 300 else status(answer.status_code)
 
 
 def blotted(sentence: str, target: Target) -> str:

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from careen.core.facts.observation import Alert, Sample, Unknown
 from careen.core.facts.untrusted import LONGEST_TEXT, object_of
 from careen.core.plain_text import one_line
-from careen.services.asking import REJECTIONS, Access, CredentialsRejected, UnusableAnswer, answer_of, secret_in
+from careen.services.wire.asking import (
+    REJECTIONS,
+    Access,
+    CredentialsRejected,
+    UnusableAnswer,
+    answer_of,
+    secret_in,
+    status,
+)
+
+if TYPE_CHECKING:
+    from requests import Session
 
 T = TypeVar("T")
 
@@ -57,59 +68,52 @@ class Prometheus:
         last sample if the query is a single series. For an expression, `lookback_delta` limits the age; a server that
         does not know it ignores it.
         """
-        return await self._asked(lambda: self._samples(query, fresh_seconds))
+        return await self._asked(lambda session: self._samples(session, query, fresh_seconds))
 
-    async def _asked(self, question: Callable[[], T]) -> T | Unknown:
+    async def _asked(self, question: Callable[[Session], T]) -> T | Unknown:
         return await answer_of("Prometheus", self._url, self._timeout_seconds, question)
 
-    def _alerts(self) -> tuple[Alert, ...]:
-        alerts = (_alert(row) for row in self._query(QUERY))
+    def _alerts(self, session: Session) -> tuple[Alert, ...]:
+        alerts = (_alert(row) for row in self._query(session, QUERY))
         return tuple(sorted(alerts, key=lambda alert: (alert.name, alert.state, sorted(alert.labels.items()))))
 
-    def _samples(self, query: str, fresh_seconds: float) -> tuple[Sample, ...]:
+    def _samples(self, session: Session, query: str, fresh_seconds: float) -> tuple[Sample, ...]:
         look_back = {"lookback_delta": f"{fresh_seconds:g}s"}
-        values = [_reading(row) for row in self._query(query, look_back)]
+        values = [_reading(row) for row in self._query(session, query, look_back)]
         # On lines of their own: a comment at the end of the query would swallow the bracket.
         taken = {
             _identity(labels): (at, value)
-            for labels, at, value in map(_reading, self._query(f"timestamp(\n{query}\n)", look_back))
+            for labels, at, value in map(_reading, self._query(session, f"timestamp(\n{query}\n)", look_back))
         }
         return tuple(
             Sample(value=value, labels=labels, evaluated_at=at, age_seconds=_age(taken.get(_identity(labels))))
             for labels, at, value in values
         )
 
-    def _query(self, query: str, parameters: Mapping[str, str] | None = None) -> list[Mapping[str, Any]]:
+    def _query(
+        self, session: Session, query: str, parameters: Mapping[str, str] | None = None
+    ) -> list[Mapping[str, Any]]:
         from prometheus_api_client import PrometheusConnect
-        from requests import Session
-        from urllib3.util.retry import Retry
 
         access, answers = self._access, list[Any]()
         headers, login = self._credentials()
-        with Session() as session:
-            session.verify = access.ca_file or True
-            session.cert = (
-                (access.certificate_file, access.key_file) if access.key_file else access.certificate_file or None
-            )
-            session.hooks["response"].append(lambda answer, **_: answers.append(answer))
-            # Its default of three retries with back-off turns a deadline of one second into ten.
-            client = PrometheusConnect(
-                url=self._url,
-                timeout=self._timeout_seconds,
-                retry=Retry(0),
-                session=session,
-                headers=headers,
-                auth=login,
-            )
-            try:
-                rows: list[Mapping[str, Any]] = client.custom_query(query, params=dict(parameters or {}))
-            except Exception as error:
-                status = answers[-1].status_code if answers else 200
-                if status in REJECTIONS:
-                    raise CredentialsRejected(f"status {status}: {self._what_was_shown()}") from error
-                if status != 200:
-                    raise UnusableAnswer(f"status {status}{_explained(answers[-1].content)}") from error
-                raise
+        session.verify = access.ca_file or True
+        session.cert = (
+            (access.certificate_file, access.key_file) if access.key_file else access.certificate_file or None
+        )
+        session.hooks["response"] = [lambda answer, **_: answers.append(answer)]
+        client = PrometheusConnect(
+            url=self._url, timeout=self._timeout_seconds, session=session, headers=headers, auth=login
+        )
+        try:
+            rows: list[Mapping[str, Any]] = client.custom_query(query, params=dict(parameters or {}))
+        except Exception as error:
+            code = answers[-1].status_code if answers else 200
+            if code in REJECTIONS:
+                raise CredentialsRejected(f"status {code}: {self._what_was_shown()}") from error
+            if code != 200:
+                raise UnusableAnswer(f"{status(code)}{_explained(answers[-1].content)}") from error
+            raise
         if not isinstance(rows, list):
             raise UnusableAnswer(
                 "the result of the query is not a list"

@@ -9,17 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from careen.core.facts.observation import Unknown
 from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.services.asking import Access, UnusableAnswer, answer_of, read_json
+from careen.services.wire.asking import Access, UnusableAnswer, answer_of, read_json
+
+if TYPE_CHECKING:
+    from requests import Session
 
 CREATED_BY = "careen"
 _PATH = "/api/v2/silences"
-_MOST_MEBIBYTES = 16
 _LIVE = ("active", "pending")
 _ID = re.compile(r"[A-Za-z0-9-]{1,100}")
 
@@ -46,7 +48,9 @@ class Silences:
 
     async def begin(self, seconds: float, *, now: datetime) -> str | Unknown:
         """Creates or extends a silence for each set of matchers. `Unknown` if it is not certain that all exist."""
-        return await answer_of("Alertmanager", self._url, self._timeout_seconds, lambda: self._begin(seconds, now))
+        return await answer_of(
+            "Alertmanager", self._url, self._timeout_seconds, lambda session: self._begin(session, seconds, now)
+        )
 
     async def end(self) -> str | Unknown:
         """Ends all silences of careen for this node. `Unknown` if it is not certain that all have ended."""
@@ -56,18 +60,27 @@ class Silences:
     def _comment(self) -> str:
         return f"Node {self._node} is being rebooted"
 
-    def _begin(self, seconds: float, now: datetime) -> str:
-        standing, server_now = self._standing()
+    def _begin(self, session: Session, seconds: float, now: datetime) -> str:
+        standing, server_now = self._standing(session)
         now = server_now or now
         ends = now + timedelta(seconds=seconds)
         for wanted in self._matchers:
             known = next((row for row in standing if _same(row.get("matchers"), wanted)), None)
             if known is not None and (from_rfc3339(str(known.get("endsAt"))) or now) >= ends:
                 continue
-            self._put(wanted, starts=str(known["startsAt"]) if known else rfc3339(now), ends=rfc3339(ends), known=known)
+            starts = str(known["startsAt"]) if known else rfc3339(now)
+            self._put(session, wanted, starts=starts, ends=rfc3339(ends), known=known)
         return ""
 
-    def _put(self, wanted: list[dict[str, Any]], *, starts: str, ends: str, known: Mapping[str, Any] | None) -> None:
+    def _put(
+        self,
+        session: Session,
+        wanted: list[dict[str, Any]],
+        *,
+        starts: str,
+        ends: str,
+        known: Mapping[str, Any] | None,
+    ) -> None:
         silence = {
             "matchers": wanted,
             "startsAt": starts,
@@ -76,20 +89,20 @@ class Silences:
             "comment": self._comment,
             **({"id": known["id"]} if known else {}),
         }
-        content, _ = self._ask("POST", _PATH, silence)
+        content, _ = self._ask(session, "POST", _PATH, silence)
         answer = msgspec.json.decode(content)
         if not isinstance(answer, dict) or not isinstance(answer.get("silenceID"), str) or not answer["silenceID"]:
             raise UnusableAnswer("the answer does not contain the id of the new silence")
 
-    def _end(self) -> str:
-        standing, _ = self._standing()
+    def _end(self, session: Session) -> str:
+        standing, _ = self._standing(session)
         for row in standing:
-            self._ask("DELETE", f"/api/v2/silence/{row['id']}")
+            self._ask(session, "DELETE", f"/api/v2/silence/{row['id']}")
         return ""
 
-    def _standing(self) -> tuple[list[dict[str, Any]], datetime | None]:
+    def _standing(self, session: Session) -> tuple[list[dict[str, Any]], datetime | None]:
         """This node's active silences, and the server's clock, by which they end."""
-        content, date = self._ask("GET", _PATH)
+        content, date = self._ask(session, "GET", _PATH)
         rows = msgspec.json.decode(content)
         if not isinstance(rows, list):
             raise UnusableAnswer("the answer is not a list of silences")
@@ -104,13 +117,12 @@ class Silences:
             raise UnusableAnswer("a silence has no valid id")
         return is_live and is_ours
 
-    def _ask(self, method: str, path: str, body: Any = None) -> tuple[bytes, datetime | None]:
+    def _ask(self, session: Session, method: str, path: str, body: Any = None) -> tuple[bytes, datetime | None]:
         content, headers = read_json(
+            session,
             method,
             f"{self._url}{path}",
             self._access,
-            timeout_seconds=self._timeout_seconds,
-            most_mebibytes=_MOST_MEBIBYTES,
             if_rejected="; the agent needs write access to create a silence",
             json=body,
         )

@@ -7,7 +7,6 @@ import csv
 import ipaddress
 import re
 import shlex
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, time, tzinfo
@@ -22,8 +21,8 @@ from careen.core.facts.selectors import Selector
 from careen.core.people import templates
 from careen.host.probes import PROBES
 from careen.services import notification_urls
-from careen.services.asking import without_login
-from careen.settings.go_regexp import GoRegexp, in_python
+from careen.services.wire.asking import without_login
+from careen.settings.go_regexp import GoRegexp, checked
 from scheduler_core.model.labels import is_label_key, is_label_value
 from scheduler_core.values import Value
 
@@ -163,25 +162,9 @@ def one_of(*choices: str) -> Callable[[str], str]:
     return parse
 
 
-def regexp(text: str) -> re.Pattern[str] | None:
-    """Go's syntax, compiled for Python; None for an empty text."""
-    try:
-        with warnings.catch_warnings():
-            # Python warns of expressions that a later version will read differently.
-            warnings.simplefilter("error")
-            return re.compile(in_python(text)) if text else None
-    except (re.error, Warning) as error:
-        raise ValueError(f"expected a regular expression: {error}") from error
-    except (RecursionError, OverflowError):
-        raise ValueError(
-            "expected a regular expression that Python can run: a repeat count or the nesting is too large"
-        ) from None
-
-
-def go_regexp(text: str) -> GoRegexp | None:
-    """`regexp` with the original text."""
-    pattern = regexp(text)
-    return GoRegexp(text, pattern) if pattern else None
+def regexp(text: str) -> GoRegexp | None:
+    """None for an empty text."""
+    return checked(text) if text else None
 
 
 _QUANTITY = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}
@@ -521,7 +504,7 @@ COMMAND = ValueKind(metavar="TEXT", parse=command_line, may_begin_with_a_quote=T
 SCHEDULER_CONFIG = ValueKind(metavar="PATH", parse=scheduler_config)
 DEADLINE = ValueKind(metavar="DURATION", parse=deadline, show=format_duration)
 DURATION = ValueKind(metavar="DURATION", parse=duration, show=format_duration)
-REGEXP = ValueKind(metavar="REGEXP", parse=go_regexp, show=lambda value: str(value.text))
+REGEXP = ValueKind(metavar="REGEXP", parse=regexp, show=lambda value: str(value.text))
 MEMORY = ValueKind(metavar="MEMORY", parse=memory, show=format_memory)
 TIME = ValueKind(metavar="TIME", parse=time_of_day, show=time.isoformat)
 ZONE = ValueKind(metavar="ZONE", parse=time_zone)

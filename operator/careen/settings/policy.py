@@ -87,9 +87,8 @@ def _windows(settings: Settings) -> tuple[NamedWindow, ...]:
 def _alerts(settings: Settings) -> AlertPolicy | None:
     if not settings.prometheus_url and not settings.alertmanager_url:
         return None
-    regexp = settings.alert_filter_regexp
     return AlertPolicy(
-        filter_regexp=regexp.pattern if regexp else None,
+        filter_regexp=settings.alert_filter_regexp,
         match_only=settings.alert_filter_match_only,
         firing_only=settings.alert_firing_only,
     )

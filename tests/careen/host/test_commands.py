@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from careen.host.commands import Exited, HostExec, NotStarted, TimedOut, run_on_host
+from careen.host.commands import Exited, HostExec, NotFollowed, NotStarted, TimedOut, run_on_host
 from tests.patience import LONG_SECONDS, growing, until
 
 
@@ -55,6 +55,39 @@ async def test_a_background_process_with_open_pipes_does_not_block_the_caller(tm
     assert outcome == TimedOut(seconds)
     os.kill(int(pid_file.read_text()), signal.SIGKILL)
     await until(no_pipe_is_open)  # wait for its end while the event loop still runs
+
+
+@pytest.mark.parametrize("holds", ["the command", "a process that it left"])
+async def test_a_killed_command_that_does_not_end_is_not_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holds: str
+) -> None:
+    """SIGKILL waits until a hanging file system answers (state D). Here the signal is lost instead."""
+    started, end = tmp_path / "started", tmp_path / "end"
+    os.mkfifo(end)
+    script = f"echo $$ >> {started}; " + (f"exec cat {end}" if holds == "the command" else f"cat {end} &")
+    argv = ["sh", "-c", script]
+    monkeypatch.setattr("careen.host.commands._END_SECONDS", 0.05)
+    monkeypatch.setattr("careen.host.commands.os.killpg", lambda *_: None)
+    for seconds in growing(0.5):
+        if isinstance(await run_on_host(argv, how=HostExec.DIRECT, deadline_seconds=seconds), TimedOut):
+            break
+    await until(lambda: has_text(started))
+    runs = started.read_text()
+    for _ in range(5):
+        again = await run_on_host(argv, how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
+        assert again == NotFollowed(f"an earlier run, process {int(runs)}, was killed but has not ended yet")
+    other = await run_on_host(["true"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
+    assert isinstance(other, Exited)
+    assert started.read_text() == runs
+    with end.open("w"):
+        pass  # the file system answers, and the process ends
+    await until(no_pipe_is_open)
+
+    end.unlink()
+    end.touch()  # `cat` of an empty file ends at once
+    assert await run_on_host(argv, how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS) == Exited(
+        code=0, output="", errors=""
+    )
 
 
 async def test_a_command_is_killed_when_its_caller_is_cancelled(tmp_path: Path) -> None:
@@ -120,6 +153,7 @@ def nsenter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program to this path, because tests lack the rights that the real nsenter needs."""
     tool = tmp_path / "nsenter"
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("careen.host.paths.PROC", tmp_path)  # the tests may run in a container without hostPID
     return tool
 
 

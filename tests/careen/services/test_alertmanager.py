@@ -13,7 +13,7 @@ import pytest
 
 from careen.core.facts.observation import Alert, Unknown
 from careen.services.alertmanager import Alertmanager, Several
-from careen.services.asking import Access
+from careen.services.wire.asking import Access
 from tests.careen.services.test_prometheus import Serve, serve
 from tests.patience import LONG_SECONDS
 

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from careen.core.facts.observation import Alert, Unknown
-from careen.services.asking import Access, without_login
 from careen.services.prometheus import Prometheus
+from careen.services.wire.asking import Access, without_login
 from tests.patience import LONG_SECONDS
 
 CERTIFICATES = Path(__file__).parent / "certificates"

@@ -16,8 +16,8 @@ import pytest
 
 from careen.core.facts.observation import Unknown
 from careen.core.facts.times import from_rfc3339
-from careen.services.asking import Access
 from careen.services.silences import Silences
+from careen.services.wire.asking import Access
 from careen.settings.lists.silence_matchers import Matchers, matchers
 from tests.patience import LONG_SECONDS
 

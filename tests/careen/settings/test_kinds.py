@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, time
 from zoneinfo import ZoneInfo
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from careen.core.facts.policy import Budget, BudgetKind
 from careen.core.facts.selectors import Selector
 from careen.settings import kinds
+from careen.settings.go_regexp import GoRegexp
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_a_blocking_selector_that_would_match_every_pod_is_refused(text: str) ->
 
 
 def test_invalid_regular_expressions_are_refused() -> None:
-    assert kinds.regexp("^Watch") == re.compile("^Watch")
+    assert kinds.regexp("^Watch") == GoRegexp("^Watch")
     assert kinds.regexp("") is None
     with pytest.raises(ValueError, match="regular expression"):
         kinds.regexp("(")

@@ -18,12 +18,12 @@ _COUNT_AGAIN_SECONDS = 10.0
 
 def host_of(settings: Settings) -> LocalHost:
     """The host, with the paths, commands and probes of these settings."""
-    how, root, packages = HostExec(settings.host_exec), Path(settings.host_root or "/"), settings.reboot_packages
+    how, root = HostExec(settings.host_exec), Path(settings.host_root or "/")
     sources = Sources(
         files=settings.reboot_sentinel,
         command=settings.reboot_sentinel_command,
         probes=settings.reboot_probes,
-        packages=packages.pattern if packages else None,
+        packages=settings.reboot_packages,
         longest_uptime_seconds=settings.reboot_max_uptime,
         seconds=settings.sentinel_timeout,
     )

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from careen.settings.tree import Settings
 
 if TYPE_CHECKING:
-    from careen.services.asking import Access
     from careen.services.prometheus import AlertSource, Prometheus
     from careen.services.silences import Silences
+    from careen.services.wire.asking import Access
 
 _SILENCES_TIMEOUT_SECONDS = 2.5
 """Of a request that creates a silence. The reboot waits at most twice as long."""
@@ -50,7 +50,7 @@ def silences(settings: Settings) -> Silences:
 
 
 def _alertmanager_access(settings: Settings) -> Access:
-    from careen.services.asking import Access
+    from careen.services.wire.asking import Access
 
     return Access(token_file=settings.alertmanager_token_file, ca_file=settings.alertmanager_ca_file)
 
@@ -59,8 +59,8 @@ def metric_source(settings: Settings) -> Prometheus | None:
     """None if no Prometheus is configured."""
     if not settings.prometheus_url:
         return None
-    from careen.services.asking import Access
     from careen.services.prometheus import Prometheus
+    from careen.services.wire.asking import Access
 
     access = Access(
         token_file=settings.prometheus_token_file,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import Protocol
 
 from msgspec import field
 
@@ -100,18 +100,30 @@ class Budget(Value, kw_only=True):
         return f"selector:{self.selector.text}" if self.selector.matches(labels) else None
 
 
+class Pattern(Protocol):
+    """A compiled regular expression."""
+
+    def search(self, text: str, /) -> object:
+        """True if it matches anywhere."""
+        ...
+
+    def fullmatch(self, text: str, /) -> object:
+        """True if it matches the whole text."""
+        ...
+
+
 class Matcher(Value, kw_only=True):
     """A condition on one label of a sample, as in Prometheus: a missing label counts as empty."""
 
     label: str
     value: str
-    pattern: re.Pattern[str] | None = None  # None: compare the label with `value`
+    pattern: Pattern | None = None  # None: compare the label with `value`
     is_negated: bool = False
 
     def holds(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels fulfil the condition."""
         found = labels.get(self.label, "")
-        matches = found == self.value if self.pattern is None else self.pattern.fullmatch(found) is not None
+        matches = found == self.value if self.pattern is None else bool(self.pattern.fullmatch(found))
         return matches is not self.is_negated
 
 
@@ -180,7 +192,7 @@ class AlertPolicy(Value, kw_only=True):
     """Which active alerts block a reboot, by three flags of kured's. With none of them set, any pending or firing alert
     does."""
 
-    filter_regexp: re.Pattern[str] | None = None  # alert names to ignore
+    filter_regexp: Pattern | None = None  # alert names to ignore
     match_only: bool = False  # inverts the filter: only alerts with matching names block
     firing_only: bool = False
 

@@ -4,7 +4,7 @@ when it has all sources; unknown and unreadable settings it finds itself."""
 from __future__ import annotations
 
 from careen.core.people import templates
-from careen.services.asking import without_login
+from careen.services.wire.asking import without_login
 from careen.settings.checks import probing
 from careen.settings.tree import SETTINGS, Settings, flag
 

@@ -7,6 +7,7 @@ import re
 
 from careen.core.facts.policy import HealthQuery, Matcher
 from careen.settings import kinds
+from careen.settings.go_regexp import GoRegexp
 from careen.settings.lists.fields import Fields, fields_of
 from scheduler_core.values import Value
 
@@ -111,6 +112,6 @@ def _matcher(label: str, comparison: str, value: str, node: str) -> Matcher:
     return Matcher(
         label=label,
         value=value.replace(NODE, node),
-        pattern=(kinds.regexp(value.replace(NODE, re.escape(node))) or re.compile("")) if is_pattern else None,
+        pattern=(kinds.regexp(value.replace(NODE, re.escape(node))) or GoRegexp("")) if is_pattern else None,
         is_negated=comparison.startswith("!"),
     )

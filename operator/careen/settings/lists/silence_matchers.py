@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from careen.settings.go_regexp import GoRegexp, checked
 from scheduler_core.values import Value
 
 NODE = "$NODE"
@@ -50,7 +51,7 @@ def matchers(text: str) -> Matchers:
         raise ValueError('expected matchers such as node="$NODE" or {instance=~"$NODE:.*",severity!="critical"}')
     for _, operator, value in found:
         if "~" in operator:
-            _check_pattern(value)
+            checked(value.replace(NODE, "n"))
     if not any(_is_of_one(operator, value) for _, operator, value in found):
         raise ValueError(
             "expected at least one matcher with $NODE: otherwise the alerts of every node would be silenced"
@@ -63,15 +64,9 @@ def _is_of_one(operator: str, value: str) -> bool:
     if NODE not in value or operator.startswith("!"):
         return False
     return operator == "=" or not any(
-        re.fullmatch(value.replace(NODE, "n1"), other) for other in ("", ":9100", "n10", "n10:9100", "m2", "m2:9100")
+        GoRegexp(value.replace(NODE, "n1")).fullmatch(other)
+        for other in ("", ":9100", "n10", "n10:9100", "m2", "m2:9100")
     )
-
-
-def _check_pattern(value: str) -> None:
-    try:
-        re.compile(value.replace(NODE, "n"))
-    except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"expected a regular expression: {error}") from None
 
 
 DEFAULT = (

@@ -181,6 +181,14 @@ async def test_an_invalid_page_of_a_list_is_requested_again(body: Any) -> None:
             await api_on(Scripted(*before, *[answer(200, body)] * 50)).items(NODES, ObjectHead)
 
 
+async def test_a_list_without_an_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("careen.cluster.wire.api.MOST_LISTED", 1500)
+    server = Scripted(*(answer(200, nodes(f"n{number}", token=f"t{number}")) for number in range(10)))
+    with pytest.raises(UnreadableAnswer, match="GET /api/v1/nodes: the list does not end after 3 pages"):
+        await api_on(server).items(NODES, ObjectHead)
+    assert len(server.asked) == 3
+
+
 async def test_a_list_with_a_repeated_continue_token_raises_an_error() -> None:
     with pytest.raises(UnreadableAnswer, match="the answer repeats the continue token of the request"):
         await api_on(Scripted(*[answer(200, nodes("a", token="t"))] * 50)).items(NODES, ObjectHead)

@@ -480,12 +480,13 @@ def in_own_namespaces(argv: tuple[str, ...], secrets: Path) -> tuple[str, ...]:
     """Wrap the command so that it runs in separate mount and process namespaces, and finds the content of `secrets` at
     the path at which a pod finds its ServiceAccount's token.
 
-    Needs root. The command is PID 1 of the new namespace, so `nsenter` into PID 1 stays inside.
+    Needs root. PID 1 of the new namespace is a shell, the host's first process, so `nsenter` into PID 1 stays inside.
+    The command has a mount namespace of its own, as a container has.
     """
     assert shutil.which("unshare"), "unshare (util-linux) is needed to run an agent as in a container"
     script = (
         "mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount && "
-        'mount --bind "$1" /run/secrets/kubernetes.io/serviceaccount && shift && exec "$@"'
+        'mount --bind "$1" /run/secrets/kubernetes.io/serviceaccount && shift && unshare -m -- "$@"; exit $?'
     )
     return (
         "unshare",

@@ -1,25 +1,26 @@
-"""Queries to servers other than the API server: credentials from files, a deadline, a limit on the answer's size, and
-one form of failure."""
+"""Queries to servers other than the API server: credentials from files, a bounded transport (`bounded.py`), and one
+form of failure."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import re
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from careen.core.facts.observation import Unknown
 from careen.core.facts.times import span
 from scheduler_core.values import Value
 
+if TYPE_CHECKING:
+    from requests import Session
+
 T = TypeVar("T")
 
 _LOG = logging.getLogger("careen.services")
 _LONGEST_WHY = 300
-_PIECE = 2**16
 
 
 class Access(Value, kw_only=True):
@@ -48,17 +49,24 @@ class CredentialsRejected(Exception):
 REJECTIONS = (401, 403)
 
 
-async def answer_of(server: str, url: str, timeout_seconds: float, question: Callable[[], T]) -> T | Unknown:
+async def answer_of(server: str, url: str, timeout_seconds: float, question: Callable[[Session], T]) -> T | Unknown:
     """Calls `question` once in a thread. Unknown, with `server`, `url` without its login and the reason, if it raises
     an error or takes longer than twice `timeout_seconds`.
 
-    Its HTTP client applies `timeout_seconds` to the connection and to each read, so a query may take longer although no
-    part exceeds it. So the whole query gets twice the time.
+    `timeout_seconds` is the deadline of the connection and of each read; a question may consist of several requests.
+    So all of it gets twice the time, and the session that `question` gets ends its thread at that deadline.
     """
     shown = f"{server} at {without_login(url)}"
+
+    def asked() -> T:
+        from careen.services.wire import bounded  # requests: most agents of a fleet never ask
+
+        with bounded.session(timeout_seconds, 2 * timeout_seconds) as session:
+            return question(session)
+
     try:
         async with asyncio.timeout(2 * timeout_seconds):
-            return await asyncio.to_thread(question)
+            return await asyncio.to_thread(asked)
     except TimeoutError:
         return Unknown(f"{shown} did not answer within {span(2 * timeout_seconds)}")
     except CannotAsk as error:
@@ -72,7 +80,10 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
         # page. After any of them the answer is unknown.
         _LOG.debug("%s: %s: %s", shown, type(error).__name__, str(error).replace(url, without_login(url)))
         from careen.cluster.wire import network_errors
+        from careen.services.wire.bounded import Unbounded
 
+        if isinstance(error, Unbounded):
+            return Unknown(f"{shown} gave no usable answer: {error}")
         if type(error) is OSError:  # a file of certificates that requests cannot find
             return Unknown(f"{shown} was not queried: {error}"[:_LONGEST_WHY])
         if network_errors.is_network_error(error):
@@ -81,51 +92,29 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
 
 
 def read_json(
-    method: str,
-    url: str,
-    access: Access,
-    *,
-    timeout_seconds: float,
-    most_mebibytes: int,
-    if_rejected: str,
-    **arguments: Any,
+    session: Session, method: str, url: str, access: Access, *, if_rejected: str, **arguments: Any
 ) -> tuple[bytes, Mapping[str, str]]:
     """The undecoded JSON and the headers of an answer with status 200 to one request with the token of `access`.
-    `arguments` go to `requests.request`.
+    `arguments` go to requests.
 
     Raises `CannotAsk` if the token cannot be read, `CredentialsRejected` if the server rejects it, `UnusableAnswer` for
-    any other status, beyond `most_mebibytes` MiB and after twice `timeout_seconds`, and the errors of requests and
-    urllib3 if the connection fails. `answer_of` handles them all.
+    any other status, and the errors of requests and urllib3 if the connection fails. `answer_of` handles them all.
     """
-    import requests  # most agents of a fleet never ask
-
-    ends = time.monotonic() + 2 * timeout_seconds  # a thread cannot be stopped from outside
     headers = {"Accept": "application/json"}
     if access.token_file:
         headers["Authorization"] = f"Bearer {secret_in(access.token_file)}"
-    with requests.request(
-        method,
-        url,
-        headers=headers,
-        timeout=timeout_seconds,
-        verify=access.ca_file or True,
-        allow_redirects=False,  # a redirect would send the token, and what we write, to another server
-        stream=True,
-        **arguments,
-    ) as answer:
-        if answer.status_code in REJECTIONS:
-            raise CredentialsRejected(f"status {answer.status_code}{if_rejected}")
-        if answer.status_code != 200:
-            raise UnusableAnswer(f"status {answer.status_code}")
-        most = most_mebibytes * 2**20
-        content = bytearray()
-        while piece := answer.raw.read1(_PIECE, decode_content=True):
-            content += piece
-            if len(content) > most:
-                raise UnusableAnswer(f"the answer is longer than {most_mebibytes} MiB")
-            if time.monotonic() > ends:
-                raise UnusableAnswer(f"the answer did not end within {span(2 * timeout_seconds)}")
-        return bytes(content), answer.headers
+    answer = session.request(method, url, headers=headers, verify=access.ca_file or True, **arguments)
+    if answer.status_code in REJECTIONS:
+        raise CredentialsRejected(f"status {answer.status_code}{if_rejected}")
+    if answer.status_code != 200:
+        raise UnusableAnswer(status(answer.status_code))
+    return answer.content, answer.headers
+
+
+def status(code: int) -> str:
+    """For messages."""
+    follows = "; careen follows no redirect, so give the URL that it leads to" if 300 <= code < 400 else ""
+    return f"status {code}{follows}"
 
 
 def without_login(url: str) -> str:

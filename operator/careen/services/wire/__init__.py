@@ -1,0 +1,1 @@
+"""Requests to servers other than the API server, and their bounds."""

@@ -1,0 +1,106 @@
+"""Tests each client of a service against a server of nasty answers: the result is unknown, or the message has failed,
+within the deadline and with bounded memory, and no thread is left."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tracemalloc
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from careen.core.facts.observation import Unknown
+from careen.services.alertmanager import Alertmanager
+from careen.services.notification_urls import parse
+from careen.services.notify import send
+from careen.services.prometheus import Prometheus
+from careen.services.silences import Silences
+from tests.careen.services import nasty
+from tests.careen.services.nasty import BROKEN, ENDLESS, SLOW, WRONG, serving, with_length
+from tests.patience import LONG_SECONDS, SECONDS
+
+Answer = Callable[[str], Iterator[bytes]]
+Ask = Callable[[str, float], Awaitable[Any]]
+
+MOST_BYTES = 200 * 2**20
+"""Of the heap, at the peak. The longest answers are of 600 MiB or endless."""
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+
+
+def silences(url: str, seconds: float) -> Silences:
+    matcher = {"name": "instance", "value": "n1", "isRegex": False, "isEqual": True}
+    return Silences(url, node="n1", matchers=[[matcher]], timeout_seconds=seconds)
+
+
+ASKING: dict[str, Ask] = {
+    "alerts of Prometheus": lambda url, seconds: Prometheus(url, timeout_seconds=seconds).active_alerts(),
+    "samples of Prometheus": lambda url, seconds: Prometheus(url, timeout_seconds=seconds).samples(
+        "up", fresh_seconds=60.0
+    ),
+    "alerts of Alertmanager": lambda url, seconds: Alertmanager(url, timeout_seconds=seconds).active_alerts(),
+    "the begin of a silence": lambda url, seconds: silences(url, seconds).begin(60.0, now=NOW),
+    "the end of a silence": lambda url, seconds: silences(url, seconds).end(),
+}
+SENDING = {
+    "a webhook": "generic+{url}/hook",
+    "a library's service": "mattermost://{host}/abcdefghijklmnopqrstuvwx?disabletls=yes",
+}
+
+
+def answers(*kinds: Answer) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("answer", kinds, ids=lambda kind: kind.__name__)
+
+
+@pytest.mark.parametrize("client", ASKING)
+@answers(*SLOW)
+async def test_the_deadline_ends_a_slow_answer_and_its_thread(client: str, answer: Answer) -> None:
+    with serving(answer) as server:
+        assert isinstance(await ASKING[client](server.url, 0.25), Unknown)
+        await asyncio.wait_for(asyncio.get_running_loop().shutdown_default_executor(), SECONDS)
+        assert server.opened == 1
+
+
+@pytest.mark.parametrize("client", ASKING)
+@answers(*ENDLESS)
+async def test_a_limit_ends_an_endless_answer_in_bounded_memory(client: str, answer: Answer) -> None:
+    nasty.packed()
+    with serving(answer) as server:
+        tracemalloc.start()
+        try:
+            assert isinstance(await ASKING[client](server.url, LONG_SECONDS), Unknown)
+            assert tracemalloc.get_traced_memory()[1] < MOST_BYTES
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.mark.parametrize("client", ASKING)
+@answers(*BROKEN, *WRONG)
+async def test_a_broken_or_wrong_answer_is_unknown_and_no_redirect_is_followed(client: str, answer: Answer) -> None:
+    def perfect(_: str) -> Iterator[bytes]:
+        rows = b"[]" if "Prometheus" not in client else json.dumps({"data": {"result": []}}).encode()
+        yield with_length(rows)
+
+    with serving(perfect) as other, serving(answer, other.url) as server:
+        assert isinstance(await ASKING[client](server.url, LONG_SECONDS), Unknown)
+        assert (server.opened, other.opened) == (1, 0)
+
+
+async def test_a_redirect_is_named_with_what_to_do() -> None:
+    with serving(nasty.redirect, "http://127.0.0.1:9") as server:
+        for ask in ASKING.values():
+            found = await ask(server.url, LONG_SECONDS)
+            assert "status 302; careen follows no redirect, so give the URL that it leads to" in found.why
+
+
+@pytest.mark.parametrize("target", SENDING)
+@answers(*ENDLESS, *BROKEN)
+async def test_a_message_to_a_nasty_server_has_failed(target: str, answer: Answer) -> None:
+    with serving(lambda _: iter([with_length(b"")])) as other, serving(answer, other.url) as server:
+        url = SENDING[target].format(url=server.url, host=server.url.partition("//")[2])
+        (outcome,) = await send("x", [parse(url)], seconds=LONG_SECONDS)
+        assert outcome.why
+        assert "exit code" not in outcome.why, "the child has ended by itself, with an answer"
+        assert other.opened == 0
