@@ -121,7 +121,7 @@ class RolloutRules:
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
         """Why the node's agent does not begin the drain; None if it does, or if only a forecast can tell.
 
-        A waiting node keeps nothing of these turns until `claimed`. A holder (between claim and drain) goes on.
+        A waiting node keeps nothing of these turns until `claimed`. A holder between claim and drain goes on.
         """
         told = facts_of(forecast, node) if forecast else {}
         if (held := self._holders.get(node)) is not None:

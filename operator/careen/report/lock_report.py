@@ -73,7 +73,7 @@ class StrayClaim(Value, kw_only=True):
 
 
 def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClaim, ...]:
-    """The claims that may be ghosts. `nodes` must contain the holders' Nodes."""
+    """The claims that may be stale. `nodes` must contain the holders' Nodes."""
     if not isinstance(state, LockContent):
         return ()
     uids = {node.name: node.uid for node in nodes}

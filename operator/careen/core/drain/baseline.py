@@ -78,7 +78,7 @@ def must_run(situation: Situation, pod: PodView) -> bool:
 def was_ready(situation: Situation, pod: PodView) -> bool | None:
     """Whether this DaemonSet's pod here was ready before the drain, given the pod that runs now.
 
-    None, unknown: the record has no row (no pod before the drain, or a record of an earlier release), or the pod was
+    None, unknown: no row, because the pod is new or the record an earlier release's, or the pod was
     ready but had another template.
     """
     row = next((row for row in situation.progress.owners if row.kind == "DaemonSet" and row.uid == pod.owner_uid), None)

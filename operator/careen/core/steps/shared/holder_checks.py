@@ -29,7 +29,7 @@ OTHERS_LOOK_SECONDS = 3600.0  # for a node outside of the line: all nodes in the
 
 
 def look(situation: Situation) -> Decision | None:
-    """Check the holders if a check is due: free a proven ghost, or mark an overdue holder."""
+    """Check the holders if a check is due: free a stale claim, or mark an overdue holder."""
     content = situation.content
     if content is None or content.is_paused or not _is_due(situation, content):
         return None
