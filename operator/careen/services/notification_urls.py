@@ -169,6 +169,23 @@ def _is_native(text: str) -> bool:
         return False
 
 
+_HARMLESS = frozenset({"template", "disabletls"})
+
+
+def shapes_a_request(text: str) -> bool:
+    """Whether a generic URL in the text chooses more of the request than server and path: its method, headers, body or
+    query."""
+    return any(_shapes(each) for each in several(text))
+
+
+def _shapes(text: str) -> bool:
+    address = text.strip().strip('"')
+    scheme, _, rest = address.partition("://")
+    names = {key.lower() for key, _ in parse_qsl(rest.partition("?")[2], keep_blank_values=True)}
+    has_login = "@" in re.split(r"[/?#]", rest, maxsplit=1)[0]
+    return scheme.lower().partition("+")[0] == "generic" and (has_login or not names <= _HARMLESS)
+
+
 def several(text: str) -> list[str]:
     """Splits at line breaks and commas. URLs may contain commas, so a comma counts only before another URL."""
     return [part for part in (each.strip() for each in _BETWEEN.split(text)) if part]

@@ -61,13 +61,12 @@ def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
     server, the ConfigMap must not set that server's URL, because the agent would send the secret there.
     """
     power, why = _needed(name, texts, settings)
-    if power is None or getattr(settings, power):
+    if not why or (power is not None and getattr(settings, power)):
         return ""
     return (
         f"the setting {flag(name)} is not allowed in the ConfigMap: {why}; set --{flag(name)} or "
-        f"{variable(name, 'CAREEN')} on the DaemonSet, or add --{flag(power)} to the DaemonSet to allow the setting in "
-        "the ConfigMap"
-    )
+        f"{variable(name, 'CAREEN')} on the DaemonSet"
+    ) + (f", or add --{flag(power)} to the DaemonSet to allow the setting in the ConfigMap" if power else "")
 
 
 def _needed(name: str, texts: Sequence[str], settings: Settings) -> tuple[Power | None, str]:
@@ -82,5 +81,10 @@ def _needed(name: str, texts: Sequence[str], settings: Settings) -> tuple[Power 
         return None, ""  # empty, or a key of the ConfigMap itself
     if name == "notify_url" and any(notification_urls.is_native(text) for text in texts):
         return Power.FILES, "a URL in apprise's format can name a file, and apprise would open that file as root"
+    if name == "notify_url" and any(notification_urls.shapes_a_request(text) for text in texts):
+        return None, (
+            "a generic URL there may have no login and only the parameters template and disabletls, because every "
+            "agent sends the request whose method, headers, body or query the others choose"
+        )
     power = POWERS.get(name)
     return power, _WHY[power] if power else ""

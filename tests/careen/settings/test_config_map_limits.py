@@ -155,6 +155,38 @@ def test_the_config_map_may_not_contain_an_apprise_url(
     assert settle({"notify-url": ["logger://", url]}, trusted)
 
 
+@pytest.mark.parametrize("allowed", [{}, {"config_map_may_name_files": "true", "config_map_may_run_commands": "true"}])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "generic+http://10.0.0.1/v1/kv?method=DELETE",
+        "generic+http://10.0.0.1/?RequestMethod=put",
+        "generic+http://10.0.0.1/?@Authorization=SECRETWORD",
+        "generic://10.0.0.1/?template=json&$command=SECRETWORD",
+        "generic://10.0.0.1/?template=json&messagekey=script",
+        "generic://10.0.0.1/?contenttype=text/html",
+        "generic://10.0.0.1/?action=stop",
+        "generic://10.0.0.1/?%6dethod=DELETE",
+        "GENERIC://10.0.0.1/?method=DELETE",
+        "generic://me:SECRETWORD@10.0.0.1/",
+        '"generic://10.0.0.1/?method=DELETE"',
+        "slack://a/b/c,generic://10.0.0.1/?method=DELETE",
+    ],
+)
+def test_the_config_map_may_not_shape_the_requests_of_every_agent(url: str, allowed: dict[str, str]) -> None:
+    with pytest.raises(BadSettings) as error:
+        settle({"notify-url": [url]}, flags_for("", **allowed))
+    (problem,) = error.value.problems
+    assert "notify-url is not allowed in the ConfigMap: a generic URL there may have no login and only" in problem
+    assert problem.endswith("set --notify-url or CAREEN_NOTIFY_URL on the DaemonSet")
+    assert "SECRET" not in problem
+
+
+def test_the_config_map_may_contain_a_generic_url_with_a_fixed_request() -> None:
+    urls = ["generic+https://h/hook", "generic+http://h/?template=json&disabletls=yes"]
+    assert len(settle({"notify-url": urls}, flags_for("")).settings.notify_url) == 2
+
+
 def test_the_config_map_may_contain_shoutrrr_and_teams_workflow_urls() -> None:
     workflow = "https://a.logic.azure.com/workflows/abc/triggers/manual/paths/invoke?sig=abc"
     assert len(settle({"notify-url": ["logger://", workflow]}, flags_for("")).settings.notify_url) == 2
