@@ -20,7 +20,7 @@ from careen.services.prometheus import Prometheus
 from careen.services.silences import Silences
 from tests.careen.services import nasty
 from tests.careen.services.nasty import BROKEN, ENDLESS, SLOW, WRONG, serving, with_length
-from tests.patience import LONG_SECONDS, SECONDS
+from tests.patience import LONG_SECONDS, until
 
 Answer = Callable[[str], Iterator[bytes]]
 Ask = Callable[[str, float], Awaitable[Any]]
@@ -59,7 +59,8 @@ def answers(*kinds: Answer) -> pytest.MarkDecorator:
 async def test_the_deadline_ends_a_slow_answer_and_its_thread(client: str, answer: Answer) -> None:
     with serving(answer) as server:
         assert isinstance(await ASKING[client](server.url, 0.25), Unknown)
-        await asyncio.wait_for(asyncio.get_running_loop().shutdown_default_executor(), SECONDS)
+        idle = asyncio.ensure_future(asyncio.get_running_loop().shutdown_default_executor())
+        await until(idle.done, lambda: "the end of the thread that asked")
         assert server.opened == 1
 
 
