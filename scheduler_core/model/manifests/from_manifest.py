@@ -94,11 +94,12 @@ def _read(manifest: Manifest, kind: str, shape: type[W], build: Callable[[W], M]
     check_kind(kind, manifest, manifest_key(manifest))
     if strict:
         check_fields(kind, manifest, manifest_key(manifest))
-    if not isinstance(metadata := manifest.get("metadata"), Mapping) or not metadata.get("name"):
+    written = _convert(manifest, kind, shape)
+    if not (manifest.get("metadata") or {}).get("name"):
         problem = "an object needs a name"
         raise ManifestError(kind=kind, key=manifest_key(manifest), field="metadata.name", problem=problem)
     try:
-        return build(_convert(manifest, kind, shape))
+        return build(written)
     except FieldError as trouble:
         raise ManifestError(
             kind=kind, key=manifest_key(manifest), field=trouble.field, problem=trouble.problem
