@@ -85,10 +85,11 @@ def running_requests(pod: Pod, rules: RequestRules) -> Requests:
 
 @kept_with_spec
 def scored_requests(spec: PodSpec) -> Mapping[str, int]:
-    """Of the incoming pod for the score of NodeResourcesFit, with default amounts for a container without requests.
+    """What the score of NodeResourcesFit counts for the incoming pod, with default amounts for a container without
+    requests.
 
-    Ignores the incoming pod's pod-level resources, although the scheduler counts those of existing pods
-    (noderesources/fit.go, v1.36).
+    Like the scheduler (noderesources/fit.go, v1.36), it ignores the pod-level resources of the incoming pod, although
+    those of existing pods count.
     """
     return whole_amounts(_sum(spec, None, RequestRules(pod_level=False), _BOTH_DEFAULTS))
 

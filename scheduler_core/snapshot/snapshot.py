@@ -43,7 +43,8 @@ class UnknownNodeError(KeyError):
 
 
 class UnknownPodError(KeyError):
-    """No such placed pod: the caller's list of pods is older or newer than the snapshot."""
+    """There is no such pod, or it is not where the caller expects it (on a node, pending or assumed): perhaps the
+    caller's list of pods is older or newer."""
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -79,7 +79,8 @@ def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
 
 
 def _templates(after: AfterDrain) -> Iterator[NodeTemplate]:
-    """A copy of the first drained node, then of one node of each other size, the most common first."""
+    """At most four: a copy of the first drained node, then of one node of each size (allocatable resources and
+    taints), the most common size first."""
     sizes: dict[object, list[str]] = {}
     for node in after.world.nodes:
         sizes.setdefault((frozenset(node.allocatable.items()), node.taints), []).append(node.name)

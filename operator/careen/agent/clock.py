@@ -19,5 +19,5 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Other tasks run meanwhile."""
         await asyncio.sleep(seconds)

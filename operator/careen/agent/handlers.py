@@ -130,7 +130,8 @@ async def _follow(
 
 
 def _is_named(body: Mapping[str, Any], name: str) -> bool:
-    """An object without uid or resourceVersion did not come from an API server."""
+    """Whether the object has this name and is complete: one without uid or resourceVersion did not come from an API
+    server."""
     metadata = body.get("metadata") or {}
     return metadata.get("name") == name and bool(metadata.get("uid")) and bool(metadata.get("resourceVersion"))
 

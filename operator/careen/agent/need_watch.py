@@ -1,4 +1,5 @@
-"""The need, over time: files are read in each turn, commands run once per --period.
+"""The need, over time: files are read in each turn. Commands run once per --period, or once a minute if that is shorter
+and the last answer was not "no".
 
 A slow check does not block the loop: until it ends, its previous answer counts. Each check has a deadline.
 """

@@ -30,8 +30,8 @@ from scheduler_core.snapshot.dump import DumpWriter, Header
 async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
     """Write the part of the cluster that a forecast reads: `careen snapshot > dump.json.gz`.
 
-    The dump has no Secrets, environment variables, commands or annotations. It has names, labels, images and requests:
-    look at it before you share it (`zcat dump.json.gz`)."""
+    The dump has no Secrets, environment variables or commands, and only the annotations that the scheduler reads. It
+    has names, labels, images and requests: look at it before you share it (`zcat dump.json.gz`)."""
     if target is None and sys.stdout.isatty():
         raise click.UsageError(
             "a dump cannot be shown on a terminal: give --file FILE, or redirect it: `careen snapshot > dump.json.gz`"

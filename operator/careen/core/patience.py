@@ -46,7 +46,7 @@ def met(situation: Situation, gate: str) -> None:
 
 
 def waits_since(situation: Situation) -> datetime:
-    """`began` as an instant of the API server, for the Node: the host's clock may be wrong."""
+    """`began` by the API server's clock, for a refusal's `since` on the Node: the host's clock may be wrong."""
     return situation.server_now - timedelta(seconds=situation.seen.uptime - began(situation))
 
 

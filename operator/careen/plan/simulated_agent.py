@@ -71,7 +71,8 @@ class SimulatedAgent(Value, kw_only=True):
 
     @classmethod
     def waiting(cls, node: NodeView) -> SimulatedAgent:
-        """The agent of a waiting node. The plan itself counts pods and watches over the holders."""
+        """With a memory in which the pods are counted and no check of the holders is due, because the plan itself does
+        both."""
         check = HolderCheck(at=_NEVER, holders_not_before=_NEVER)
         return cls(node=node, memory=Memory(node_uid=node.uid, moves_counted_at=_NEVER, holder_check=check))
 

@@ -86,7 +86,7 @@ def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClai
 
 
 def stray_json(strays: Iterable[StrayClaim]) -> list[dict[str, Any]]:
-    """The stray claims as JSON."""
+    """`why`: another Node has the claim's node name now, or no Node has it."""
     return [
         {"node": each.node, "why": "another-node" if each.is_another else "no-such-node", "sentence": each.sentence}
         for each in strays

@@ -50,8 +50,8 @@ class UsageVersion(Value):
 
 
 class _Sums:
-    """The requests per node, added up, shared by all `ChangingUsage` of one `_Log`. `values` has the form of
-    `Usage.sums` and includes the first `length` changes of the log."""
+    """The requests per node, added up. All `ChangingUsage` of one `_Log` share it, except after `resized`. `values` has
+    the form of `Usage.sums` and includes the first `length` changes of the log."""
 
     __slots__ = ("length", "values")
 

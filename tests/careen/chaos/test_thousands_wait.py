@@ -7,8 +7,8 @@ import asyncio
 
 import pytest
 
-from careen.core.lock import changes, gathering, pauses
-from careen.core.lock.gathering import SPREAD_SECONDS
+from careen.core.lock import changes, pauses
+from careen.core.lock.pauses import SPREAD_SECONDS
 from tests.careen.chaos.fleet.thousands import (
     MOST_REQUESTS_PER_SECOND,
     REAL,
@@ -64,7 +64,7 @@ def release(world: World) -> None:
     edit(world, lambda content: changes.release_by_hand(changes.resume(content), "elsewhere"))
 
 
-BY_THEN = pauses.OTHERS_LOOK_SECONDS + gathering.GATHER_SECONDS + 5.0
+BY_THEN = pauses.OTHERS_LOOK_SECONDS + pauses.GATHER_SECONDS + 5.0
 # With more than 500 agents, the soft taints are spread over a minute. A new roll-out waits this minute longer before
 # its first claim.
 GATHERED_BY_THEN = BY_THEN + SPREAD_SECONDS

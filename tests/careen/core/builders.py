@@ -33,7 +33,7 @@ from careen.core.facts.progress import Mark, OwnerHealth, Progress, from_annotat
 from careen.core.lock import notation
 from careen.core.lock.clearance import hand_over_key
 from careen.core.lock.content import Entry, LockContent
-from careen.core.lock.gathering import GATHER_SECONDS
+from careen.core.lock.pauses import GATHER_SECONDS
 from careen.core.lock.reading import LockReading
 from careen.core.observation import Observation
 from careen.core.outcomes import LABEL

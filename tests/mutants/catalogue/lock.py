@@ -8,7 +8,7 @@ _LOCK = "core/lock/"
 _CHANGES, _CONTENT, _NOTATION = _LOCK + "changes.py:", _LOCK + "content.py:", _LOCK + "notation.py:"
 _STALE, _OVERDUE = _LOCK + "stale_claims.py:", _LOCK + "overdue.py:"
 _CLEARANCE, _ORDER, _GROUPS = _LOCK + "clearance.py:", _LOCK + "order.py:", _LOCK + "groups.py:"
-_PAUSES, _GATHERING = _LOCK + "pauses.py:", _LOCK + "gathering.py:"
+_PAUSES, _GATHERING = _LOCK + "pauses.py:", _LOCK + "pauses.py:"
 
 MUTANTS = (
     # ---- the content ----

@@ -1,5 +1,5 @@
-"""The request that a forecast's child process reads from its stdin. The parent imports this module, because the child's
-modules need much memory."""
+"""The request that the parent writes to the stdin of a forecast's child process. It has a module of its own, so that
+the parent need not import the child's modules, which need much memory."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ class Patience(Value, kw_only=True):
 
 
 class Reported(Value, kw_only=True):
-    """What the agent last reported to people, and when."""
+    """What the agent last told people: by an Event, and on the Node."""
 
     code: str = ""  # the reason code of the last Event: there is one Event for each change of code
     at: float = 0.0  # when the agent last wrote the reason on the Node

@@ -9,7 +9,7 @@ from scheduler_core.values import Value
 
 
 class Phase(StrEnum):
-    """What has already happened to a node. The values are stored on Nodes: never rename one."""
+    """The values are stored on Nodes: never rename one."""
 
     IDLE = "Idle"
     WAITING = "Waiting"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from careen.core.facts.memory import Memory
 from careen.core.facts.policy import Order, Policy
 from careen.core.lock.content import LockContent, free_slots
-from careen.core.lock.gathering import gather_seconds
+from careen.core.lock.pauses import gather_seconds
 from scheduler_core.values import Value
 from scheduler_core.values import replace_value as replace
 

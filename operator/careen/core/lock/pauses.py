@@ -1,5 +1,6 @@
 """How long each agent pauses before it reads the lock again: the nodes at the head of the line look often, all waiting
-nodes together rarely."""
+nodes together rarely. And how long the first claim of a roll-out waits, until other nodes can have passed their gates,
+so that the order includes them."""
 
 from __future__ import annotations
 
@@ -25,6 +26,10 @@ LONGEST_LOOK_SECONDS = 1200.0  # no agent pauses longer, so each notices a perso
 LOOKS_PER_SECOND = 6  # over all waiting nodes; at two requests for each read, 5,000 nodes stay under 20 requests/s
 COUNT_SECONDS = 120.0  # how long the count of a hand-over is valid; a moving roll-out counts at each hand-over
 SPARE_LOOKERS = 1  # nodes that read the lock nearly as often as the nodes that may take the next claim
+MANY_AGENTS = 500  # even a small API server takes this many patches in 2 s, the interval of the sentinel checks
+SPREAD_SECONDS = 60.0  # over which the agents of a larger fleet stagger their soft taints
+GATHER_SECONDS = 3.0  # agents check their hosts every 2 s; taint, count and label take one more second
+GATHER_LOOKS_PER_SECOND = 100  # of all nodes that delay the first claim; with up to 300 agents, each pauses 3 s
 
 
 def look_again_seconds(
@@ -83,3 +88,21 @@ def how_many_wait(content: LockContent | None, agents: int | None, now: datetime
     counted_at = from_rfc3339(content.line.at)
     is_recent = counted_at is not None and abs((now - counted_at).total_seconds()) < COUNT_SECONDS
     return content.line.waiting if is_recent and not content.is_paused else max(content.line.waiting, agents or 0)
+
+
+def spread_seconds(agents: int | None) -> float:
+    """The longest time that an agent of a fleet of this size waits before it sets its soft taint."""
+    return 0.0 if agents is None or agents <= MANY_AGENTS else SPREAD_SECONDS
+
+
+def gather_seconds(agents: int | None) -> float:
+    """How long a new roll-out waits before its first claim, in a fleet of this size (None: unknown)."""
+    if agents is not None and agents <= 1:
+        return 0.0
+    return GATHER_SECONDS + spread_seconds(agents)
+
+
+def gather_pause_seconds(agents: int | None) -> float:
+    """How long a node that delays the first claim pauses before it reads the lock again, where another node may have
+    taken a claim."""
+    return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)

@@ -19,7 +19,7 @@ from careen.core.gates import asked, missing
 from careen.core.gates.budgets import others_down
 from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
-from careen.core.lock import gathering, order, overdue, pauses
+from careen.core.lock import order, overdue, pauses
 from careen.core.lock.clearance import Clearance, start_of
 from careen.core.lock.content import Entry, LockContent
 from careen.core.node import autoscalers
@@ -78,7 +78,7 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
     gathers_for = _gathers_for(situation, start)
     if gathers_for > 0 and not stored_costly(situation.node):
         # With stored refusals, waiting here would replace them, and with them the instants since when they stand.
-        return _say_waiting(situation, look=min(gathers_for, gathering.gather_pause_seconds(situation.memory.agents)))
+        return _say_waiting(situation, look=min(gathers_for, pauses.gather_pause_seconds(situation.memory.agents)))
     if not start.is_allowed and start.asks_waiters:
         start = _first_of_all(situation, content, start, situation.read(Evidence.WAITERS))
     if start.is_allowed:
@@ -99,7 +99,7 @@ def _gathers_for(situation: Situation, start: Clearance) -> float:
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if start.gathers_for <= 0 or shown < 0:
         return start.gathers_for
-    return min(start.gathers_for, max(0.0, gathering.gather_seconds(situation.memory.agents) + 1.0 - shown))
+    return min(start.gathers_for, max(0.0, pauses.gather_seconds(situation.memory.agents) + 1.0 - shown))
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:

@@ -13,7 +13,7 @@ from careen.core.facts.times import rfc3339
 from careen.core.gates import asked, missing, refusals
 from careen.core.gates.question import Cost, When
 from careen.core.lock import clearance, order
-from careen.core.lock.gathering import spread_seconds
+from careen.core.lock.pauses import spread_seconds
 from careen.core.node import autoscalers, own_taint
 from careen.core.node.restoring import NodeChange
 from careen.core.outcomes import Status, Stay, Transition, go_home, move, stay, waiting_label, write_lock

@@ -50,7 +50,7 @@ def _beside_modules(root: Path) -> list[str]:
 
 
 def _entries(root: Path, folder: str) -> list[Path]:
-    """None if the folder does not exist."""
+    """[] if the folder does not exist."""
     try:
         return list(islice(under_root(root, f"{folder}/any").parent.iterdir(), _MOST_ENTRIES))
     except FileNotFoundError:
@@ -63,5 +63,6 @@ def _words(release: str) -> tuple[str, ...]:
 
 
 def _numbers(release: str) -> tuple[tuple[int, int], ...]:
-    """Sorts by version. A word sorts before a number, so that 553.el8 is older than 553.5.1.el8."""
+    """A sort key: an older release has a smaller one. A word is smaller than a number, so that 553.el8 is older than
+    553.5.1.el8."""
     return tuple((1, int(number[:18])) if number else (0, 0) for number, _ in _PART.findall(release))

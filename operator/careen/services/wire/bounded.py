@@ -54,7 +54,7 @@ class _Session(requests.Session):
         self._adapter = adapter
 
     def get_adapter(self, url: str | bytes) -> _Adapter:  # noqa: ARG002
-        """For every URL: prometheus-api-client mounts an adapter of its own, without limits."""
+        """The adapter with limits for every URL, even where prometheus-api-client mounted one without."""
         return self._adapter
 
     get_redirect_target = _nowhere

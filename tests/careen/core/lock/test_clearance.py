@@ -1,4 +1,4 @@
-"""Which nodes may take a claim now, and how long the first claim of a roll-out waits (`careen.core.lock.gathering`)."""
+"""Which nodes may take a claim now, and how long the first claim of a roll-out waits (`careen.core.lock.pauses`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from careen.core.facts.memory import Memory
 from careen.core.facts.policy import Order
-from careen.core.lock import clearance, gathering
+from careen.core.lock import clearance, pauses
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
 from tests.careen.core.builders import a_policy, an_entry, held
@@ -15,10 +15,10 @@ from tests.careen.core.builders import a_policy, an_entry, held
 @pytest.mark.parametrize(
     ("agents", "seconds"),
     [
-        pytest.param(None, gathering.GATHER_SECONDS, id="the number of agents is unknown"),
+        pytest.param(None, pauses.GATHER_SECONDS, id="the number of agents is unknown"),
         pytest.param(1, 0.0, id="no other agent exists"),
-        pytest.param(2, gathering.GATHER_SECONDS, id="two agents exist"),
-        pytest.param(501, gathering.GATHER_SECONDS + 60.0, id="501 agents, which spread their taints over a minute"),
+        pytest.param(2, pauses.GATHER_SECONDS, id="two agents exist"),
+        pytest.param(501, pauses.GATHER_SECONDS + 60.0, id="501 agents, which spread their taints over a minute"),
     ],
 )
 def test_the_number_of_agents_decides_how_long_the_first_claim_of_a_roll_out_waits(
@@ -27,7 +27,7 @@ def test_the_number_of_agents_decides_how_long_the_first_claim_of_a_roll_out_wai
     """During the wait, the agents of other nodes can count the pods of their nodes and set the label
     `careen.dev/reboot=ready` on their Nodes. Only a node with this label can be chosen for the first claim, and the
     choice depends on the counts."""
-    assert gathering.gather_seconds(agents) == seconds
+    assert pauses.gather_seconds(agents) == seconds
 
 
 BY_ZONE = a_policy(order=Order.ZONE, concurrency=3)

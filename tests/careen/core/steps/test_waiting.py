@@ -32,10 +32,10 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.facts.times import rfc3339
 from careen.core.facts.windows import Window
-from careen.core.lock import changes, clearance, gathering, order, pauses
+from careen.core.lock import changes, clearance, order, pauses
 from careen.core.lock.content import LockContent
-from careen.core.lock.gathering import SPREAD_SECONDS
 from careen.core.lock.line import Line
+from careen.core.lock.pauses import SPREAD_SECONDS
 from careen.core.steps.line import LOOK_SECONDS
 from careen.core.steps.waiting import OPENING_SECONDS
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
@@ -215,15 +215,15 @@ def test_a_ready_node_waits_before_it_takes_the_first_claim_of_a_roll_out() -> N
     def later(seconds: float) -> Decision:
         return waiting(memory=first.memory, uptime=UPTIME + seconds, waiters=NOT_ASKED)
 
-    assert later(gathering.GATHER_SECONDS - 1).look_again_seconds == 1
-    assert later(gathering.GATHER_SECONDS).wants == {Evidence.WAITERS}
+    assert later(pauses.GATHER_SECONDS - 1).look_again_seconds == 1
+    assert later(pauses.GATHER_SECONDS).wants == {Evidence.WAITERS}
 
 
 @pytest.mark.parametrize(("agents", "look"), [(None, 3.0), (300, 3.0), (5000, 50.0)])
 def test_agents_of_a_large_fleet_decide_rarely_before_the_first_claim(agents: int | None, look: float) -> None:
     first = waiting(memory=remembering(line__key="another line", agents=agents), waiters=NOT_ASKED)
     assert first.look_again_seconds == look
-    last = gathering.gather_seconds(agents) - 2.0
+    last = pauses.gather_seconds(agents) - 2.0
     assert waiting(memory=first.memory, uptime=UPTIME + last, waiters=NOT_ASKED).look_again_seconds == 2.0
     assert look < clearance.PASSED_OVER_SECONDS, "a named node that sleeps this long would be passed over"
 
@@ -242,7 +242,7 @@ def test_every_agent_decides_again_when_the_maintenance_window_opens(jitter: flo
     assert waiting(
         policy=a_policy(window=shut), chance=Chance(claim_id="fresh", jitter=jitter)
     ).look_again_seconds == pytest.approx(look)
-    assert OPENING_SECONDS < gathering.GATHER_SECONDS
+    assert OPENING_SECONDS < pauses.GATHER_SECONDS
 
 
 def test_an_agent_sleeps_for_the_usual_time_if_the_window_opens_later() -> None:

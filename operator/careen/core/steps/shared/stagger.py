@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 
-from careen.core.lock.gathering import spread_seconds
+from careen.core.lock.pauses import spread_seconds
 
 MOMENT_SECONDS = 5.0  # in 5 s of the 60 s, a twelfth of the agents write: of 5,000 agents fewer than MANY_AGENTS
 

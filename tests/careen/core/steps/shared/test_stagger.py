@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from careen.core.lock.gathering import MANY_AGENTS, SPREAD_SECONDS
+from careen.core.lock.pauses import MANY_AGENTS, SPREAD_SECONDS
 from careen.core.steps.shared.stagger import delay_seconds
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
