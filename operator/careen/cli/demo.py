@@ -52,7 +52,7 @@ def _rule(_context: click.Context, _parameter: click.Parameter, value: str | Non
     from drydock.hosts.rogues import ROGUES
 
     if value not in ROGUES:
-        raise click.BadParameter(f"there is no rule {value!r}; the rules are {', '.join(ROGUES)}")
+        raise click.BadParameter(f"there is no rule {value!r}; the demo can break {', '.join(ROGUES)}")
     return value
 
 

@@ -149,8 +149,9 @@ async def _killed(process: asyncio.subprocess.Process) -> asyncio.Task[object] |
 
 def _remember(argv: list[str], ending: asyncio.Task[object] | None) -> None:
     if ending is not None:
-        _unended[tuple(argv)] = ending
-        ending.add_done_callback(lambda _: _unended.pop(tuple(argv), None))
+        key = tuple(argv)
+        _unended[key] = ending
+        ending.add_done_callback(lambda ended: _unended.pop(key) if _unended.get(key) is ended else None)
 
 
 async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:

@@ -3,17 +3,19 @@ expression and text."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
 from scheduler_core.values import Value
 
 SYNTAX = "https://github.com/google/re2/wiki/Syntax"
+_ONE_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 _MOST_MEMORY = 2**20  # of one expression; RE2 refuses a larger one
 
 
 class GoRegexp(Value):
-    """A valid expression. Loads RE2 (3 MB) at the first match."""
+    """A valid expression. RE2 takes 3 MB, which only an agent with an expression loads."""
 
     text: str
 
@@ -35,6 +37,8 @@ def checked(text: str) -> GoRegexp:
     except re2.error as error:
         why = b" ".join(error.args).decode(errors="replace")
         raise ValueError(f"expected a regular expression in Go's syntax ({SYNTAX}): {why}") from None
+    if _ONE_BYTE.search(text):  # C++'s RE2 has it, Go's has not
+        raise ValueError(f"expected a regular expression in Go's syntax ({SYNTAX}): invalid escape sequence: \\C")
     return GoRegexp(text)
 
 

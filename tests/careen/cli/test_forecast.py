@@ -501,6 +501,16 @@ def test_the_with_nodes_flag_of_forecast_accepts_a_file_with_a_node(desk: Desk, 
     assert "More nodes like the node n3 would take none of these pods (the simulation tried up to 1 node)." in output
 
 
+def test_a_template_may_lack_a_name_and_have_a_field_of_a_newer_api_server(desk: Desk, tmp_path: Path) -> None:
+    desk.server.seed(*a_full_cluster())
+    path = tmp_path / "node.yaml"
+    template = a_node("n3", cpu="1")
+    del template["metadata"]["name"]
+    path.write_text(yaml.safe_dump({**template, "spec": {"newIn138": True}}))
+    output = " ".join(desk.run("forecast", "n1", f"--with-nodes={path}=2").stdout.split())
+    assert "With 2 more nodes like node, 0 of the 3 pods that find no room would find a place." in output
+
+
 def test_forecast_says_that_more_nodes_make_no_difference_if_all_pods_fit_already(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
     output = " ".join(desk.ok("forecast", "n1", "--with-nodes=n2=3").split())

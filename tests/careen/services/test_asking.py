@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import sys
 import threading
 import time
 import zlib
@@ -39,6 +40,13 @@ SHOWN = "Ours at http://127.0.0.1:9"
 
 def raising(error: Exception) -> object:
     raise error
+
+
+async def test_the_answer_is_unknown_if_the_client_library_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For example because no file can be opened any more."""
+    monkeypatch.delattr("careen.services.wire.bounded")
+    monkeypatch.setitem(sys.modules, "careen.services.wire.bounded", None)
+    assert isinstance(await answer_of("Ours", URL, 60.0, lambda _: [1]), Unknown)
 
 
 async def test_the_answer_of_the_server_is_returned() -> None:

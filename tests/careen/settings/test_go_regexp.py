@@ -75,6 +75,7 @@ def test_a_regular_expression_matches_as_in_go(text: str, found: list[str], not_
         ("^(?!Watchdog)", "invalid perl operator: (?!"),
         (r"(a)\1", r"invalid escape sequence: \1"),
         (r"a\Z", r"invalid escape sequence: \Z"),
+        (r"a\\\C", r"invalid escape sequence: \C"),  # C++'s RE2 accepts it
         ("(?x)a b", "(?x"),
         (r"[\pQ]", r"\pQ"),
         ("[[:alphabet:]]", "[:alphabet:]"),

@@ -3,6 +3,7 @@ or a note in a forecast."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from careen.agent.forecast.order import ForecastRequest, NodesToAdd
@@ -39,9 +40,17 @@ def nodes_asked(
 def _template(wanted: NodesToAdd, snapshot: Snapshot, scheduler: Scheduler) -> NodeTemplate:
     try:
         if wanted.manifest is not None:
-            return of_manifest(snapshot, node_from_manifest(wanted.manifest), scheduler)
+            # A newer API server may have served a field that is unknown here.
+            node = node_from_manifest(_with_a_name(wanted.manifest), strict=False)
+            return of_manifest(snapshot, node, scheduler)
         return like_node(snapshot, wanted.name)
     except UnknownNodeError:
         raise NoTemplateError(f"there is no Node {wanted.name!r} among the {len(snapshot.nodes)} Nodes") from None
     except ManifestError as error:
         raise NoTemplateError(str(error)) from error
+
+
+def _with_a_name(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A node group's template has none."""
+    metadata = manifest.get("metadata", {})
+    return {**manifest, "metadata": {"name": "node", **metadata}} if isinstance(metadata, Mapping) else manifest

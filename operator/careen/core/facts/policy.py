@@ -15,8 +15,7 @@ from msgspec import field
 
 from careen.core.facts import keys
 from careen.core.facts.selectors import Selector
-from careen.core.facts.windows import NamedWindow
-from careen.core.facts.windows import Window as Window  # noqa: PLC0414 - a part of the policy, named from here too
+from careen.core.facts.windows import NamedWindow, Window
 from scheduler_core.values import Value
 
 

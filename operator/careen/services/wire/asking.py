@@ -62,7 +62,10 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
         from careen.services.wire import bounded  # requests: most agents of a fleet never ask
 
         with bounded.session(timeout_seconds, 2 * timeout_seconds) as session:
-            return question(session)
+            try:
+                return question(session)
+            except bounded.Unbounded as error:
+                raise UnusableAnswer(str(error)) from error
 
     try:
         async with asyncio.timeout(2 * timeout_seconds):
@@ -80,10 +83,7 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
         # page. After any of them the answer is unknown.
         _LOG.debug("%s: %s: %s", shown, type(error).__name__, str(error).replace(url, without_login(url)))
         from careen.cluster.wire import network_errors
-        from careen.services.wire.bounded import Unbounded
 
-        if isinstance(error, Unbounded):
-            return Unknown(f"{shown} gave no usable answer: {error}")
         if type(error) is OSError:  # a file of certificates that requests cannot find
             return Unknown(f"{shown} was not queried: {error}"[:_LONGEST_WHY])
         if network_errors.is_network_error(error):

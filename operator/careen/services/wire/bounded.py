@@ -73,6 +73,8 @@ class _Adapter(HTTPAdapter):
         """With connections that end at the deadline."""
         pool = super().get_connection_with_tls_context(*arguments, **named)
         kind: Any = pool.ConnectionCls
+        if isinstance(getattr(kind, "response_class", None), partial):
+            return pool  # of an earlier request
         pool.ConnectionCls = type(kind.__name__, (kind,), {"response_class": partial(_Response, ends=self._ends)})
         return pool
 

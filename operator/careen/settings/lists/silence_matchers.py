@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from careen.settings.go_regexp import GoRegexp, checked
+from careen.settings.go_regexp import checked
 from scheduler_core.values import Value
 
 NODE = "$NODE"
@@ -64,7 +64,7 @@ def _is_of_one(operator: str, value: str) -> bool:
     if NODE not in value or operator.startswith("!"):
         return False
     return operator == "=" or not any(
-        GoRegexp(value.replace(NODE, "n1")).fullmatch(other)
+        checked(value.replace(NODE, "n1")).fullmatch(other)
         for other in ("", ":9100", "n10", "n10:9100", "m2", "m2:9100")
     )
 
