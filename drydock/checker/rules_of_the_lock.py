@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from drydock.checker.journal import (
     AgentEvent,
@@ -164,9 +165,9 @@ def reboot(journal: Journal) -> Iterator[Breach]:
             continue
         held.update(dict.fromkeys(holders, entry.at))
         if isinstance(entry, HostEvent):
-            if entry.what == "asked" and entry.at - held.get(entry.host, -1e9) > CONFIRMED_SECONDS:
+            if entry.what == "asked" and entry.at - held.get(entry.host, -inf) > CONFIRMED_SECONDS:
                 yield Breach(at=entry.at, sentence=f"{entry.host} was asked to reboot without a claim")
-            if entry.what == "asked" and entry.at - holds.get(entry.host, 1e9) > CONFIRMED_SECONDS:
+            if entry.what == "asked" and entry.at - holds.get(entry.host, inf) > CONFIRMED_SECONDS:
                 yield Breach(
                     at=entry.at,
                     sentence=f"{entry.host} was asked to reboot although a person had put the node on hold",

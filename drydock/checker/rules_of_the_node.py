@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Any
 
 from drydock.checker.journal import (
@@ -173,7 +174,7 @@ def cordoned(journal: Journal) -> Iterator[Breach]:
             isinstance(entry, HostEvent)
             and entry.what == "asked"
             and entry.host not in now
-            and entry.at - last.get(entry.host, -1e9) > CONFIRMED_SECONDS
+            and entry.at - last.get(entry.host, -inf) > CONFIRMED_SECONDS
         ):
             yield Breach(at=entry.at, sentence=f"{entry.host} was asked to reboot without a cordon")
 

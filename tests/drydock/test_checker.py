@@ -386,9 +386,12 @@ def test_the_checker_reports_the_rule_that_a_journal_breaks(name: str) -> None:
     assert name in broken(*entries, **changes)
 
 
-def test_the_checker_reports_nothing_about_the_journal_of_a_correct_reboot() -> None:
+@pytest.mark.parametrize("began", [0.0, 1.8e9], ids=["virtual time", "seconds since 1970"])
+def test_the_checker_reports_nothing_about_the_journal_of_a_correct_reboot(began: float) -> None:
     entries = (*reboot(), changed(0.5, "n1", a_node(), tainted()), changed(0.6, "n1", tainted(), a_node()))
-    assert broken(*entries, **{**OVER, "initial": {"n1": a_node(boot="b2", claim="c1")}, "alone": ("n1",)}) == []
+    entries = tuple(replace(entry, at=began + entry.at) for entry in entries)
+    over = {**OVER, "until": began + OVER["until"], "initial": {"n1": a_node(boot="b2", claim="c1")}, "alone": ("n1",)}
+    assert broken(*entries, **over) == []
 
 
 def test_a_rule_is_not_judged_and_says_so_if_the_world_cannot_tell_what_it_reads() -> None:
