@@ -54,7 +54,8 @@ def theft(journal: Journal) -> Iterator[Breach]:
     for write, before, after in journal.lock_writes():
         taken = [node for node, claim in before.items() if after.get(node) != claim and write.agent not in ("", node)]
         for node in taken:
-            if claim_on(journal.node_at(node, write.at)) == before[node]:
+            there = journal.node_at(node, write.at)  # a Node that does not exist holds nothing
+            if there and claim_on(there) == before[node]:
                 yield Breach(
                     at=write.at,
                     sentence=f"the agent of {write.agent} removed {node} from the lock, "

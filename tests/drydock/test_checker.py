@@ -520,6 +520,18 @@ def test_an_agent_may_remove_another_nodes_claim_only_if_that_node_has_no_claim_
     assert broken(a_write(1, "nodes", "n1", {}, a_node()), *lock) == []
 
 
+@pytest.mark.parametrize(("nodes", "found"), [((), []), ((a_write(1, "nodes", "n1", {}, a_node()),), ["theft"])])
+def test_a_claim_of_kureds_may_be_removed_if_its_node_does_not_exist(
+    nodes: tuple[Entry, ...], found: list[str]
+) -> None:
+    """Such a claim has no id that the Node could lack."""
+    lock = (
+        a_write(2, "daemonsets", "careen", {}, a_lock({"nodeID": "n1"})),
+        a_write(3, "daemonsets", "careen", a_lock({"nodeID": "n1"}), a_lock(), actor="careen-agent-n2"),
+    )
+    assert broken(*nodes, *lock) == found
+
+
 def test_the_checker_counts_an_unready_node_as_down_after_a_delay() -> None:
     away = a_write(0, "nodes", "n2", a_node(), a_node(ready=False), actor="system:kubelet")
     assert broken(away, a_write(20, "nodes", "n1", a_node(), a_node(cordoned=True))) == ["nodes-down"]
