@@ -289,3 +289,18 @@ def with_parts(memory: Memory, **changes: Any) -> Memory:
         changed = replace(getattr(memory, group), **{part: value}) if part else value
         memory = replace(memory, **{group: changed})
     return memory
+
+
+UNREADABLE_ROWS = {  # of the lock
+    "a number": 5,
+    "null": None,
+    "a text": "n2",
+    "a list": [],
+    "nothing": {},
+    "no name": {"id": "c2"},
+    "an empty name": {"nodeID": ""},
+    "a number as the node's name": {"nodeID": 7},
+    "a path as the node's name": {"nodeID": "../pods"},
+    "two dots": {"nodeID": ".."},
+    "a long name": {"nodeID": "n" * 300},
+}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from careen.core.lock import changes, notation
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
-from tests.careen.core.builders import an_entry, held
+from tests.careen.core.builders import UNREADABLE_ROWS, an_entry, held
 
 
 def understood(content: str | None) -> LockContent:
@@ -193,27 +193,12 @@ def test_only_the_given_claims_are_removed_from_the_lock() -> None:
     assert changes.remove_all(held(stale, living), (stale,)).entries == (living,)
 
 
-UNREADABLE = {
-    "a number": 5,
-    "null": None,
-    "a text": "n2",
-    "a list": [],
-    "nothing": {},
-    "no name": {"id": "c2"},
-    "an empty name": {"nodeID": ""},
-    "a number as the node's name": {"nodeID": 7},
-    "a path as the node's name": {"nodeID": "../pods"},
-    "two dots": {"nodeID": ".."},
-    "a long name": {"nodeID": "n" * 300},
-}
-
-
 def beside(row: Any) -> str:
     """Return the JSON text of a lock that may contain three claims. Its entries are a valid claim of n1, and `row`."""
     return json.dumps({"nodeID": "n1", "maxOwners": 3, "locks": [{"nodeID": "n1", "id": "c1", "limit": 3}, row]})
 
 
-@pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("row", UNREADABLE_ROWS.values(), ids=UNREADABLE_ROWS)
 def test_a_person_can_release_a_lock_entry_that_has_no_readable_node_name(row: Any) -> None:
     content = understood(beside(row))
     assert content.nodes == ("n1",)

@@ -15,7 +15,7 @@ from careen.core.lock import changes, notation
 from careen.core.lock import content as lock
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.lock.line import Line
-from tests.careen.core.builders import a_reading, an_entry, held
+from tests.careen.core.builders import UNREADABLE_ROWS, a_reading, an_entry, held
 
 SINGLE = '{"nodeID":"n9","metadata":{"unschedulable":true},"created":"2024-07-17T12:40:44.917242595Z","TTL":0}'
 MULTI = (
@@ -242,19 +242,6 @@ def test_two_lock_entries_of_kured_for_one_node_are_treated_as_one_holder() -> N
 
 # One unreadable entry ------------------------------------------------------------------------------------
 
-UNREADABLE = {
-    "a number": 5,
-    "null": None,
-    "a text": "n2",
-    "a list": [],
-    "nothing": {},
-    "no name": {"id": "c2"},
-    "an empty name": {"nodeID": ""},
-    "a number as the node's name": {"nodeID": 7},
-    "a path as the node's name": {"nodeID": "../pods"},
-    "two dots": {"nodeID": ".."},
-    "a long name": {"nodeID": "n" * 300},
-}
 IN_PARTS = {
     "groups": {"groups": "zone=a"},
     "metadata": {"metadata": 3},
@@ -278,8 +265,8 @@ def beside(row: Any) -> str:
 
 @pytest.mark.parametrize(
     "row",
-    [*UNREADABLE.values(), *({"nodeID": "n2", **part} for part in IN_PARTS.values())],
-    ids=[*UNREADABLE, *IN_PARTS],
+    [*UNREADABLE_ROWS.values(), *({"nodeID": "n2", **part} for part in IN_PARTS.values())],
+    ids=[*UNREADABLE_ROWS, *IN_PARTS],
 )
 def test_an_unreadable_lock_entry_is_treated_as_a_claim_and_is_kept_unchanged(row: Any) -> None:
     content = understood(beside(row))
@@ -293,7 +280,7 @@ def test_an_unreadable_lock_entry_is_treated_as_a_claim_and_is_kept_unchanged(ro
     assert understood(written).entries[1] == content.entries[1]
 
 
-@pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("row", UNREADABLE_ROWS.values(), ids=UNREADABLE_ROWS)
 def test_a_single_lock_entry_is_treated_as_a_claim_even_without_a_readable_node_name(row: Any) -> None:
     alone = notation.render(changes.remove(understood(beside(row)), "n1", "c1"))
     for _ in range(3):
