@@ -72,8 +72,14 @@ class NodeSystemInfo(msgspec.Struct, gc=False, frozen=True, rename={"boot_id": "
     boot_id: str = ""
 
 
+class NodeAddress(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    type: str
+    address: str
+
+
 class NodeStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     conditions: list[Condition] | None = None
+    addresses: list[NodeAddress] | None = None
     node_info: NodeSystemInfo = NodeSystemInfo()
 
 
@@ -242,7 +248,8 @@ class LockObject(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
     """The Node for `careen.core`. Without `all_annotations`, as in most lists, it has only careen's and kured's
-    annotations and no history: no decision needs the others, and for thousands of Nodes they would take megabytes."""
+    annotations, no history and no addresses: no decision needs those, and for thousands of Nodes they would take
+    megabytes."""
     annotations = node.metadata.annotations or _NOTHING
     if not all_annotations:
         annotations = {
@@ -263,6 +270,7 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
         unschedulable=bool(node.spec.unschedulable),
         ready=_is_true(node.status.conditions, "Ready"),
         boot_id=node.status.node_info.boot_id,
+        addresses=tuple(each.address for each in node.status.addresses or ()) if all_annotations else (),
         cordoned_by=_set_by(node, "f:unschedulable") if node.spec.unschedulable else (),
         tainted_by=_set_by(node, "f:taints") if node.spec.taints else (),
     )

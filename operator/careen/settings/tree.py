@@ -342,7 +342,8 @@ class Settings:
     late_policy: str = _ours(
         "undo",
         kinds.word("undo", "reboot"),
-        "What to do if a gate refuses after the drain has finished: undo everything, or reboot anyway.",
+        "What to do if a gate refuses after the drain has finished, and not because of the drain: wait for a while and "
+        "then undo everything, or reboot anyway.",
     )
     settle_policy: str = _ours(
         "halt",
@@ -458,9 +459,10 @@ class Settings:
         (),
         list_kinds.HEALTH_QUERIES,
         "Queries for --prometheus-url, a list of mappings: name; query (PromQL; $NODE is the node's name); "
-        'holds (the condition for each sample: "== 0", "< 0.9"); fresh (the greatest age of a sample, '
-        "default 5m); labels (matchers; samples that do not match are ignored). A sample that does not meet the "
-        "condition forbids the reboot. An error, an old sample or no sample at all forbids the reboot too.",
+        'holds (the condition for each sample: "== 0", "< 0.9"); late (the condition that is enough for a node that is '
+        'already drained: "<= 1"); fresh (the greatest age of a sample, default 5m); labels (matchers; samples that do '
+        "not match are ignored). A sample that does not meet the condition forbids the reboot. An error, an old sample "
+        "or no sample at all forbids the reboot too.",
     )
     alert_filter_regexp: GoRegexp | None = _kured(
         None,

@@ -169,3 +169,11 @@ async def test_an_invalid_prometheus_answer_is_unknown(
     assert (await verdict(str(CEPH), started[0]) or "").startswith(
         "careen cannot tell whether a health query holds: ceph"
     )
+
+
+def test_the_documented_ceph_query_passes_a_warning_and_refuses_an_error_after_the_drain() -> None:
+    (block,) = [each[1] for each in YAML.finditer(PAGE) if "ceph_health_status" in each[1]]
+    policy = policy_from(block, "http://prometheus:9090")
+    (query,) = policy.health_queries
+    assert [query.holds(value) for value in (0.0, 1.0, 2.0)] == [True, False, False]
+    assert [query.holds_late(value) for value in (0.0, 1.0, 2.0)] == [True, True, False]

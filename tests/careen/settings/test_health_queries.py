@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from careen.core.facts.policy import HealthQuery
@@ -46,6 +48,20 @@ def test_by_default_a_health_query_accepts_samples_up_to_five_minutes_old() -> N
     assert (found.fresh_seconds, found.matchers, found.is_of_node) == (300.0, (), False)
 
 
+def test_a_health_query_may_have_a_condition_for_drained_nodes() -> None:
+    (found,) = queries("health-queries: [{name: ceph, query: x, holds: '== 0', late: '<= 1'}]")
+    assert (found.late_comparison, found.late_bound, found.late_condition) == ("<=", 1.0, "<= 1")
+    assert [found.holds_late(value) for value in (0.0, 1.0, 2.0, math.nan)] == [True, True, False, False]
+    (without,) = queries("health-queries: [{name: ceph, query: x, holds: '== 0'}]")
+    assert [without.holds_late(value) for value in (0.0, 1.0)] == [True, False]
+    assert without.late_condition == "== 0"
+
+
+def test_a_value_that_fulfils_the_usual_condition_is_good_enough_for_a_drained_node() -> None:
+    (found,) = queries("health-queries: [{name: a, query: x, holds: '>= 3', late: '== 1'}]")
+    assert [found.holds_late(value) for value in (4.0, 1.0, 2.0)] == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
@@ -62,6 +78,7 @@ def test_by_default_a_health_query_accepts_samples_up_to_five_minutes_old() -> N
         ("{name: a, query: up, holds: == 1, labels: ['a=~x{1,2}']}", "a value with a comma needs quotes"),
         ("{name: a, query: up, holds: == 1, fresh: 0}", "`health-queries[0].fresh`: '0': expected a duration"),
         ("{name: a, query: up, holds: == 1, fresh: 5}", "`health-queries[0].fresh`: '5': expected a duration"),
+        ("{name: a, query: up, holds: == 1, late: 1}", "`health-queries[0].late`: '1': expected a comparison"),
         ("{name: a, query: up, holds: == 1, labels: [job]}", "`health-queries[0].labels`: 'job': expected a matcher"),
         ("{name: a, query: up, holds: == 1, labels: ['a=~\"(\"']}", "expected a regular expression"),
         ("{name: a, query: up, holds: == 1, label: [a=b]}", "`health-queries[0].label`: the field is unknown"),

@@ -21,6 +21,8 @@ PREPARED = "careen.dev/prepared"  # one sentence: whether the node could use wha
 AND_OTHERS = "…"  # in the forecast, after a pod's nodes: others are possible
 MOVES = "careen.dev/moves"  # how many pods a drain would evict, by the last count
 MOVES_IN_ZONE = "careen.dev/moves-in-zone"  # how many of these must stay in the zone; without it: none
+KNOWN_AT_THE_CLAIM = "careen.dev/known-at-the-claim"  # JSON: what alerts and queries said at the cordon
+LEARNED_QUERIES = "careen.dev/learned-queries"  # JSON: the health queries that this node's drains turn bad
 SET_ANNOTATIONS = "careen.dev/set-annotations"  # JSON: earlier values of the autoscalers' annotations that careen set
 # RFC 3339: when the reboot label became `ready`. From this instant a restarted agent measures how long it has waited.
 READY_SINCE = "careen.dev/ready-since"

@@ -165,13 +165,13 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.DRAINING,
         Phase.WAITING,
-    ): "a person puts a hold on the node, uncordons the node or pauses the lock, an autoscaler removes the node, a "
-    "gate refuses, or the host no longer needs a reboot: the agent undoes the drain, then releases the claim",
+    ): "a person puts a hold on the node or pauses the lock, an autoscaler removes the node, the maintenance window "
+    "closes, or the host no longer needs a reboot: the agent undoes the drain, then releases the claim",
     (
         Phase.DRAINING,
         Phase.FAILED,
-    ): "the drain took too long, or the agent's loop failed several times in a row: the agent undoes the drain, "
-    "releases the claim and waits before it tries again",
+    ): "the drain took too long, a gate refused for too long after the drain, or the agent's loop failed several times "
+    "in a row: the agent undoes the drain, releases the claim and waits before it tries again",
     (
         Phase.REBOOTING,
         Phase.WAITING,
@@ -180,8 +180,9 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.REBOOTING,
         Phase.FAILED,
-    ): "the reboot command failed (the agent undoes the drain and releases the claim), or the host did not reboot "
-    "before the reboot deadline (the agent keeps the claim)",
+    ): "the reboot command failed, or a gate refused for too long before the agent asked the host (the agent undoes "
+    "the drain and releases the claim), or the host did not reboot before the reboot deadline (the agent keeps the "
+    "claim)",
     (
         Phase.VERIFYING,
         Phase.SETTLING,

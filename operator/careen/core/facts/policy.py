@@ -146,15 +146,30 @@ class HealthQuery(Value, kw_only=True):
     fresh_seconds: float
     matchers: tuple[Matcher, ...] = ()
     is_of_node: bool = False  # the query is about this node alone: another node may get another answer
+    late_comparison: str = ""  # the condition that is enough for a drained node; empty: none
+    late_bound: float = 0.0
 
     def holds(self, value: float) -> bool:
         """NaN never fulfils the condition."""
         return not math.isnan(value) and _COMPARED[self.comparison](value, self.bound)
 
+    def holds_late(self, value: float) -> bool:
+        """Whether the value is good enough for a node that is drained. NaN never is."""
+        return self.holds(value) or (
+            bool(self.late_comparison)
+            and not math.isnan(value)
+            and _COMPARED[self.late_comparison](value, self.late_bound)
+        )
+
     @property
     def condition(self) -> str:
         """Such as `< 0.5`."""
         return f"{self.comparison} {self.bound:g}"
+
+    @property
+    def late_condition(self) -> str:
+        """Such as `<= 1`; the usual condition without one for a drained node."""
+        return f"{self.late_comparison} {self.late_bound:g}" if self.late_comparison else self.condition
 
 
 class BlockingScope(StrEnum):

@@ -113,7 +113,7 @@ class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unk
     announcement: Count = 0  # number of the last announcement under this claim
     announced: Announcement | None = None  # the last one
     is_forced: bool = False  # announced although pods were still on the node: --force-reboot
-    tries: Count = 0  # reboot commands that failed for this need
+    tries: Count = 0  # reboot commands that failed for this need, and drains undone by a late refusal
 
     # Afterwards.
     verify_started: Mark | None = None

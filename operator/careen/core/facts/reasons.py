@@ -243,6 +243,12 @@ class Code(StrEnum):
         "A condition of --health-queries does not hold.",
         "Look into the value that the query measures, or change the query's condition.",
     )
+    HEALTH_QUERY_LEARNED = _news(
+        "health-query-learned",
+        "A health query was bad while this node was drained and good again afterwards, so it does not refuse this "
+        "node's reboot after the next drain.",
+        "Give the query the field `late`, so that no other node has to learn it.",
+    )
     HEALTH_UNKNOWN = _news(
         "health-unknown",
         "A health query has no usable answer: an error, no sample, or a sample that is too old.",
@@ -352,8 +358,10 @@ class Code(StrEnum):
     )
     LATE_REFUSAL = _warning(
         "late-refusal",
-        "A gate refuses after the drain; --late-policy decides whether the node reboots.",
-        "`careen why NODE` lists the refusals.",
+        "A gate refused after the drain, and not because of the drain: the agent undid the drain and releases the "
+        "claim.",
+        "Look at what the message names. careen tries the reboot again after a pause, up to --reboot-tries, or at once "
+        "with `careen retry NODE`. After a closed window it only waits for the next one.",
     )
 
     # Failures.

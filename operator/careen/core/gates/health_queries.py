@@ -2,6 +2,9 @@
 
 Every matching sample must be fresh and fulfil the condition. No samples are a refusal too: a missing series, a target
 that is not scraped and a filter that matches nothing look the same.
+
+Before the reboot, a sample passes that fulfils the query's condition for drained nodes (`late`), or whose badness the
+node has learned to be its own drain's work.
 """
 
 from __future__ import annotations
@@ -9,13 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from careen.core.drain import learned_queries
+from careen.core.drain.known_at_the_claim import series_of
+from careen.core.drain.learned_queries import Bad
 from careen.core.facts.observation import NOT_ASKED, NotAsked, Sample, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import HealthQuery
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
-from careen.core.gates.question import Cost, No, gate
-from careen.core.situation import Situation
+from careen.core.gates.question import Cost, No, When, gate
+from careen.core.situation import Situation, known
 from scheduler_core.sentences import first_few
 from scheduler_core.values import replace_value as replace
 
@@ -28,18 +34,49 @@ _CLOCKS_DIFFER_SECONDS = 60.0
     cost=Cost.COSTLY,
     needs=lambda policy: {Evidence.QUERIES} if policy.health_queries else set(),
 )
-def health_queries(situation: Situation) -> No | None:
+def health_queries(situation: Situation, when: When) -> No | None:
     answers = situation.seen.queries
     if isinstance(answers, (Unknown, NotAsked)):
         return replace(_unknown(answers.why), is_of_cluster=True)
     for query in situation.policy.health_queries:
-        no = _no_of(query, answers.get(query.name), situation.seen.now.timestamp())
+        no = _no_of(situation, query, answers.get(query.name), when)
         if no is not None:
             return replace(no, is_of_cluster=not query.is_of_node)
     return None
 
 
-def _no_of(query: HealthQuery, answer: Sequence[Sample] | Unknown | None, now: float) -> No | None:
+def bad_late(situation: Situation) -> dict[str, Bad]:
+    """The samples that forbid the reboot of the drained node, by query."""
+    return {
+        query.name: tuple(
+            (series, sample)
+            for series, sample in _series(situation, query)
+            if not (query.holds_late(sample.value) or learned_queries.covers(situation, query, series, sample))
+        )
+        for query in situation.policy.health_queries
+    }
+
+
+def passed_late(situation: Situation) -> str:
+    """A clause that names the queries which pass only because the node is drained; "" without any."""
+    bad = bad_late(situation)
+    passed = [
+        query.name
+        for query in situation.policy.health_queries
+        if not bad[query.name] and any(not query.holds(sample.value) for _, sample in _series(situation, query))
+    ]
+    return f"these health queries may be bad while the node is drained: {first_few(passed)}" if passed else ""
+
+
+def _series(situation: Situation, query: HealthQuery) -> Bad:
+    answer = (known(situation.seen.queries) or {}).get(query.name)
+    return series_of(query, answer) if isinstance(answer, tuple) else ()
+
+
+def _no_of(
+    situation: Situation, query: HealthQuery, answer: Sequence[Sample] | Unknown | None, when: When
+) -> No | None:
+    now = situation.seen.now.timestamp()
     if answer is None or isinstance(answer, Unknown):
         why = (answer or NOT_ASKED).why
         return _unknown(f"{query.name}: {why}")
@@ -50,11 +87,14 @@ def _no_of(query: HealthQuery, answer: Sequence[Sample] | Unknown | None, now: f
     for sample in matching:
         if why := _why_unusable(sample, query, now):
             return _unknown(f"{query.name}{_labels(sample)}: {why}")
-    bad = [sample for sample in matching if not query.holds(sample.value)]
+    if when is When.BEFORE_REBOOT:
+        bad, condition = [sample for _, sample in bad_late(situation)[query.name]], query.late_condition
+    else:
+        bad, condition = [sample for sample in matching if not query.holds(sample.value)], query.condition
     if not bad:
         return None
     values = first_few([f"{sample.value:.3g}" for sample in bad], 1)
-    return No(Code.HEALTH_QUERY, f"{query.name}{_labels(bad[0])} is {values}; the value must be {query.condition}")
+    return No(Code.HEALTH_QUERY, f"{query.name}{_labels(bad[0])} is {values}; the value must be {condition}")
 
 
 def _why_unusable(sample: Sample, query: HealthQuery, now: float) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from careen.core import patience
 from careen.core.actions import Occasion
 from careen.core.decision import Decision, Refusal
-from careen.core.drain import baseline, drain_plan
+from careen.core.drain import baseline, drain_plan, known_at_the_claim
 from careen.core.drain.forecast_annotation import forecast_annotation
 from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, Unknown
 from careen.core.facts.phases import Evidence, Phase
@@ -265,7 +265,11 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
                 labels=dict(policy.pre_reboot_labels),
                 unschedulable=True,
                 send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds,
-                annotations={**forecast_annotation(situation.seen), **preparing.annotation(situation)},
+                annotations={
+                    **forecast_annotation(situation.seen),
+                    **preparing.annotation(situation),
+                    **known_at_the_claim.annotation(situation, leaving),
+                },
             ),
             then=(
                 telling.about_reboot(

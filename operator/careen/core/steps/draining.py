@@ -142,4 +142,6 @@ def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
                 Status(Code.DRAINED, waits),
                 Stay(look=min(delay - waited, LOOK_SECONDS)),
             )
-    return late_gates.decide(situation) or rebooting.announce(situation, code, sentence)
+    return late_gates.decide(situation) or rebooting.announce(
+        situation, code, f"{sentence}{late_gates.passed(situation)}"
+    )

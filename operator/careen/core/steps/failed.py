@@ -9,7 +9,9 @@ drain, so no other node meets the same failure.
 
 from __future__ import annotations
 
+from careen.core.actions import PostEvent
 from careen.core.decision import Decision
+from careen.core.drain import learned_queries
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Evidence, Phase
@@ -24,7 +26,16 @@ from careen.core.steps.shared import failing, release, working
 from scheduler_core.values import replace_value as replace
 
 COMMAND_PAUSES = 5  # times the usual pause: each try drains a node, and a command that fails once usually fails again
-_TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED, Code.TURN_BROKEN})
+_TRIED_AGAIN = frozenset(
+    {
+        Code.DRAIN_TIMEOUT,
+        Code.UNCORDONED_BY_HAND,
+        Code.REBOOT_COMMAND_FAILED,
+        Code.TURN_BROKEN,
+        Code.LATE_REFUSAL,
+    }
+)
+_LEARNING_LOOK_SECONDS = 5.0  # the next node's drain may turn the query bad again soon
 
 
 def decide(situation: Situation) -> Decision:
@@ -158,6 +169,8 @@ def _released(situation: Situation) -> Decision:
             Status(Code.RETRY, "a person asked for a retry"),
             Transition(Phase.WAITING, fresh, change=NodeChange(annotations={keys.RETRY: None})),
         )
+    if found := _learning(situation, code):
+        return found
     if not is_tried_again(progress, situation.policy):
         return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
     left = backoff_seconds(progress, situation.policy) - (situation.elapsed(progress.failed_at) or 0.0)
@@ -167,6 +180,29 @@ def _released(situation: Situation) -> Decision:
         situation,
         Status(Code.RETRY, f"the agent tries the reboot again after the failure {code.value}"),
         Transition(Phase.WAITING, replace(progress, failed="", failed_at=None)),
+    )
+
+
+def _learning(situation: Situation, code: Code) -> Decision | None:
+    """Watch the health queries that were good before the drain and bad after it: one that becomes good soon after the
+    undo was bad because of the drain, and does not refuse after the next one."""
+    queries = learned_queries.open_queries(situation) if code is Code.LATE_REFUSAL else ()
+    if not queries:
+        return None
+    situation.need(Evidence.QUERIES)
+    good = [each for each in queries if learned_queries.are_good(situation, each)]
+    status = Status(code, _sentence(situation))
+    if not good:
+        return stay(situation, status, Stay(look=_LEARNING_LOOK_SECONDS))
+    learned = NodeChange(annotations=learned_queries.learned(situation, good))
+    told = tuple(
+        PostEvent(code=Code.HEALTH_QUERY_LEARNED, sentence=learned_queries.told(situation, each), is_warning=False)
+        for each in good
+    )
+    return move(
+        situation,
+        status,
+        Transition(Phase.FAILED, situation.progress, change=learned, then=told, look=_LEARNING_LOOK_SECONDS),
     )
 
 

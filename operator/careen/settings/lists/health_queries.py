@@ -11,7 +11,7 @@ from careen.settings.go_regexp import GoRegexp
 from careen.settings.lists.fields import Fields, fields_of
 from scheduler_core.values import Value
 
-FIELDS = ("name", "query", "holds", "fresh", "labels")
+FIELDS = ("name", "query", "holds", "late", "fresh", "labels")
 NODE = "$NODE"
 """The node's name, in the query and in the values of labels."""
 
@@ -29,6 +29,7 @@ class ConfiguredQuery(Value, kw_only=True):
     query: str
     comparison: str
     bound: float
+    late: tuple[str, float] | None
     fresh_seconds: float
     matchers: tuple[tuple[str, str, str], ...]
     """Label, operator and value."""
@@ -41,6 +42,8 @@ class ConfiguredQuery(Value, kw_only=True):
             query=self.query.replace(NODE, node),
             comparison=self.comparison,
             bound=self.bound,
+            late_comparison=self.late[0] if self.late else "",
+            late_bound=self.late[1] if self.late else 0.0,
             fresh_seconds=self.fresh_seconds,
             matchers=tuple(_matcher(*each, node) for each in self.matchers),
             is_of_node=NODE in self.query or any(NODE in value for _, _, value in self.matchers),
@@ -56,6 +59,7 @@ def parse(text: str) -> ConfiguredQuery:
         query=fields.one("query", _query),
         comparison=comparison,
         bound=bound,
+        late=fields.one("late", _holds) if "late" in fields else None,
         fresh_seconds=fields.one("fresh", kinds.deadline, _DEFAULT_FRESH_SECONDS),
         matchers=_matchers(fields),
         text=fields.text,

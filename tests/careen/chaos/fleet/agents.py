@@ -27,7 +27,7 @@ from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import NotSent, Unclear
 from careen.cluster.wire.transport import Request, Response
 from careen.core.facts.policy import Policy
-from careen.services.prometheus import AlertSource
+from careen.services.prometheus import AlertSource, MetricSource
 from scheduler_core.simulation.forecast import Forecast
 from tests.careen.chaos.fleet import older
 from tests.careen.chaos.fleet.machines import Fleet, Host
@@ -266,6 +266,8 @@ class Agents:
         self.is_older: Callable[[str], bool] = lambda _node: False
         """Whether the agent that starts on this node is of an older release."""
         self.alerts: AlertSource | None = None
+        self.metrics: MetricSource | None = None
+        """The server that answers health queries. Set it before the first agent starts (`World(prepare=…)`)."""
         self.is_server_down = False
         self.clocks: dict[str, Clock] = {}
         self.processes: list[Process] = []
@@ -314,6 +316,7 @@ class Agents:
                     forecaster=self.forecaster(api, node),
                     alerts=lambda: self.alerts,
                     chance=chance,
+                    **({"metrics": lambda: self.metrics} if self.metrics is not None else {}),
                 )
             ),
             Hands(

@@ -223,7 +223,8 @@ def test_an_unknown_fact_stops_the_evictions_and_then_undoes_the_drain(changes: 
     patient = draining(**given, memory=first.memory, uptime=UPTIME + 600)
     assert patient.phase is Phase.DRAINING
     undone = draining(**given, memory=first.memory, uptime=UPTIME + 601)
-    assert (undone.phase, undone.reason.code) == (Phase.WAITING, code)
+    assert (undone.phase, undone.reason.code) == (Phase.FAILED, Code.LATE_REFUSAL)
+    assert first.reason.sentence in undone.reason.sentence
     assert is_undone(undone)
 
 
@@ -326,11 +327,16 @@ LATE = {
 def test_the_flag_late_policy_decides_whether_a_refusal_after_the_drain_undoes_the_drain(
     case: dict[str, Any],
 ) -> None:
-    """With --late-policy=undo, the agent undoes the drain, and the node waits again. With --late-policy=reboot, the
-    node reboots."""
+    """With --late-policy=undo, the agent undoes the drain at once because of a closed window, and after ten minutes
+    because of everything else. With --late-policy=reboot, the node reboots."""
     more: dict[str, Any] = {key: value for key, value in case.items() if key != "policy"}
-    undone = draining(policy=a_policy(pre_reboot_labels=PRE, **case["policy"]), **more)
-    assert (undone.phase, undone.reason.code) == (Phase.WAITING, Code.LATE_REFUSAL)
+    policy = a_policy(pre_reboot_labels=PRE, **case["policy"])
+    undone = draining(policy=policy, **more)
+    if undone.phase is Phase.DRAINING:
+        node = {"annotations": {keys.KNOWN_AT_THE_CLAIM: the_patch(undone).annotations[keys.KNOWN_AT_THE_CLAIM]}}
+        undone = draining(policy=policy, node=node, uptime=UPTIME + 601, **more)
+        assert undone.phase is Phase.FAILED
+    assert undone.reason.code is Code.LATE_REFUSAL
     assert is_undone(undone)
     assert draining(policy=a_policy(late_policy=LatePolicy.REBOOT, **case["policy"]), **more).phase is Phase.REBOOTING
 
