@@ -19,7 +19,7 @@ _NODES = ("node", "nodename", "hostname", "kubernetes_node", "kubernetes_io_host
 _HOSTNAME = "kubernetes.io/hostname"
 # The kinds whose names the label may have. Budgets and autoscalers usually have the names of what they select.
 _KINDS: Mapping[str, frozenset[str]] = {
-    "deployment": frozenset({"Deployment", "ReplicaSet"}),  # a ReplicaSet that no Deployment owns stands for itself
+    "deployment": frozenset({"Deployment", "ReplicaSet"}),
     "replicaset": frozenset({"ReplicaSet", "Deployment"}),
     "statefulset": frozenset({"StatefulSet"}),
     "replicationcontroller": frozenset({"ReplicationController"}),
@@ -75,24 +75,25 @@ def _is_node(node: NodeView, value: str) -> bool:
 
 
 def _is_displaced(kept: Known, space: str | None, label: str, value: str) -> bool:
-    return any(
-        kind in _KINDS[label]
-        and (
-            name == value
-            if (kind, label) not in {("Deployment", "replicaset"), ("Job", "cronjob")}
-            else _is_one_longer(value, name) or _is_one_longer(name, value)
-        )
-        for kind, name in kept.names(space)
-    )
+    return any(kind in _KINDS[label] and _may_be(kind, name, label, value) for kind, name in kept.names(space))
 
 
-def _is_one_longer(longer: str, shorter: str) -> bool:
-    """Whether one name is the other with one more part, as a ReplicaSet's is its Deployment's with a hash."""
-    return longer.rpartition("-")[0] == shorter
+def _may_be(kind: str, name: str, label: str, value: str) -> bool:
+    """Whether a controller is what the label names, or its owner or its ReplicaSet: the name of a ReplicaSet or of a
+    CronJob's Job is its owner's with one more part."""
+    if (kind, label) == ("Deployment", "replicaset"):
+        return value.rpartition("-")[0] == name
+    if label == "cronjob":
+        return name.rpartition("-")[0] == value
+    return name == value or ((kind, label) == ("ReplicaSet", "deployment") and name.rpartition("-")[0] == value)
 
 
 def _is_named_like(kept: Known, space: str | None, value: str) -> bool:
-    return any(name == value for kind, name in kept.names(space) if kind != "Pod")
+    return any(
+        value in (name, name.rpartition("-")[0] if kind == "ReplicaSet" else name)
+        for kind, name in kept.names(space)
+        if kind != "Pod"
+    )
 
 
 def _is_displaced_pod(kept: Known, space: str | None, pod: str) -> bool:

@@ -19,6 +19,7 @@ from tests.careen.core.builders import a_marked_node, a_pod, a_policy, a_progres
 PODS = (
     a_pod("web-7f9c-abcde", owner_name="web-7f9c", labels={"pod-template-hash": "7f9c"}),
     a_pod("plain-x2x2x", owner_name="plain"),
+    a_pod("api-6b6b-x2x2x", owner_name="api-6b6b"),
     a_pod("db-0", owner_kind="StatefulSet", owner_name="db"),
     a_pod("backup-123-zzzzz", owner_kind="Job", owner_name="backup-123"),
     a_pod("kafka-2", owner_kind="StrimziPodSet", owner_name="kafka"),
@@ -64,6 +65,11 @@ OURS: dict[str, dict[str, str]] = {
     "a ReplicaSet of the Deployment": {"namespace": "shop", "replicaset": "web-7f9c"},
     "another ReplicaSet of the Deployment": {"namespace": "shop", "replicaset": "web-8a8a"},
     "a ReplicaSet without a Deployment": {"deployment": "plain"},
+    "the Deployment of a ReplicaSet whose pods lack the label with the hash": {
+        "namespace": "shop",
+        "deployment": "api",
+    },
+    "the autoscaler of such a Deployment": {"namespace": "shop", "horizontalpodautoscaler": "api"},
     "a StatefulSet, as KubeStatefulSetReplicasMismatch": {"namespace": "shop", "statefulset": "db"},
     "a Job, as KubeJobFailed": {"namespace": "shop", "job_name": "backup-123", **KSM},
     "the CronJob of a Job": {"namespace": "shop", "cronjob": "backup"},
@@ -112,6 +118,8 @@ FOREIGN: dict[str, dict[str, str]] = {
     "another node's exporter": {**EXPORTER, "instance": "10.0.0.8:9100", "pod": "node-exporter-bbbbb"},
     "another Deployment": {"namespace": "shop", "deployment": "cart"},
     "a Deployment of the same name elsewhere": {"namespace": "test", "deployment": "web"},
+    "a ReplicaSet of another Deployment": {"namespace": "shop", "replicaset": "web-frontend-7f9c"},
+    "another CronJob": {"namespace": "shop", "cronjob": "backup-123"},
     "a Deployment named like a StatefulSet": {"namespace": "shop", "deployment": "db"},
     "a Deployment of ours and a pod of others": {"namespace": "shop", "deployment": "web", "pod": "cart-1-1"},
     "another pod": {"namespace": "shop", "pod": "web-frontend-7f9c-abcde"},

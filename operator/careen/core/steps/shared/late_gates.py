@@ -122,7 +122,9 @@ def _wait(situation: Situation, refused: Refusal, what: str) -> Decision:
     kept = known_at_the_claim.of(situation)
     longest = HOOK_SECONDS if what == "hook" else _foreign_seconds(situation)
     began = kept.waits.get(what)
-    waited = max(0.0, situation.seen.uptime - began) if began is not None else 0.0
+    if began is not None and began > situation.seen.uptime:
+        began = None  # not the agent's own writing
+    waited = situation.seen.uptime - began if began is not None else 0.0
     if waited > longest:
         return _failed(situation, f"{refused.sentence}, for {span(longest)} after the drain: the drain is undone")
     status = Status(

@@ -160,6 +160,15 @@ def test_the_wait_of_a_restarted_agent_continues() -> None:
     assert node.turn(70, alerts=(DISK,)).phase is Phase.FAILED
 
 
+def test_a_wait_that_began_in_the_future_begins_now() -> None:
+    """Somebody else wrote the annotation; the node must not wait for ever."""
+    node = Node(ALERTS)
+    node.turn(alerts=(DISK,))
+    text = node.node.annotations[keys.KNOWN_AT_THE_CLAIM].replace('"foreign":', '"foreign":1e9,"was":')
+    node.node = replace(node.node, annotations={**node.node.annotations, keys.KNOWN_AT_THE_CLAIM: text})
+    assert node.until_failed(700, alerts=(DISK,)) == pytest.approx(600, abs=16)
+
+
 def test_one_foreign_refusal_after_another_does_not_extend_the_wait() -> None:
     node = Node(replace(ALERTS, health_queries=(CEPH,)), queries=answers(ceph(0)))
     node.turn(alerts=(DISK,), queries=answers(ceph(0)))
