@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from careen.core.facts import keys
+from careen.core.facts.policy import AlertPolicy
 from careen.core.node.marks import MARKS, Proof
 from drydock.server.kinds.resources import resource_named
 from drydock.server.testing import server_in_thread
@@ -43,7 +44,13 @@ def in_the_pool(node: dict[str, Any]) -> dict[str, Any]:
 
 async def interrupted_after(seconds: float) -> World:
     world = World(Shape(nodes=4, concurrency=2), prepare=with_marks_of_others)
-    people.change_settings(world, count_cordoned=False, annotate_nodes=True, post_reboot_labels={"pool": "rebooted"})
+    people.change_settings(
+        world,
+        count_cordoned=False,
+        annotate_nodes=True,
+        post_reboot_labels={"pool": "rebooted"},
+        alerts=AlertPolicy(),
+    )
     await world.all_need_a_reboot()
     await asyncio.sleep(seconds)
     world.stop()
@@ -94,6 +101,7 @@ def test_a_roll_out_writes_almost_every_key_that_careen_cleanup_knows() -> None:
     assert KNOWN - keys_written(long) <= {
         *(mark.key for mark in MARKS if mark.proof is Proof.PERSON),
         "careen.dev/forecast",
+        "careen.dev/learned-queries",
         "careen.dev/moves-in-zone",  # the fleet's pods need not spread over zones
         "careen.dev/need",  # the simulated hosts give no reason
         "careen.dev/settings",
