@@ -82,7 +82,7 @@ MARKS: tuple[MarkRow, ...] = (
         keys.MOVES_IN_ZONE,
         keys.READY_SINCE,
     ),
-    *_annotations(Proof.KEY, Until.CLEANUP, keys.LAST_REBOOT, keys.HISTORY),
+    *_annotations(Proof.KEY, Until.CLEANUP, keys.LAST_REBOOT, keys.HISTORY, keys.DRAIN_MEMORY),
     *_annotations(Proof.PERSON, Until.IDLE, keys.RETRY),
     *_annotations(Proof.PERSON, Until.MET, keys.REQUEST),
     *_annotations(Proof.PERSON, Until.CLEANUP, keys.HOLD, keys.REBOOT_NOW),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from careen.core import patience
 from careen.core.actions import Occasion
 from careen.core.decision import Decision, Refusal
-from careen.core.drain import baseline, drain_plan
+from careen.core.drain import baseline, drain_plan, slow_pods
 from careen.core.drain.forecast_annotation import forecast_annotation
 from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, Unknown
 from careen.core.facts.phases import Evidence, Phase
@@ -256,7 +256,9 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     return move(
         situation,
         Status(
-            Code.DRAIN_STARTED, f"cordoned; {drain_plan.have_to_leave(len(leaving))}{baseline.said(progress.owners)}"
+            Code.DRAIN_STARTED,
+            f"cordoned; {drain_plan.have_to_leave(len(leaving))}{slow_pods.said(situation)}"
+            f"{baseline.said(progress.owners)}",
         ),
         Transition(
             Phase.DRAINING,
@@ -265,7 +267,11 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
                 labels=dict(policy.pre_reboot_labels),
                 unschedulable=True,
                 send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds,
-                annotations={**forecast_annotation(situation.seen), **preparing.annotation(situation)},
+                annotations={
+                    **forecast_annotation(situation.seen),
+                    **preparing.annotation(situation),
+                    **slow_pods.at_cordon(situation),
+                },
             ),
             then=(
                 telling.about_reboot(

@@ -10,6 +10,7 @@ drain, so no other node meets the same failure.
 from __future__ import annotations
 
 from careen.core.decision import Decision
+from careen.core.drain import drain_memory
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Evidence, Phase
@@ -24,7 +25,9 @@ from careen.core.steps.shared import failing, release, working
 from scheduler_core.values import replace_value as replace
 
 COMMAND_PAUSES = 5  # times the usual pause: each try drains a node, and a command that fails once usually fails again
-_TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED, Code.TURN_BROKEN})
+_TRIED_AGAIN = frozenset(
+    {Code.DRAIN_TIMEOUT, Code.SLOW_PODS, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED, Code.TURN_BROKEN}
+)
 
 
 def decide(situation: Situation) -> Decision:
@@ -140,7 +143,11 @@ def _retry(situation: Situation, code: Code) -> Decision:
     return undo(
         situation,
         Status(Code.RETRY, "a person asked for a retry"),
-        Transition(Phase.WAITING, progress, change=NodeChange(annotations={keys.RETRY: None})),
+        Transition(
+            Phase.WAITING,
+            progress,
+            change=NodeChange(annotations={keys.RETRY: None, **drain_memory.forgiven(situation.node)}),
+        ),
     )
 
 
@@ -156,7 +163,11 @@ def _released(situation: Situation) -> Decision:
         return move(
             situation,
             Status(Code.RETRY, "a person asked for a retry"),
-            Transition(Phase.WAITING, fresh, change=NodeChange(annotations={keys.RETRY: None})),
+            Transition(
+                Phase.WAITING,
+                fresh,
+                change=NodeChange(annotations={keys.RETRY: None, **drain_memory.forgiven(situation.node)}),
+            ),
         )
     if not is_tried_again(progress, situation.policy):
         return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
@@ -176,7 +187,10 @@ def is_tried_again(progress: Progress, policy: Policy) -> bool:
 
 
 def backoff_seconds(progress: Progress, policy: Policy) -> float:
-    """The pause before the next try. It doubles with each failure in a row, up to the limit."""
+    """The pause before the next try. It doubles with each failure in a row, up to the limit. After a drain with slow
+    pods, the gates know how much longer it lasts: they see when a budget changes."""
+    if progress.failed == Code.SLOW_PODS:
+        return drain_memory.FIRST_PAUSE_SECONDS
     pauses = COMMAND_PAUSES if progress.failed == Code.REBOOT_COMMAND_FAILED else 1
     return min(
         pauses * policy.failure_backoff_seconds * 2.0 ** min(max(1, progress.failures) - 1, 20),

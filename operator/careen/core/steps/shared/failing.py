@@ -18,7 +18,9 @@ from scheduler_core.values import replace_value as replace
 LOOK_SECONDS = 10.0
 
 
-def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None = None) -> Decision:
+def undone(
+    situation: Situation, code: Code, sentence: str, *, tries: int | None = None, change: NodeChange = NO_CHANGE
+) -> Decision:
     """Move to Failed, undo everything on the node and release the claim."""
     before = situation.progress
     progress = replace(
@@ -31,7 +33,7 @@ def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None
     return undo(
         situation,
         Status(code, sentence),
-        Transition(Phase.FAILED, progress, then=_message(situation, Occasion.FAILED, sentence)),
+        Transition(Phase.FAILED, progress, change=change, then=_message(situation, Occasion.FAILED, sentence)),
     )
 
 
