@@ -10,7 +10,8 @@ class DisruptionBudget(Value, kw_only=True):
     """`disrupted_pods` are already being evicted; preemption does not count them again.
 
     Decisions use the numbers of the status. `max_unavailable` and `min_available` are kept as written ("1", "50%");
-    `max_unavailable` is read only to suggest another limit.
+    `max_unavailable` is read only to suggest another limit. `owner` names the budget's controller, such as
+    "CephCluster rook-ceph"; empty without one.
     """
 
     name: str
@@ -24,7 +25,16 @@ class DisruptionBudget(Value, kw_only=True):
     max_unavailable: str | None = None
     min_available: str | None = None
     unhealthy_pod_eviction_policy: str = "IfHealthyBudget"
+    uid: str = ""
+    generation: int = 0
+    owner: str = ""
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def identity(self) -> str:
+        """The UID and the generation: another one proves that somebody changed or replaced the budget. "" without a
+        UID."""
+        return f"{self.uid}/{self.generation}" if self.uid else ""

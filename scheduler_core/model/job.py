@@ -19,7 +19,8 @@ class FailureRule(Value, kw_only=True):
 
 
 class Job(Value, kw_only=True):
-    """`rules` is None without a podFailurePolicy. `bound_to`: spec.nodeName of the pod template."""
+    """`rules` is None without a podFailurePolicy. `bound_to` and `template_labels`: spec.nodeName and
+    the sorted labels of the pod template."""
 
     namespace: str
     name: str
@@ -37,6 +38,7 @@ class Job(Value, kw_only=True):
     has_ended: bool = False  # true also while its last pods are terminating
     is_managed_elsewhere: bool = False  # spec.managedBy names another controller
     bound_to: str = ""
+    template_labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> str:

@@ -10,7 +10,8 @@ class SelectingOwner(Value, kw_only=True):
     """A Service, ReplicationController, ReplicaSet or StatefulSet. `selects_by_labels`: the label map of a Service or
     ReplicationController, None for the other kinds.
 
-    `replicas`: as in the spec, None for a kind without replicas. `bound_to`: spec.nodeName of the pod template.
+    `replicas`: as in the spec, None for a kind without replicas. `bound_to` and `template_labels`: spec.nodeName
+    and the sorted labels of the pod template.
     """
 
     kind: str
@@ -21,3 +22,4 @@ class SelectingOwner(Value, kw_only=True):
     selects_by_labels: tuple[tuple[str, str], ...] | None = None
     replicas: int | None = None
     bound_to: str = ""
+    template_labels: tuple[tuple[str, str], ...] = ()

@@ -17,10 +17,12 @@ from msgspec import field
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import NodeSample
+from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.pod import Pod
 from scheduler_core.sentences import first_few
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
 from scheduler_core.simulation.evicted.jobs import JobsAfter, job_of
+from scheduler_core.simulation.evicted.opening_budgets import OpeningBudgets
 from scheduler_core.simulation.evicted.replacements import (
     BOUND,
     Recreation,
@@ -34,7 +36,7 @@ from scheduler_core.simulation.evicted.replacements import (
     why_it_stays,
 )
 from scheduler_core.simulation.evicted.returning import who_returns
-from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, RunnerUp
+from scheduler_core.simulation.forecast import Forecast, Opens, Outcome, PodForecast, RunnerUp
 from scheduler_core.simulation.landings import CONFIDENCE, Landing, landings
 from scheduler_core.simulation.remedies import remedies
 from scheduler_core.simulation.sampled_notes import batch_notes, counted, sample_notes
@@ -43,7 +45,7 @@ from scheduler_core.simulation.scenario_parts.eviction_rounds import EvictionRou
 from scheduler_core.simulation.scenarios import NOTHING_DRAWN, Scenario, follow
 from scheduler_core.simulation.searches import MOST_SEARCHES, Draw, Likely, possible_searches
 from scheduler_core.snapshot.snapshot import Snapshot
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
 # Enough for a dozen pods with a few ties. If more are possible, the forecast says so.
 MOST_SCENARIOS = 24
@@ -221,7 +223,7 @@ def _first_scenario(
     scenario = Scenario(
         scheduler,
         world,
-        EvictionRounds(BudgetLedger(snapshot.objects.budgets), leaving, ending),
+        EvictionRounds(BudgetLedger(snapshot.objects.budgets, OpeningBudgets(snapshot)), leaving, ending),
         reports_scores=with_details,
     )
     if with_pending:
@@ -267,9 +269,11 @@ class _Report(Value):
     def _outcome(self, pod: Pod) -> PodForecast:
         if why := why_it_stays(pod, self.stays):
             return _say(pod, Outcome.STAYS, why, is_bound=is_bound(self.before.objects, pod) and why == BOUND)
+        if opened := self.scenarios[0].rounds.opened.get(pod.key):
+            return self._slow(pod, opened)
         refusal = self.scenarios[0].rounds.refused.get(pod.key)
-        if refusal and not refusal.is_never and (kept := self._kept_by_the_drain(refusal)):
-            return _say(pod, Outcome.BLOCKED, kept, is_never=True, budget=refusal.budget)
+        if refusal and not refusal.is_never and (budget := self._kept_by_the_drain(refusal)):
+            return self._kept(pod, refusal, budget)
         if refusal:
             return _say(
                 pod,
@@ -286,10 +290,42 @@ class _Report(Value):
             return _say(pod, Outcome.LOST, jobs.lost[pod.key])
         return self._landing(self.landings[pod.key])
 
-    def _kept_by_the_drain(self, refusal: EvictionRefusal) -> str:
-        """Why the budget must refuse the eviction until the drained node is back: evicted pods of this budget can
-        run only there. "" if the drain can wait for the budget."""
-        numbers, scenario = refusal.budget, self.scenarios[0]
+    def _slow(self, pod: Pod, refusal: EvictionRefusal) -> PodForecast:
+        """The landing of a slow pod, evicted after all others. Its budget makes it *blocked*, unless it would find no
+        room."""
+        jobs = self.scenarios[0].jobs
+        is_lost = recreation_of(pod) is Recreation.NEVER or (jobs is not None and pod.key in jobs.lost)
+        landed = None if is_lost else self._landing(self.landings[pod.key])
+        if landed is not None and landed.outcome in (Outcome.PENDING, Outcome.UNKNOWN):
+            return landed
+        then = "no controller would recreate the pod" if landed is None else landed.sentence
+        said = _say(
+            pod,
+            Outcome.BLOCKED,
+            f"{refusal.sentence}; evicted last, {_it(then)}" if then else refusal.sentence,
+            budget=refusal.budget,
+            opens=Opens.UNSEEN,
+            owner_uid=pod.owner.uid if pod.owner else "",
+        )
+        return said if landed is None else replace_value(said, landing=landed.landing, shares=landed.shares)
+
+    def _kept(self, pod: Pod, refusal: EvictionRefusal, budget: DisruptionBudget) -> PodForecast:
+        why, may_open = self._why_kept(budget), self.scenarios[0].rounds.ledger.may_open(pod, budget)
+        if not may_open:
+            return _say(pod, Outcome.BLOCKED, f"{why}: waiting cannot help", is_never=True, budget=refusal.budget)
+        return _say(
+            pod,
+            Outcome.BLOCKED,
+            f"{why}; the budget may open during the drain, because {may_open}",
+            budget=refusal.budget,
+            opens=Opens.UNSEEN,
+            owner_uid=pod.owner.uid if pod.owner else "",
+        )
+
+    def _kept_by_the_drain(self, refusal: EvictionRefusal) -> DisruptionBudget | None:
+        """The budget, if it must refuse the eviction until the drained node is back: evicted pods of this budget can
+        run only there. None if the drain can wait for the budget."""
+        numbers = refusal.budget
         budget = next(
             (
                 each
@@ -299,20 +335,25 @@ class _Report(Value):
             None,
         )
         if numbers is None or budget is None:
-            return ""
-        away = [
+            return None
+        away = self._away(budget)
+        return budget if away and numbers.expected_pods - len(away) <= numbers.desired_healthy else None
+
+    def _away(self, budget: DisruptionBudget) -> list[Displaced]:
+        scenario = self.scenarios[0]
+        return [
             each
             for each in scenario.displaced.values()
             if each.replacement.key in self._returning(scenario)
             and each.pod.namespace == budget.namespace
             and budget.selector.matches(each.pod.labels)
         ]
-        if not away or numbers.expected_pods - len(away) > numbers.desired_healthy:
-            return ""
+
+    def _why_kept(self, budget: DisruptionBudget) -> str:
         return (
-            f"disruption budget {budget.key} wants {numbers.desired_healthy} healthy of "
-            f"{numbers.expected_pods} pods, and {counted(len(away), 'pod')} "
-            f"evicted earlier can return only to this node: waiting cannot help"
+            f"disruption budget {budget.key} wants {budget.desired_healthy} healthy of "
+            f"{budget.expected_pods} pods, and {counted(len(self._away(budget)), 'pod')} "
+            f"evicted earlier can return only to this node"
         )
 
     def _landing(self, landing: Landing) -> PodForecast:
@@ -426,6 +467,10 @@ class _Report(Value):
 
 def _is_ailing_daemon(pod: Pod) -> bool:
     return pod.owner is not None and pod.owner.kind == "DaemonSet" and not (pod.is_ready or pod.terminating)
+
+
+def _it(landing: str) -> str:
+    return landing if landing.startswith(("only", "no ")) else f"the pod {landing}"
 
 
 def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:

@@ -26,12 +26,22 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"  # another scheduler, unallocated devices, scheduling gates: not predictable here
 
 
+class Opens(StrEnum):
+    """When the eviction of a slow pod is allowed, as far as an agent has seen it."""
+
+    CORDON = "cordon"  # once the node is cordoned
+    EMPTIED = "emptied"  # once the other pods have left the node
+    ATTEMPT = "attempt"  # after a real eviction request
+    UNSEEN = "unseen"
+
+
 class UnreadableForecastError(ValueError):
     """Not a forecast in the format of this release. The caller must act as if there were none."""
 
 
 class BudgetNumbers(Value, kw_only=True):
-    """A PodDisruptionBudget's status: the evictions that it allows now, and its healthy, desired and expected pods."""
+    """A PodDisruptionBudget's status: the evictions that it allows now, and its healthy, desired and expected pods. Its
+    controller, such as "CephCluster rook-ceph", is empty without one."""
 
     namespace: str
     name: str
@@ -39,6 +49,8 @@ class BudgetNumbers(Value, kw_only=True):
     current_healthy: int
     desired_healthy: int
     expected_pods: int
+    owner: str = ""
+    identity: str = ""  # another one proves that somebody changed or replaced the budget
 
 
 class RunnerUp(Value, kw_only=True):
@@ -75,6 +87,10 @@ class PodForecast(Value, kw_only=True):
     runner_up: RunnerUp | None = None
     remedies: tuple[str, ...] = ()
     is_cut: bool = False
+    owner_uid: str = ""
+    # For a slow pod: its budget is closed by its numbers, but its owner may open it during the drain. The landing is
+    # that of an eviction after all others.
+    opens: Opens | None = None
     is_bound: bool = False  # stays because its owner's template names this node: an eviction would not remove it
 
     @property
@@ -126,6 +142,11 @@ class Forecast(Value, kw_only=True):
 
     def with_outcome(self, outcome: Outcome) -> tuple[PodForecast, ...]:
         return tuple(pod for pod in self.pods if pod.outcome is outcome)
+
+    @property
+    def slow(self) -> tuple[PodForecast, ...]:
+        """The pods whose eviction is refused now and may be allowed during the drain."""
+        return tuple(pod for pod in self.pods if pod.opens is not None)
 
     @property
     def never(self) -> tuple[PodForecast, ...]:
@@ -181,6 +202,8 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
     mapping |= {name: True for name, is_set in flags.items() if is_set}
     if pod.owner:
         mapping["owner"] = pod.owner
+    if pod.opens:
+        mapping |= {"opens": pod.opens.value, "ownerUid": pod.owner_uid}
     if pod.score is not None:
         mapping["score"] = pod.score
     if pod.runner_up:
@@ -196,6 +219,8 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
             "desiredHealthy": pod.budget.desired_healthy,
             "expectedPods": pod.budget.expected_pods,
         }
+        if pod.opens:
+            mapping["budget"] |= {"owner": pod.budget.owner, "identity": pod.budget.identity}
     return mapping
 
 
@@ -225,5 +250,9 @@ def _pod_from_mapping(mapping: Mapping[str, Any]) -> PodForecast:
             current_healthy=budget["currentHealthy"],
             desired_healthy=budget["desiredHealthy"],
             expected_pods=budget["expectedPods"],
+            owner=budget.get("owner", ""),
+            identity=budget.get("identity", ""),
         ),
+        opens=Opens(mapping["opens"]) if mapping.get("opens") else None,
+        owner_uid=mapping.get("ownerUid") or "",
     )

@@ -199,6 +199,8 @@ class Scenario:
         if rounds.ending or queue.postponed:
             self.world = self.world.without_pods([pod.key for pod in rounds.ending])
             queue.begin_round(rounds.begin_next())
+        elif rounds.open_slow():
+            return
         elif rounds.at_last:
             late, rounds.at_last = rounds.at_last, ()
             self.jobs = jobs = after_evictions(self.world.objects.jobs, late)

@@ -15,6 +15,7 @@ from careen.agent.few_at_a_time import all_or_none
 from careen.agent.need_watch import NeedWatch
 from careen.agent.self_test import SelfTests
 from careen.cluster.agents_nodes import AgentsNodes
+from careen.cluster.closed_budgets import closed_budgets
 from careen.cluster.evictions import Evicted, allowed_disruptions, evict
 from careen.cluster.foreign import find_foreign
 from careen.cluster.lock_store import LockStore
@@ -345,6 +346,9 @@ class Observer:
 
         few = min(max(policy.drain.parallel, _DRY_RUNS_AT_ONCE), len(pods))
         await all_or_none(one_after_another() for _ in range(few))
+        closed = [pod for pod in pods if answers[pod.uid].answer is Evictable.BUDGET]
+        if closed and not isinstance(why := await _known(closed_budgets(self._senses.api, closed)), Unknown):
+            answers |= {uid: replace(answers[uid], closed=each) for uid, each in why.items()}
         return {"pods": seen.pods, "evictability": answers}
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:

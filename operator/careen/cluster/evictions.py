@@ -78,8 +78,13 @@ async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evi
 
 async def allowed_disruptions(api: ClusterApi) -> dict[str, int]:
     """How many evictions each budget, by namespace/name, allows now. Raises `ClusterError`."""
-    found = await api.items(_BUDGETS, objects.DisruptionBudget)
+    found = await list_budgets(api)
     return {f"{each.metadata.namespace}/{each.metadata.name}": each.status.disruptions_allowed for each in found}
+
+
+async def list_budgets(api: ClusterApi) -> list[objects.DisruptionBudget]:
+    """Every budget of the cluster. Raises `ClusterError`."""
+    return await api.items(_BUDGETS, objects.DisruptionBudget)
 
 
 def _judged(error: Refused) -> EvictAnswer:

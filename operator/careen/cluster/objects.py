@@ -28,6 +28,7 @@ class OwnerReference(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     kind: str
     name: str
     uid: str
+    api_version: str = ""
     controller: bool | None = None
 
 
@@ -166,8 +167,13 @@ class BoundSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     node_name: str = ""
 
 
+class TemplateMeta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    labels: dict[str, str] | None = None
+
+
 class BoundTemplate(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     spec: BoundSpec
+    metadata: TemplateMeta | None = None
 
 
 class ManagedPod(Pod, gc=False, frozen=True, rename="camel"):
@@ -197,12 +203,31 @@ class Workload(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 class DisruptionStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+
+
+class SelectorExpression(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    key: str
+    operator: str
+    values: tuple[str, ...] | None = None
+
+
+class WrittenSelector(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[SelectorExpression] | None = None
+
+
+class DisruptionSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    selector: WrittenSelector | None = None
 
 
 class DisruptionBudget(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     """Without a status (no controller has processed it yet) it allows no eviction."""
 
     metadata: Meta
+    spec: DisruptionSpec = DisruptionSpec()
     status: DisruptionStatus = DisruptionStatus()
 
 
@@ -330,6 +355,7 @@ def pod_view(pod: Pod) -> PodView:
         owner_kind=owner.kind,
         owner_name=owner.name,
         owner_uid=owner.uid,
+        owner_api_version=owner.api_version,
         is_mirror=keys.MIRROR_POD in (meta.annotations or _NOTHING),
         has_empty_dir=any(volume.empty_dir is not None for volume in pod.spec.volumes or ()),
         is_ready=_is_true(pod.status.conditions, "Ready"),

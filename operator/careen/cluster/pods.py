@@ -102,7 +102,7 @@ async def read_owners(api: ClusterApi, owners: Iterable[Owner]) -> tuple[OwnerHe
     found: list[OwnerHealth] = []
     for (kind, namespace), names in sorted(wanted.items()):
         try:
-            workloads = await _read_workloads(api, kind, namespace, names)
+            workloads = await read_workloads(api, kind, namespace, names)
         except Withheld:
             continue
         found.extend(objects.owner_health(kind, each) for each in workloads if each.metadata.deletion_timestamp is None)
@@ -127,7 +127,8 @@ async def places_of(
     return places
 
 
-async def _read_workloads(api: ClusterApi, kind: str, namespace: str, names: set[str]) -> list[objects.Workload]:
+async def read_workloads(api: ClusterApi, kind: str, namespace: str, names: set[str]) -> list[objects.Workload]:
+    """The existing ones of these controllers. Raises `ClusterError`."""
     path = WORKLOAD_KINDS[kind].format(namespace=quote(namespace, safe=""))
     if len(names) > _SINGLE_READS:
         return [each for each in await api.items(path, objects.Workload) if each.metadata.name in names]

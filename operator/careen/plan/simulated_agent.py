@@ -238,6 +238,6 @@ def _binding_owner(pod: PodForecast, node: str) -> OwnerHealth:
 
 
 def _answer(pod: PodForecast) -> DryRunAnswer:
-    if pod.outcome is Outcome.BLOCKED:
+    if pod.outcome is Outcome.BLOCKED and pod.opens is None:
         return DryRunAnswer(answer=Evictable.BUDGET, detail=pod.sentence)
     return DryRunAnswer(answer=Evictable.ALLOWED)

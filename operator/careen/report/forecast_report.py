@@ -19,7 +19,7 @@ CLEAN, SOMETHING_STUCK, NOT_KNOWN = 0, 3, 4
 
 def exit_code(forecast: Forecast) -> int:
     """3 if a pod would find no room or may not be evicted; otherwise 4 if one cannot be predicted; otherwise 0."""
-    if forecast.count(Outcome.PENDING) or forecast.count(Outcome.BLOCKED):
+    if forecast.count(Outcome.PENDING) or forecast.count(Outcome.BLOCKED) > len(forecast.slow):
         return SOMETHING_STUCK
     return NOT_KNOWN if forecast.count(Outcome.UNKNOWN) else CLEAN
 
@@ -132,7 +132,9 @@ _NOTHING_SAID: Mapping[str, Any] = {
     "losesData": False,
     "cut": False,
     "bound": False,
+    "opens": None,
     "owner": None,
+    "ownerUid": None,
     "score": None,
     "runnerUp": None,
     "remedies": [],
@@ -170,6 +172,7 @@ def _row(pod: PodForecast) -> list[str]:
     why = pod.sentence
     if pod.outcome is Outcome.BLOCKED:
         when = "the pod can never be evicted in the current state" if pod.is_never else "the pod cannot be evicted now"
+        when = f"opens: {pod.opens}" if pod.opens else when
         why = f"{when}: {why}"
     if pod.loses_data:
         loss = "the data in the pod's emptyDir is lost"

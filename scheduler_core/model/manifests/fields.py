@@ -141,6 +141,12 @@ API_NAME: Final = {
 }
 
 
+def template_labels(template: wire.WireTemplate | None) -> tuple[tuple[str, str], ...]:
+    """The labels of a pod template, sorted."""
+    meta = template.metadata if template is not None else None
+    return tuple(sorted((meta.labels or {}).items())) if meta is not None else ()
+
+
 def template_node(template: wire.WireTemplate | None) -> str:
     """spec.nodeName of a pod template, usually empty. Pods of a template with a nodeName run there without a
     scheduler."""

@@ -28,6 +28,7 @@ from scheduler_core.model.manifests.fields import (
     labels_of,
     node_affinity,
     seconds,
+    template_labels,
     template_node,
 )
 from scheduler_core.model.manifests.job_from_manifest import index_failures
@@ -553,9 +554,14 @@ def _shared_image(names: tuple[str, ...], size_bytes: int) -> NodeImage:
 
 def budget(written: wire.WireBudget) -> DisruptionBudget:
     spec, status = written.spec or wire.WireBudgetSpec(), written.status or wire.WireBudgetStatus()
+    meta = written.metadata
+    owner = next((each for each in meta.owner_references or () if each.controller), None)
     return DisruptionBudget(
-        name=written.metadata.name,
-        namespace=written.metadata.namespace or "default",
+        name=meta.name,
+        namespace=meta.namespace or "default",
+        uid=meta.uid,
+        generation=meta.generation,
+        owner=f"{owner.kind} {owner.name}" if owner else "",
         selector=label_selector(spec.selector),
         disruptions_allowed=status.disruptions_allowed,
         disrupted_pods=frozenset(status.disrupted_pods or ()),
@@ -579,6 +585,7 @@ def selecting_controller(kind: str, written: wire.WireSelectingController) -> Se
         selector=label_selector(spec.selector),
         replicas=spec.replicas,
         bound_to=template_node(spec.template),
+        template_labels=template_labels(spec.template),
     )
 
 
@@ -594,4 +601,5 @@ def label_selecting(kind: str, written: wire.WireLabelSelecting) -> SelectingOwn
         selects_by_labels=None if pairs is None else tuple(sorted(pairs.items())),
         replicas=spec.replicas,
         bound_to=template_node(spec.template),
+        template_labels=template_labels(spec.template),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from scheduler_core.model.job import DEFAULT_BACKOFF_LIMIT, JOB_CONTROLLER, FailureRule, Job
 from scheduler_core.model.manifests import wire
-from scheduler_core.model.manifests.fields import template_node
+from scheduler_core.model.manifests.fields import template_labels, template_node
 
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 _ENDED = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"})
@@ -39,6 +39,7 @@ def job(written: wire.WireJob) -> Job:
         has_ended=any(each.type in _ENDED and each.status == "True" for each in status.conditions or ()),
         is_managed_elsewhere=spec.managed_by not in (None, "", JOB_CONTROLLER),
         bound_to=template_node(spec.template),
+        template_labels=template_labels(spec.template),
     )
 
 

@@ -299,7 +299,12 @@ class WireTemplateSpec(Wire, frozen=True):
     node_name: str = ""
 
 
+class WireTemplateMeta(Wire, frozen=True):
+    labels: Pairs | None = None
+
+
 class WireTemplate(Wire, frozen=True):
+    metadata: WireTemplateMeta | None = None
     spec: WireTemplateSpec | None = None
 
 
@@ -389,8 +394,12 @@ class WireBudgetStatus(Wire, frozen=True):
     expected_pods: int = 0
 
 
+class WireBudgetMeta(WireMeta, frozen=True):
+    generation: int = 0
+
+
 class WireBudget(Wire, frozen=True):
-    metadata: WireMeta = WireMeta()
+    metadata: WireBudgetMeta = WireBudgetMeta()
     spec: WireBudgetSpec | None = None
     status: WireBudgetStatus | None = None
 

@@ -6,7 +6,7 @@ The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
 
@@ -18,20 +18,32 @@ from scheduler_core.values import Value
 
 class EvictionRefusal(Value, kw_only=True):
     """Why the API server would answer 429 or 500. With `is_never`, waiting cannot help: somebody must change a
-    disruption budget or the pods that it covers."""
+    disruption budget or the pods that it covers. With `is_slow`, waiting without a drain cannot help, but the owner of
+    the budget may open it during the drain."""
 
     sentence: str
     is_never: bool
+    is_slow: bool = False
     budget: BudgetNumbers | None = None
     remedy: str = ""
+
+
+MayOpen = Callable[[Pod, DisruptionBudget], str]
+"""Why a budget that its numbers keep closed may open for this pod during a drain (`understood.py`); "" if it cannot."""
+
+
+def opens_never(_pod: Pod, _budget: DisruptionBudget) -> str:
+    """Only the numbers of a budget count."""
+    return ""
 
 
 class BudgetLedger:
     """How many evictions each disruption budget still allows during a simulated drain. Mutable: each drain has its
     own."""
 
-    def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
+    def __init__(self, budgets: Iterable[DisruptionBudget], may_open: MayOpen = opens_never) -> None:
         self._given = tuple(budgets)
+        self.may_open = may_open
         self._by_namespace: dict[str, list[DisruptionBudget]] = {}
         self._allowed: dict[str, int] = {}
         for budget in self._given:
@@ -58,7 +70,7 @@ class BudgetLedger:
         budget = budgets[0]
         if self._allowed[budget.key] > 0 or _unhealthy_may_go(pod, budget):
             return None
-        return _spent(budget)
+        return _spent(budget, self.may_open(pod, budget) if is_never(budget) else "")
 
     def spend(self, pod: Pod) -> None:
         """Counts an accepted eviction. That of an unhealthy pod does not count if the budget's
@@ -114,17 +126,20 @@ def _two_budgets(pod: Pod, budgets: list[DisruptionBudget]) -> EvictionRefusal:
     )
 
 
-def _spent(budget: DisruptionBudget) -> EvictionRefusal:
+def _spent(budget: DisruptionBudget, may_open: str) -> EvictionRefusal:
     numbers = budget_numbers(budget)
-    never = is_never(budget)
+    never = is_never(budget) and not may_open
     helps = (
-        "waiting cannot help: raise maxUnavailable, lower minAvailable or add a replica"
+        f"the budget may open during the drain, because {may_open}"
+        if may_open
+        else "waiting cannot help: raise maxUnavailable, lower minAvailable or add a replica"
         if never
         else "the budget may allow an eviction when more of its pods are healthy"
     )
     return EvictionRefusal(
         budget=numbers,
         is_never=never,
+        is_slow=bool(may_open),
         remedy=_room_for_one(budget) if never else "",
         sentence=(
             f"disruption budget {budget.key} wants {budget.desired_healthy} healthy of {budget.expected_pods} pods, "
@@ -154,4 +169,6 @@ def budget_numbers(budget: DisruptionBudget) -> BudgetNumbers:
         current_healthy=budget.current_healthy,
         desired_healthy=budget.desired_healthy,
         expected_pods=budget.expected_pods,
+        owner=budget.owner,
+        identity=budget.identity,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from scheduler_core.model.pod import Pod
@@ -25,6 +25,7 @@ class EvictionRounds:
     at_last: tuple[Pod, ...] = ()  # evicted in any round; their replacements appear after the last round
     healthy: tuple[Pod, ...] = ()  # evicted pods whose replacement got a node in this round
     refused: dict[str, EvictionRefusal] = field(default_factory=dict)  # the last refusal, by the pod's key
+    opened: Mapping[str, EvictionRefusal] = field(default_factory=dict)  # slow pods, evicted last: why not before
 
     def copy(self) -> EvictionRounds:
         return replace(self, ledger=self.ledger.copy(), refused=dict(self.refused))
@@ -32,13 +33,14 @@ class EvictionRounds:
     def evict_next(self) -> Pod | None:
         """The pod, or None if a budget refuses its eviction."""
         pod, self.remaining = self.remaining[0], self.remaining[1:]
-        refusal = self.ledger.refusal(pod)
+        refusal = self._refusal(pod)
         if refusal:
             self.refused[pod.key] = refusal
             self.held = (*self.held, pod)
             return None
         self.refused.pop(pod.key, None)
-        self.ledger.spend(pod)
+        if pod.key not in self.opened:
+            self.ledger.spend(pod)
         self.ending = (*self.ending, pod)
         match recreation_of(pod):
             case Recreation.AFTER_IT_IS_GONE:
@@ -50,12 +52,25 @@ class EvictionRounds:
     @property
     def allows_another(self) -> bool:
         """Whether the budgets now allow another eviction of this round."""
-        return any(self.ledger.refusal(pod) is None for pod in self.remaining)
+        return any(self._refusal(pod) is None for pod in self.remaining)
+
+    def _refusal(self, pod: Pod) -> EvictionRefusal | None:
+        return None if pod.key in self.opened else self.ledger.refusal(pod)
+
+    def open_slow(self) -> bool:
+        """When nothing else moves: the owners of the slow pods' budgets open them, so that they can be evicted in this
+        round. False without such pods."""
+        slow = {pod.key: self.refused[pod.key] for pod in self.held if self.refused[pod.key].is_slow}
+        self.opened = {**self.opened, **slow}
+        self.remaining = tuple(pod for pod in self.held if pod.key in slow)
+        self.held = tuple(pod for pod in self.held if pod.key not in slow)
+        return bool(slow)
 
     def refill(self) -> None:
         """The replacements that got a node in this round count as healthy, so their budgets allow further evictions."""
         for pod in self.healthy:
-            self.ledger.refill(pod)
+            if pod.key not in self.opened:
+                self.ledger.refill(pod)
         self.healthy = ()
 
     def begin_next(self) -> tuple[Pod, ...]:
@@ -69,4 +84,4 @@ class EvictionRounds:
     def likeness(self) -> Hashable:
         """Equal if the next rounds proceed in the same way."""
         asked, held = (tuple(pod.key for pod in pods) for pods in (self.remaining, self.held))
-        return (asked, len(self.ending), held, self.ledger.state)
+        return (asked, len(self.ending), held, self.ledger.state, tuple(self.opened))

@@ -119,6 +119,7 @@ async def test_a_pod_is_read_with_the_fields_that_a_drain_needs() -> None:
         owner_kind="ReplicaSet",
         owner_name="rs",
         owner_uid="uid-rs",
+        owner_api_version="apps/v1",
         is_mirror=True,
         has_empty_dir=True,
         is_ready=False,

@@ -29,6 +29,8 @@ READY_SINCE = "careen.dev/ready-since"
 LAST_REBOOT = "careen.dev/last-reboot"  # JSON: when, how long, both boot ids, lead time, moves
 
 NEED = "careen.dev/need"  # one sentence: why the node needs the reboot; goes into the history
+# JSON: how the budgets and webhooks of slow pods opened, and which drains were undone because of them.
+DRAIN_MEMORY = "careen.dev/drain-memory"
 HISTORY = "careen.dev/history"  # JSON: the last five reboots, newest first: when, why, how long, moves
 
 HOLD = "careen.dev/hold"  # set by a person: reason, optionally until=RFC3339

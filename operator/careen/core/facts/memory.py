@@ -132,11 +132,23 @@ class Prepared(Value, kw_only=True):
     refused: str = ""  # why the preparation was never valid: a refusal, or an unknown fact
 
 
+class SlowWatch(Value, kw_only=True):
+    """What this process saw of a drain with slow pods; see `drain/slow_pods.py`. Controllers are digests."""
+
+    states: frozenset[tuple[str, bool]]  # the UIDs of the pods that were left, and whether each was terminating
+    moved_at: float  # the uptime when the last pod left
+    closed: frozenset[str] = frozenset()  # controllers whose evictions were still refused
+    opened: Mapping[str, tuple[str, float]] = field(default_factory=dict)  # how, and how long after the cordon
+    had_plain: bool = False  # other pods were here in this drain
+    would_be: str = ""  # how a controller would have opened if it did so until the next turn
+
+
 class Drain(Value, kw_only=True):
     """The eviction requests of this drain, and their answers."""
 
     evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)  # by pod UID
     new_pods: Mapping[str, NewPodsMemory] = field(default_factory=dict)  # by owner UID: pods created after the cordon
+    slow: SlowWatch | None = None
 
 
 class LineWatch(Value, kw_only=True):
@@ -289,7 +301,8 @@ def after_eviction(
         judged_before=before.judgement if before else None,
     )
     new_pods = _with_decided_round(memory.drain.new_pods, new_pod_owner) if is_judged else memory.drain.new_pods
-    return replace(memory, drain=Drain(evictions={**memory.drain.evictions, pod_uid: seen}, new_pods=new_pods))
+    evictions = {**memory.drain.evictions, pod_uid: seen}
+    return replace(memory, drain=replace(memory.drain, evictions=evictions, new_pods=new_pods))
 
 
 def _with_decided_round(new_pods: Mapping[str, NewPodsMemory], owner: str) -> Mapping[str, NewPodsMemory]:

@@ -17,6 +17,7 @@ from msgspec.structs import force_setattr
 
 from careen.core.facts import keys
 from careen.core.facts.progress import Progress, UnreadableProgress, consistent, from_annotation
+from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.values import Value
 
 
@@ -189,6 +190,7 @@ class PodView(Value, kw_only=True):
     owner_kind: str = ""  # of the controller reference (controller=true); empty for a bare pod
     owner_name: str = ""
     owner_uid: str = ""
+    owner_api_version: str = ""
     is_mirror: bool = False  # carries kubernetes.io/config.mirror: a static pod's image in the API
     has_empty_dir: bool = False
     is_ready: bool = True
@@ -241,11 +243,19 @@ class Evictable(StrEnum):
     UNKNOWN = "unknown"  # timeout, 5xx
 
 
+class ClosedBudgets(Value, kw_only=True):
+    """The budgets that select a pod, and the labels of its controller's template (of the pod, if that is unknown)."""
+
+    budgets: tuple[DisruptionBudget, ...] = ()
+    template: Mapping[str, str] = field(default_factory=dict)
+
+
 class DryRunAnswer(Value, kw_only=True):
     """The answer to the dry-run eviction of one pod."""
 
     answer: Evictable
     detail: str = ""
+    closed: ClosedBudgets | None = None  # after a budget's refusal, if it could be read
 
 
 class Chance(Value, kw_only=True):

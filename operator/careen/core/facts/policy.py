@@ -225,7 +225,12 @@ class DrainPolicy(Value, kw_only=True):
     force_past_budgets: bool = False  # and also if a disruption budget keeps a pod here
     attempts_before_force: int = 3  # evictions of each pod that the server must have judged before force applies
     bound_pods: BoundPods = BoundPods.REFUSE  # --pods-bound-to-node
+    slow_selectors: tuple[Selector, ...] = ()  # --slow-pod-selector: their budgets may open during the drain
     parallel: int = 1  # evictions under way at once; one after another keeps the forecast's order
+
+    def lists_as_slow(self, labels: Mapping[str, str]) -> bool:
+        """Whether --slow-pod-selector selects the pod."""
+        return any(selector.matches(labels) for selector in self.slow_selectors)
 
 
 class Policy(Value, kw_only=True):

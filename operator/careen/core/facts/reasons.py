@@ -268,7 +268,8 @@ class Code(StrEnum):
     EVICTION_REFUSED = _news(
         "eviction-refused",
         "A dry-run eviction was refused, so no pod was moved.",
-        "Edit the named budget or webhook, or wait until the workload is healthy.",
+        "Edit the named budget or webhook, or wait until the workload is healthy. If an operator owns the budget, use "
+        "the operator's own setting for drains, or `careen retry NODE`.",
     )
     EVICTIONS_UNKNOWN = _warning(
         "evictions-unknown", "The agent could not make the dry-run evictions, so no pod was moved.", _RIGHTS
@@ -370,6 +371,13 @@ class Code(StrEnum):
         "The drain took longer than --drain-timeout; the agent undid the drain and releases the claim.",
         "Look at the pods that the message names. careen tries the reboot again after a pause, or at "
         "once with `careen retry NODE`.",
+    )
+    SLOW_PODS = _warning(
+        "slow-pods",
+        "Pods whose disruption budget or webhook had to open during the drain did not leave in time; the agent undid "
+        "the drain and releases the claim.",
+        "Look at the operator that owns the budget or webhook, and at its setting for drains. careen tries again after "
+        "a pause that grows to a day, or at once with `careen retry NODE`.",
     )
     REBOOT_COMMAND_FAILED = _warning(
         "reboot-command-failed",

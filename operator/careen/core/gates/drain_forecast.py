@@ -3,6 +3,7 @@ exists. With --forecast=warn the agent only writes the forecast on the Node."""
 
 from __future__ import annotations
 
+from careen.core.drain import slow_pods
 from careen.core.drain.forecast_objection import objection_to
 from careen.core.drain.forecast_ways_out import ways_out
 from careen.core.facts.observation import NotAsked, Unknown
@@ -26,4 +27,9 @@ def drain_forecast(situation: Situation) -> No | None:
     if isinstance(forecast, (Unknown, NotAsked)):
         return No(Code.FORECAST_UNKNOWN, f"the forecast could not be made: {forecast.why}")
     objection = objection_to(forecast, policy)
-    return No(Code.FORECAST_REFUSES, objection, ways_out(forecast, policy)) if objection else None
+    if objection:
+        return No(Code.FORECAST_REFUSES, objection, ways_out(forecast, policy))
+    if policy.drain.force_reboot and policy.drain.force_past_budgets:
+        return None
+    sentence, remedy = slow_pods.objection(situation, slow_pods.foreseen_in(forecast))
+    return No(Code.FORECAST_REFUSES, sentence, remedy) if sentence else None

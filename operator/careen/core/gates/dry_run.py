@@ -1,11 +1,15 @@
 """Refuses if the API server would now refuse to evict one of the node's pods, before any pod is evicted.
 
+The refusal of a slow pod does not count, because it may end during the drain (`drain/refused_evictions.py`), unless
+earlier drains were undone for it a short time ago.
+
 --force-reboot ignores the refusal of an admission webhook, --force-reboot-past-budgets also that of a disruption
 budget. Nothing ignores an error such as a missing right: the API server has not decided such an eviction.
 """
 
 from __future__ import annotations
 
+from careen.core.drain import slow_pods
 from careen.core.drain.drain_plan import to_evict
 from careen.core.facts.observation import DryRunAnswer, Evictable, NotAsked, PodView, Unknown
 from careen.core.facts.phases import Evidence
@@ -35,8 +39,12 @@ def dry_run(situation: Situation) -> No | None:
     refused = [
         (pod, answer) for pod in to_evict(pods, policy) if _refuses(answer := answers.get(pod.uid, _UNTRIED), policy)
     ]
+    slow = {pod.uid: pod for pod in slow_pods.found(situation)}
+    closed = [slow[pod.uid] for pod, _ in refused if pod.uid in slow]
+    refused = [(pod, answer) for pod, answer in refused if pod.uid not in slow]
     if not refused:
-        return None
+        sentence, remedy = slow_pods.objection(situation, closed)
+        return No(Code.EVICTION_REFUSED, sentence, remedy) if sentence else None
     told = [each for each in refused if each[1].answer is not Evictable.UNKNOWN]
     if not told:
         return No(Code.EVICTIONS_UNKNOWN, "these dry-run evictions could not be made: " + _list(refused))

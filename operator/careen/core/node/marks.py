@@ -83,7 +83,7 @@ MARKS: tuple[MarkRow, ...] = (
         keys.READY_SINCE,
         keys.KNOWN_AT_THE_CLAIM,
     ),
-    *_annotations(Proof.KEY, Until.CLEANUP, keys.LAST_REBOOT, keys.HISTORY, keys.LEARNED_QUERIES),
+    *_annotations(Proof.KEY, Until.CLEANUP, keys.LAST_REBOOT, keys.HISTORY, keys.LEARNED_QUERIES, keys.DRAIN_MEMORY),
     *_annotations(Proof.PERSON, Until.IDLE, keys.RETRY),
     *_annotations(Proof.PERSON, Until.MET, keys.REQUEST),
     *_annotations(Proof.PERSON, Until.CLEANUP, keys.HOLD, keys.REBOOT_NOW),

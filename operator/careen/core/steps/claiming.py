@@ -11,7 +11,7 @@ from __future__ import annotations
 from careen.core import patience
 from careen.core.actions import Occasion
 from careen.core.decision import Decision, Refusal
-from careen.core.drain import baseline, drain_plan, known_at_the_claim
+from careen.core.drain import baseline, drain_plan, known_at_the_claim, slow_pods
 from careen.core.drain.forecast_annotation import forecast_annotation
 from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, Unknown
 from careen.core.facts.phases import Evidence, Phase
@@ -256,7 +256,9 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     return move(
         situation,
         Status(
-            Code.DRAIN_STARTED, f"cordoned; {drain_plan.have_to_leave(len(leaving))}{baseline.said(progress.owners)}"
+            Code.DRAIN_STARTED,
+            f"cordoned; {drain_plan.have_to_leave(len(leaving))}{slow_pods.said(situation)}"
+            f"{baseline.said(progress.owners)}",
         ),
         Transition(
             Phase.DRAINING,
@@ -269,6 +271,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
                     **forecast_annotation(situation.seen),
                     **preparing.annotation(situation),
                     **known_at_the_claim.annotation(situation, leaving),
+                    **slow_pods.at_cordon(situation),
                 },
             ),
             then=(

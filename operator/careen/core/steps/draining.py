@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from careen.core.actions import Evict
 from careen.core.decision import Decision, Refusal
-from careen.core.drain import drain_plan
+from careen.core.drain import drain_memory, drain_plan, slow_pods
 from careen.core.drain.drain_plan import DrainPlan
+from careen.core.drain.slow_pods import SlowDrain
 from careen.core.facts.memory import after_evicting_new_pods
 from careen.core.facts.observation import NeedAnswer, PodView
 from careen.core.facts.phases import Phase
@@ -16,6 +17,7 @@ from careen.core.gates.hold import hold
 from careen.core.gates.host_state import host_state
 from careen.core.gates.question import When
 from careen.core.gates.settings import settings
+from careen.core.node.restoring import NodeChange
 from careen.core.outcomes import Status, Stay, Transition, move, stay
 from careen.core.people import requests
 from careen.core.situation import Situation
@@ -66,6 +68,7 @@ def _drain(situation: Situation) -> Decision:
     assert isinstance(pods, tuple)
     _forget_gone(situation, pods)
     plan, memory = working.plan_of(situation, pods), situation.memory
+    slow = slow_pods.look(situation, plan)
     if plan.is_done and (request := requests.to_keep_down(situation)):
         return maintenance.begin(situation, request)
     if plan.is_done:
@@ -81,7 +84,10 @@ def _drain(situation: Situation) -> Decision:
             situation, Status(Code.DRAIN_STARTED, sentence, is_silent=True), Stay(look=min(-elapsed, LOOK_SECONDS))
         )
     if policy.timeout_seconds > 0 and elapsed > policy.timeout_seconds:
-        return _timed_out(situation, plan)
+        return _timed_out(situation, plan, slow)
+    if policy.timeout_seconds == 0 and slow_pods.is_out_of_time(slow, elapsed):
+        return _too_slow(situation, plan, slow, elapsed)
+    plan = slow_pods.held_back(plan, slow, elapsed)
     return _evict(situation, plan, f"{drain_plan.have_to_leave(len(plan.left))}: {drain_plan.describe(plan, memory)}")
 
 
@@ -107,7 +113,7 @@ def _forget_gone(situation: Situation, pods: tuple[PodView, ...]) -> None:
     situation.remember(drain=replace(drain, evictions=left))
 
 
-def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
+def _timed_out(situation: Situation, plan: DrainPlan, slow: SlowDrain) -> Decision:
     policy, described = situation.policy.drain, drain_plan.describe(plan, situation.memory)
     if requests.to_keep_down(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):
         return _go_on(
@@ -117,8 +123,22 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
         return _evict(
             situation, plan, f"the agent requests the evictions again before --force-reboot applies: {described}"
         )
+    if slow.is_slow:
+        return _too_slow(situation, plan, slow, policy.timeout_seconds)
     return failing.undone(
         situation, Code.DRAIN_TIMEOUT, f"the drain did not finish within {span(policy.timeout_seconds)}: {described}"
+    )
+
+
+def _too_slow(situation: Situation, plan: DrainPlan, slow: SlowDrain, waited: float) -> Decision:
+    described = drain_plan.describe(plan, situation.memory)
+    pause = span(round(drain_memory.FIRST_PAUSE_SECONDS))
+    return failing.undone(
+        situation,
+        Code.SLOW_PODS,
+        f"these pods did not leave within {span(round(waited))}, so the drain is undone, and the next try is at least "
+        f"{pause} away: {described}",
+        change=NodeChange(annotations=slow_pods.after_undo(situation, slow)),
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from careen.core.actions import PostEvent
 from careen.core.decision import Decision
-from careen.core.drain import learned_queries
+from careen.core.drain import drain_memory, learned_queries
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Evidence, Phase
@@ -29,6 +29,7 @@ COMMAND_PAUSES = 5  # times the usual pause: each try drains a node, and a comma
 _TRIED_AGAIN = frozenset(
     {
         Code.DRAIN_TIMEOUT,
+        Code.SLOW_PODS,
         Code.UNCORDONED_BY_HAND,
         Code.REBOOT_COMMAND_FAILED,
         Code.TURN_BROKEN,
@@ -151,7 +152,11 @@ def _retry(situation: Situation, code: Code) -> Decision:
     return undo(
         situation,
         Status(Code.RETRY, "a person asked for a retry"),
-        Transition(Phase.WAITING, progress, change=NodeChange(annotations={keys.RETRY: None})),
+        Transition(
+            Phase.WAITING,
+            progress,
+            change=NodeChange(annotations={keys.RETRY: None, **drain_memory.forgiven(situation.node)}),
+        ),
     )
 
 
@@ -167,7 +172,11 @@ def _released(situation: Situation) -> Decision:
         return move(
             situation,
             Status(Code.RETRY, "a person asked for a retry"),
-            Transition(Phase.WAITING, fresh, change=NodeChange(annotations={keys.RETRY: None})),
+            Transition(
+                Phase.WAITING,
+                fresh,
+                change=NodeChange(annotations={keys.RETRY: None, **drain_memory.forgiven(situation.node)}),
+            ),
         )
     if found := _learning(situation, code):
         return found
@@ -212,7 +221,10 @@ def is_tried_again(progress: Progress, policy: Policy) -> bool:
 
 
 def backoff_seconds(progress: Progress, policy: Policy) -> float:
-    """The pause before the next try. It doubles with each failure in a row, up to the limit."""
+    """The pause before the next try. It doubles with each failure in a row, up to the limit. After a drain with slow
+    pods, the gates know how much longer it lasts: they see when a budget changes."""
+    if progress.failed == Code.SLOW_PODS:
+        return drain_memory.FIRST_PAUSE_SECONDS
     pauses = COMMAND_PAUSES if progress.failed == Code.REBOOT_COMMAND_FAILED else 1
     return min(
         pauses * policy.failure_backoff_seconds * 2.0 ** min(max(1, progress.failures) - 1, 20),

@@ -5,6 +5,7 @@ boot."""
 from __future__ import annotations
 
 from careen.core.decision import Decision
+from careen.core.drain import slow_pods
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer, PersonRequest, RequestKind
 from careen.core.facts.phases import Phase
@@ -31,6 +32,7 @@ def begin(situation: Situation, request: PersonRequest) -> Decision:
             Phase.MAINTENANCE,
             # No start instant: the report of a reboot by hand must not include the time of the maintenance.
             replace(situation.progress, drained=situation.mark(), drain_started_at=""),
+            change=NodeChange(annotations=slow_pods.after_success(situation)),
             look=LOOK_SECONDS,
         ),
     )

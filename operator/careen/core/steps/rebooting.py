@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, SilenceAlerts
 from careen.core.decision import Decision
-from careen.core.drain import drain_plan
+from careen.core.drain import drain_plan, slow_pods
 from careen.core.facts.memory import RebootMemory, RebootOutcome, StrangerMemory
 from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Evidence, Phase
@@ -62,6 +62,7 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
                 announced=Announcement(boot=situation.boot, uptime=uptime, by=by),
                 is_forced=progress.is_forced or code is Code.FORCED,
             ),
+            change=NodeChange(annotations=slow_pods.after_success(situation)),
             look=LOOK_SECONDS,
             first=(SilenceAlerts(),) if situation.policy.silences_alerts and number == 1 else (),
             then=(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision, Refusal, stored_refusals
+from careen.core.drain import drain_memory
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Phase
@@ -119,7 +120,11 @@ def _forgive(situation: Situation) -> Decision | None:
     return move(
         situation,
         Status(Code.RETRY, "a person asked for a retry", label=waiting_label(situation.node)),
-        Transition(Phase.WAITING, progress, change=NodeChange(annotations={keys.RETRY: None})),
+        Transition(
+            Phase.WAITING,
+            progress,
+            change=NodeChange(annotations={keys.RETRY: None, **drain_memory.forgiven(situation.node)}),
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from hashlib import blake2b
 
 from careen.core.decision import Decision
-from careen.core.drain import drain_plan
+from careen.core.drain import drain_plan, slow_pods
 from careen.core.facts import keys
 from careen.core.facts.memory import Prepared
 from careen.core.facts.observation import NodeView, PodView, Unknown
@@ -184,6 +184,8 @@ def _refused(situation: Situation) -> str:
     for gate in (drain_forecast, dry_run):
         if refused := gate.ask(situation, When.CLAIMED):
             return refused.sentence
+    if slow := slow_pods.found(situation):
+        return f"the eviction of {slow[0].title} is refused now"  # the cordon records why: only a dry run knows
     return ""
 
 
