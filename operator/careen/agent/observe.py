@@ -20,9 +20,10 @@ from careen.cluster.evictions import Evicted, allowed_disruptions, evict
 from careen.cluster.foreign import find_foreign
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import count_nodes, list_nodes, read_node
-from careen.cluster.pods import Owner, list_blocking_pods, list_pods_on, owners_of, read_owners
+from careen.cluster.pods import list_blocking_pods, list_pods_on, owners_of, read_owners
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
+from careen.cluster.workloads import health
 from careen.core.actions import EvictPod
 from careen.core.drain import baseline, drain_plan
 from careen.core.facts import keys
@@ -38,11 +39,13 @@ from careen.core.facts.observation import (
     NeedAnswer,
     NodeView,
     NotAsked,
+    PodView,
     Unknown,
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress
+from careen.core.facts.progress import OwnerHealth, Progress
+from careen.core.facts.times import from_rfc3339
 from careen.core.lock.content import LockContent
 from careen.core.lock.reading import LockReading
 from careen.core.observation import Observation
@@ -354,17 +357,34 @@ class Observer:
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
         """The health of the controllers that matter now: before the claim, those that may have bound their pods to this
         node without a scheduler; between claim and drain, those of the pods to evict; from the drain on, those in the
-        record."""
-        record = seen.node.written if isinstance(seen.node, NodeView) else None
-        if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
-            recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
-            return {"owners": await _known(read_owners(self._senses.api, recorded))}
+        record; after the boot, the record's DaemonSets."""
+        record, phase = seen.node.written if isinstance(seen.node, NodeView) else None, _recorded_phase(seen.node)
+        if isinstance(record, Progress) and isinstance(seen.node, NodeView) and phase not in _BEFORE_THE_DRAIN:
+            return {"owners": await _known(self._recorded_owners(seen.node, record, phase))}
         seen = await self._with_pods(seen, policy)
         if not isinstance(seen.pods, tuple):
             return {"pods": seen.pods, "owners": Unknown("the pods of this node are not known")}
-        choose = drain_plan.to_evict if _recorded_phase(seen.node) is Phase.CLAIMING else drain_plan.may_be_bound
-        owners = owners_of(choose(seen.pods, policy.drain))
-        return {"pods": seen.pods, "owners": await _known(read_owners(self._senses.api, owners))}
+        if phase is not Phase.CLAIMING:
+            suspects = owners_of(drain_plan.may_be_bound(seen.pods, policy.drain))
+            return {"pods": seen.pods, "owners": await _known(read_owners(self._senses.api, suspects))}
+        return {
+            "pods": seen.pods,
+            "owners": await _known(self._owners_of(drain_plan.to_evict(seen.pods, policy.drain))),
+        }
+
+    async def _owners_of(self, pods: tuple[PodView, ...]) -> tuple[OwnerHealth, ...]:
+        return (
+            *await read_owners(self._senses.api, owners_of(pods)),
+            *await health.read_foreign(self._senses.api, pods),
+        )
+
+    async def _recorded_owners(self, node: NodeView, record: Progress, phase: Phase) -> tuple[OwnerHealth, ...]:
+        if phase is Phase.VERIFYING:
+            from careen.cluster.workloads.daemon_sets import read_daemon_sets  # rare, and it loads the manifests
+
+            return await read_daemon_sets(self._senses.api, baseline.daemon_sets(record.owners), node)
+        since = from_rfc3339(record.drain_started_at)
+        return await health.read_again(self._senses.api, baseline.compared(record.owners), since=since)
 
     async def _with_pods(self, seen: Observation, policy: Policy) -> Observation:
         return replace(seen, **await self._pods(seen, policy)) if isinstance(seen.pods, NotAsked) else seen

@@ -13,9 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
+from careen.cluster.workloads.pod_parts import ContainerStatus, Volume, checksum, claims
+from careen.cluster.workloads.selectors import selector_text
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PodView, SignedNode, Taint
 from careen.core.facts.progress import OwnerHealth
@@ -44,6 +47,7 @@ class Meta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     owner_references: list[OwnerReference] | None = None
     deletion_timestamp: datetime | None = None
     deletion_grace_period_seconds: float | None = None
+    finalizers: list[str] | None = None
 
 
 class ObjectHead(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -78,9 +82,15 @@ class NodeAddress(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     address: str
 
 
+class VolumeName(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    name: str
+
+
 class NodeStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     conditions: list[Condition] | None = None
     addresses: list[NodeAddress] | None = None
+    volumes_in_use: list[str] | None = None
+    volumes_attached: list[VolumeName] | None = None
     node_info: NodeSystemInfo = NodeSystemInfo()
 
 
@@ -122,14 +132,6 @@ class _ObjectFields(msgspec.Struct, gc=False, frozen=True):
     metadata: _MetaFields = msgspec.field(name="f:metadata", default_factory=_MetaFields)
 
 
-class Present(msgspec.Struct, gc=False, frozen=True):
-    """Something that need only exist."""
-
-
-class Volume(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    empty_dir: Present | None = None
-
-
 class Toleration(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     key: str = ""
     operator: str = ""
@@ -144,6 +146,7 @@ class SpreadConstraint(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 class PodSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     node_name: str = ""
+    restart_policy: str = "Always"
     priority: int | None = None
     volumes: list[Volume] | None = None
     tolerations: list[Toleration] | None = None
@@ -153,6 +156,7 @@ class PodSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 class PodStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     phase: str = ""
     conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
 
 
 class Pod(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -185,6 +189,7 @@ class ManagedPod(Pod, gc=False, frozen=True, rename="camel"):
 class ReplicasSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     replicas: int | None = None
     parallelism: int | None = None  # a Job's number of pods
+    selector: dict[str, Any] | None = None  # a ReplicationController's is a mapping of labels
     template: BoundTemplate | None = None
 
 
@@ -298,7 +303,14 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
         addresses=tuple(each.address for each in node.status.addresses or ()) if all_annotations else (),
         cordoned_by=_set_by(node, "f:unschedulable") if node.spec.unschedulable else (),
         tainted_by=_set_by(node, "f:taints") if node.spec.taints else (),
+        volumes=_volumes(node.status) if all_annotations else (),
     )
+
+
+def _volumes(status: NodeStatus) -> tuple[str, ...]:
+    """The volumes that the kubelet uses, and those that the attach/detach controller has attached."""
+    attached = (each.name for each in status.volumes_attached or ())
+    return tuple(sorted({*(status.volumes_in_use or ()), *attached}))
 
 
 def _set_by(node: Node, field: str) -> tuple[str, ...]:
@@ -358,7 +370,7 @@ def pod_view(pod: Pod) -> PodView:
         owner_api_version=owner.api_version,
         is_mirror=keys.MIRROR_POD in (meta.annotations or _NOTHING),
         has_empty_dir=any(volume.empty_dir is not None for volume in pod.spec.volumes or ()),
-        is_ready=_is_true(pod.status.conditions, "Ready"),
+        is_ready=is_ready(pod),
         priority=pod.spec.priority or 0,
         deletion_timestamp=_end(meta.deletion_timestamp),
         deletion_grace_seconds=_grace(meta.deletion_grace_period_seconds),
@@ -366,6 +378,10 @@ def pod_view(pod: Pod) -> PodView:
         tolerates_cordon=any(_tolerates_cordon(each) for each in pod.spec.tolerations or ()),
         spreads_over_zones=any(_spreads_over_zones(each) for each in pod.spec.topology_spread_constraints or ()),
         came_bound=_came_bound(pod),
+        finalizers=tuple(meta.finalizers or ()),
+        claims=claims(meta.name, pod.spec.volumes or ()),
+        is_work=pod.spec.restart_policy != "Always",
+        containers=checksum(meta.uid, pod.status.container_statuses or ()),
     )
 
 
@@ -425,7 +441,14 @@ def owner_health(kind: str, workload: Workload) -> OwnerHealth:
         replicas=1 if wanted is None else wanted,
         ready=ready or 0,
         bound_to=workload.spec.template.spec.node_name if workload.spec.template is not None else "",
+        parent="" if kind == "Job" else controller_of(workload.metadata).uid,
+        selector="" if kind == "Job" else selector_text(workload.spec.selector),
     )
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether the pod's condition Ready is true."""
+    return _is_true(pod.status.conditions, "Ready")
 
 
 def _is_true(conditions: list[Condition] | None, kind: str) -> bool:

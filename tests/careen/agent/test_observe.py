@@ -427,7 +427,7 @@ async def test_eviction_dry_runs_stop_after_a_minute_and_the_remaining_results_a
     assert "because earlier dry runs took longer than 60 s" in seen.evictability["pod-109"].detail
 
 
-async def test_the_agent_lists_no_pods_if_the_node_records_their_owners(shell: Shell) -> None:
+async def test_the_agent_lists_no_pods_of_the_node_if_the_node_records_their_owners(shell: Shell) -> None:
     from careen.core.facts.progress import OwnerHealth
 
     for name in ("web", "old"):
@@ -452,7 +452,8 @@ async def test_the_agent_lists_no_pods_if_the_node_records_their_owners(shell: S
     seen = await add(shell, Evidence.OWNERS)
     assert isinstance(seen.owners, tuple)
     assert [owner.name for owner in seen.owners] == ["web"]
-    recorded = OwnerHealth(kind="ReplicaSet", namespace="shop", name="old", uid="u", generation=1, replicas=2, ready=2)
+    uid = "uid-replicasets-shop-old"
+    recorded = OwnerHealth(kind="ReplicaSet", namespace="shop", name="old", uid=uid, generation=1, replicas=2, ready=2)
     put_in_phase(shell, Phase.SETTLING, owners=(recorded,))
     seen = await add(shell, Evidence.OWNERS)
     assert isinstance(seen.owners, tuple)

@@ -9,6 +9,8 @@ _CLIENT, _EVICTIONS, _NODES = "cluster/wire/client.py:", "cluster/evictions.py:"
 _OBJECTS, _PODS, _FOREIGN = "cluster/objects.py:", "cluster/pods.py:", "cluster/foreign.py:"
 _STORE = "cluster/lock_store.py:"
 
+_HEALTH = "cluster/workloads/health.py:"
+
 MUTANTS = (
     # ---- guarded writes ----
     Mutant(
@@ -436,6 +438,66 @@ MUTANTS = (
         "The node waits for a workload that is being deleted",
         _PODS + "read_owners",
         "if each.metadata.deletion_timestamp is None",
+        "",
+    ),
+    Mutant(
+        "A terminating pod counts as ready",
+        _HEALTH + "_pods",
+        "pod.metadata.deletion_timestamp is None and",
+        "",
+    ),
+    Mutant(
+        "A roll-out during the reboot is not noticed",
+        _HEALTH + "_read_themselves",
+        "row.uid not in now or now[row.uid].replicas < row.replicas",
+        "False",
+    ),
+    Mutant(
+        "Any other workload counts as created in the place of a deleted one",
+        _HEALTH + "_read_themselves",
+        "bool(health.parent) or _is_newer(workload.metadata, since)",
+        "True",
+    ),
+    Mutant(
+        "A workload is read itself in every turn",
+        _HEALTH + "_of_namespace",
+        "counted.alive.get(row.uid, 0) >= row.ready",
+        "False",
+    ),
+    Mutant(
+        "Pods of an owner of an unknown kind are lost with the labels that they had",
+        _HEALTH + "_of_namespace",
+        "row.kind not in WORKLOAD_KINDS and row.selector",
+        "False",
+    ),
+    Mutant(
+        "The pods of a workflow must be ready again",
+        _HEALTH + "is_foreign",
+        "and not pod.is_work",
+        "",
+    ),
+    Mutant(
+        "An owner with a known name but of another API group is ignored",
+        _HEALTH + "is_foreign",
+        "_GROUPS.get(pod.owner_kind) != pod.owner_group",
+        "pod.owner_kind not in _GROUPS",
+    ),
+    Mutant(
+        "A DaemonSet's node affinity does not count",
+        "cluster/workloads/daemon_sets.py:_selects",
+        "node_affinity(written).required if written is not None else None",
+        "None",
+    ),
+    Mutant(
+        "A recreated DaemonSet counts as the recorded one",
+        "cluster/workloads/daemon_sets.py:_read",
+        "each.metadata.uid == row.uid and",
+        "",
+    ),
+    Mutant(
+        "A DaemonSet that is being deleted still wants its pods",
+        "cluster/workloads/daemon_sets.py:_read",
+        "and each.metadata.deletion_timestamp is None",
         "",
     ),
     Mutant(

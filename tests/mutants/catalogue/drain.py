@@ -209,7 +209,7 @@ MUTANTS = (
     Mutant(
         "A DaemonSet pod of a new template has to become ready because the old pod was ready",
         _BASELINE + "was_ready",
-        "row is None or (row.ready and row.generation != _revision(pod))",
+        "row is None or (row.kind == DAEMON_SET and row.ready and row.generation != _revision(pod))",
         "row is None",
     ),
     Mutant(

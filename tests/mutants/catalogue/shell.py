@@ -247,7 +247,7 @@ MUTANTS = (
     Mutant(
         "After the cordon, the agent reads the owners of the pods that remain, not the owners of the evicted pods",
         _OBSERVE + "Observer._owners",
-        "_recorded_phase(seen.node) not in _BEFORE_THE_DRAIN",
+        "phase not in _BEFORE_THE_DRAIN",
         "False",
     ),
     Mutant(

@@ -16,6 +16,7 @@ from careen.agent.telemetry.metrics import Metrics
 from careen.agent.turn import TurnResult
 from careen.cluster.pods import places_of
 from careen.cluster.wire.api import ClusterApi
+from careen.core.drain import baseline
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
@@ -74,7 +75,7 @@ def finished_drain(result: TurnResult) -> EndedDrain | None:
         object_of(written).get("shares"),
     )
     sampled = frozenset(title for title in landings if isinstance(shares, dict) and title in shares)
-    owners = tuple(owner for owner in record.owners if owner.kind != "DaemonSet")  # none of its pods moved
+    owners = tuple(each for each in record.owners if each.kind not in baseline.OF_THE_NODE)  # none of its pods moved
     return EndedDrain(landings, owners, since, sampled) if since and landings and owners else None
 
 

@@ -1,13 +1,14 @@
 """The health of workloads before a drain, kept in the record and compared after the reboot.
 
-It has a row for each controller of a pod that the drain evicts, and one for each DaemonSet with a pod on this node. A
-DaemonSet's row is about that pod only: `replicas` is 1, `ready` is 0 or 1, `generation` is a checksum of the pod's
-template revision. Earlier releases read these rows but do not compare them.
+It has a row for each controller of a pod that the drain evicts, one for each DaemonSet with a pod on this node, and one
+for each static pod. The rows of the last two are about one pod: `replicas` is 1, `ready` is 0 or 1, `generation` of a
+DaemonSet's is a checksum of the pod's template revision. Earlier releases read these rows but do not compare them.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterable
 
 from careen.core.facts.observation import PodView
@@ -17,28 +18,79 @@ from scheduler_core.sentences import first_few
 
 # The kubelet's default limit of pods on a node. The rows must fit into an annotation: each takes about 100 bytes.
 MOST_DAEMON_SETS = 110
+MOST_STATIC_PODS = 20  # a control plane has five
+
+DAEMON_SET, STATIC_POD = "DaemonSet", "StaticPod"
+OF_THE_NODE = frozenset({DAEMON_SET, STATIC_POD})
+"""The kinds of rows about a pod that belongs to the node: the drain leaves it there."""
 
 # A Job is work and not a service. A Job that has ended never has ready pods again, and the status of a running one does
 # not say when its back-off (10 s to 10 minutes after an eviction) lets it create the next pod.
-_NOT_COMPARED = frozenset({"Job", "DaemonSet"})
+_NOT_COMPARED = OF_THE_NODE | {"Job"}
 
 
 def services(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
-    """The workloads that must be as healthy after the reboot as before: neither DaemonSets nor Jobs."""
+    """The workloads that must be as healthy after the reboot as before: neither DaemonSets nor Jobs nor static
+    pods."""
     return tuple(owner for owner in owners if owner.kind not in _NOT_COMPARED)
+
+
+def compared(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
+    """The `services` that had ready pods: without any before, a workload cannot become worse."""
+    return tuple(owner for owner in services(owners) if owner.ready)
+
+
+def daemon_sets(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
+    """The rows of DaemonSets whose pod was ready."""
+    return tuple(owner for owner in owners if owner.kind == DAEMON_SET and owner.ready)
 
 
 def taken(situation: Situation, leaving: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
     """The baseline before the cordon: the workloads of the pods in `leaving`, and the DaemonSets on this node."""
     owners, pods, displaced = situation.seen.owners, situation.seen.pods, {pod.owner_uid for pod in leaving}
     workloads = tuple(owner for owner in owners if owner.uid in displaced) if isinstance(owners, tuple) else ()
-    return (*workloads, *_daemon_sets(situation, pods if isinstance(pods, tuple) else ()))
+    here = pods if isinstance(pods, tuple) else ()
+    return (*workloads, *_daemon_sets(situation, here), *_static_pods(here))
+
+
+def worse(before: Iterable[OwnerHealth], now: Iterable[OwnerHealth]) -> tuple[tuple[OwnerHealth, int, int], ...]:
+    """The workloads with fewer ready pods than before the drain and than are wanted now: each with the number of its
+    ready pods and the number that is missing nothing.
+
+    All ReplicaSets of one parent count as one workload, so a roll-out that replaces one by another hides nothing. A
+    workload without a parent that was scaled down or deleted counts together with those that were created in its place.
+    """
+    rows = compared(before)
+    were, wanted, ready = Counter[str](), Counter[str](), Counter[str]()
+    for row in rows:
+        were[_key(row)] += row.ready
+    others: Counter[tuple[str, str, str]] = Counter()
+    for row in now:
+        if _key(row) in were:
+            wanted[_key(row)] += row.replicas
+            ready[_key(row)] += row.ready
+        elif not row.parent:
+            others[row.kind, row.namespace, "wanted"] += row.replicas
+            others[row.kind, row.namespace, "ready"] += row.ready
+    found: dict[str, tuple[OwnerHealth, int, int]] = {}
+    for row in rows:
+        key, place = _key(row), (row.kind, row.namespace)
+        is_replaced = not row.parent and wanted[key] < were[key]
+        have = ready[key] + (others[*place, "ready"] if is_replaced else 0)
+        need = min(were[key], wanted[key] + (others[*place, "wanted"] if is_replaced else 0))
+        if have < need:
+            found.setdefault(key, (row, have, need))
+    return tuple(found.values())
+
+
+def _key(row: OwnerHealth) -> str:
+    return row.parent or row.uid
 
 
 def said(rows: Iterable[OwnerHealth]) -> str:
-    """A clause that names the DaemonSets whose pods here are not ready, so that the node will not wait for them after
-    the reboot; "" without any."""
-    not_ready = [row.title for row in rows if row.kind == "DaemonSet" and not row.ready]
+    """A clause that names the DaemonSets and static pods here that are not ready, so that the node will not wait for
+    them after the reboot; "" without any."""
+    not_ready = [row.title for row in rows if row.kind in OF_THE_NODE and not row.ready]
     return (
         f"; the node will not wait after its reboot for pods that are not ready now: {first_few(not_ready)}"
         if not_ready
@@ -49,40 +101,81 @@ def said(rows: Iterable[OwnerHealth]) -> str:
 def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
     """One row for each DaemonSet, ready if one of its pods here is. At most MOST_DAEMON_SETS, those not ready first."""
     rows: dict[str, OwnerHealth] = {}
-    for pod in sorted((pod for pod in pods if must_run(situation, pod)), key=lambda pod: pod.is_ready):
+    ours = (pod for pod in pods if pod.owner_kind == DAEMON_SET and must_run(situation, pod))
+    for pod in sorted(ours, key=lambda pod: pod.is_ready):
         rows[pod.owner_uid] = OwnerHealth(
-            kind="DaemonSet",
+            kind=DAEMON_SET,
             namespace=pod.namespace,
             name=pod.owner_name,
             uid=pod.owner_uid,
             generation=_revision(pod),
             replicas=1,
             ready=int(pod.is_ready),
+            containers=pod.containers,
         )
     return tuple(sorted(rows.values(), key=lambda row: (row.ready, row.namespace, row.name))[:MOST_DAEMON_SETS])
 
 
+def _static_pods(pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
+    """One row for each static pod, by its name: the kubelet may give it another UID after the boot."""
+    rows = (
+        OwnerHealth(
+            kind=STATIC_POD,
+            namespace=pod.namespace,
+            name=pod.name,
+            uid=pod.uid,
+            generation=0,
+            replicas=1,
+            ready=int(pod.is_ready),
+            containers=pod.containers,
+        )
+        for pod in pods
+        if pod.is_mirror and pod.phase not in _ENDED
+    )
+    return tuple(sorted(rows, key=lambda row: (row.ready, row.namespace, row.name))[:MOST_STATIC_PODS])
+
+
+def is_of_old_boot(situation: Situation, pod: PodView) -> bool:
+    """Whether the API still shows the pod as it was before the drain: the kubelet of the new boot starts each container
+    again, so its report differs."""
+    row = next((row for row in situation.progress.owners if _is_about(row, pod)), None)
+    return row is not None and 0 < row.containers == pod.containers
+
+
+def _is_about(row: OwnerHealth, pod: PodView) -> bool:
+    if row.kind == STATIC_POD:
+        return pod.is_mirror and (row.namespace, row.name) == (pod.namespace, pod.name)
+    return row.kind == DAEMON_SET and row.uid == pod.owner_uid
+
+
+def missing(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
+    """The rows of DaemonSets and static pods that were ready before the drain, and of which no pod runs here now."""
+    running = [pod for pod in pods if not pod.is_terminating and pod.phase not in _ENDED]
+    rows = (row for row in situation.progress.owners if row.kind in OF_THE_NODE and row.ready)
+    return tuple(row for row in rows if not any(_is_about(row, pod) for pod in running))
+
+
 def must_run(situation: Situation, pod: PodView) -> bool:
-    """Whether this DaemonSet pod must run on this node. careen's own need not: it becomes ready only after the agent
-    has finished its work."""
+    """Whether this pod of a DaemonSet, or static pod, must run on this node. careen's own need not: it becomes ready
+    only after the agent has finished its work."""
     policy = situation.policy
     is_own = pod.namespace == policy.daemonset_namespace and pod.owner_name == policy.daemonset_name
     return (
-        pod.owner_kind == "DaemonSet"
+        (pod.owner_kind == DAEMON_SET or pod.is_mirror)
         and not is_own
         and not pod.is_terminating
-        and pod.phase not in ("Succeeded", "Failed")
+        and pod.phase not in _ENDED
     )
 
 
 def was_ready(situation: Situation, pod: PodView) -> bool | None:
-    """Whether this DaemonSet's pod here was ready before the drain, given the pod that runs now.
+    """Whether the pod of this DaemonSet or this static pod was ready before the drain, given the pod that runs now.
 
     None, unknown: no row, because the pod is new or the record an earlier release's, or the pod was
     ready but had another template.
     """
-    row = next((row for row in situation.progress.owners if row.kind == "DaemonSet" and row.uid == pod.owner_uid), None)
-    if row is None or (row.ready and row.generation != _revision(pod)):
+    row = next((row for row in situation.progress.owners if _is_about(row, pod)), None)
+    if row is None or (row.kind == DAEMON_SET and row.ready and row.generation != _revision(pod)):
         return None
     return bool(row.ready)
 
@@ -92,3 +185,6 @@ def _revision(pod: PodView) -> int:
     it."""
     revision = pod.labels.get("controller-revision-hash", "")
     return zlib.crc32(revision.encode()) if revision else 0
+
+
+_ENDED = ("Succeeded", "Failed")

@@ -76,6 +76,7 @@ class NodeView(Value, kw_only=True):
     addresses: tuple[str, ...] = ()  # IP addresses and host names; only of the agent's own Node
     cordoned_by: tuple[str, ...] = ()  # field managers of the present `spec.unschedulable`; empty: unknown
     tainted_by: tuple[str, ...] = ()  # field managers of the present `spec.taints`; empty: unknown
+    volumes: tuple[str, ...] = ()  # attached to the node or in use there; only for the own Node
     written: Progress | UnreadableProgress = _NO_RECORD  # always parsed from the annotations; an argument is ignored
 
     def __post_init__(self) -> None:
@@ -190,7 +191,7 @@ class PodView(Value, kw_only=True):
     owner_kind: str = ""  # of the controller reference (controller=true); empty for a bare pod
     owner_name: str = ""
     owner_uid: str = ""
-    owner_api_version: str = ""
+    owner_api_version: str = "apps/v1"
     is_mirror: bool = False  # carries kubernetes.io/config.mirror: a static pod's image in the API
     has_empty_dir: bool = False
     is_ready: bool = True
@@ -203,6 +204,10 @@ class PodView(Value, kw_only=True):
     tolerates_cordon: bool = False  # the scheduler puts it on a cordoned node as well
     spreads_over_zones: bool = False  # by a required rule, so its replacement stays in the zone
     came_bound: bool | None = None  # created with its node's name, so no scheduler placed it; None: unknown
+    finalizers: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()  # names of the PersistentVolumeClaims that it mounts
+    is_work: bool = False  # its containers do not always restart: it does a piece of work and serves nobody
+    containers: int = 0  # a checksum of its started containers, which each restart changes; 0: none are reported
 
     @property
     def is_terminating(self) -> bool:
@@ -210,9 +215,21 @@ class PodView(Value, kw_only=True):
         return self.deletion_timestamp is not None
 
     @property
+    def owner_group(self) -> str:
+        """The API group of the controller's kind; "" for Kubernetes' first kinds."""
+        return self.owner_api_version.rpartition("/")[0]
+
+    @property
     def title(self) -> str:
         """`namespace/name`, for sentences."""
         return f"{self.namespace}/{self.name}"
+
+
+class AttachedVolume(Value, kw_only=True):
+    """A volume with a VolumeAttachment to the own Node."""
+
+    name: str  # of the PersistentVolume
+    stays: bool = False  # a pod that stays on the node uses it
 
 
 class Alert(Value, kw_only=True):

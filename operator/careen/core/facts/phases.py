@@ -186,8 +186,8 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.VERIFYING,
         Phase.SETTLING,
-    ): "the node is Ready with the new boot id, and its DaemonSet pods are as ready as before: one patch uncordons "
-    "the node (a cordon from before the drain stays) and removes the taint",
+    ): "the node is Ready with the new boot id, and its DaemonSet pods and static pods are as ready as before: one "
+    "patch uncordons the node (a cordon from before the drain stays) and removes the taint",
     (
         Phase.VERIFYING,
         Phase.FAILED,

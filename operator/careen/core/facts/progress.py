@@ -23,6 +23,7 @@ VERSION = 1
 
 Uptime = Annotated[float, Meta(ge=0, le=1e10)]  # three hundred years; a sum with it is still exact to the second
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # the API's replicas are int32
+Count32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Generation = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
@@ -70,11 +71,19 @@ class OwnerHealth(Value, kw_only=True):
     replicas: Count
     ready: Count
     bound_to: str = ""  # the node that its pod template names, usually empty; not part of the record
+    parent: str = ""  # the UID of its own controller, such as a ReplicaSet's Deployment
+    selector: str = ""  # selects its pods, and perhaps others, in a list request
+    containers: Count32 = 0  # of a row about one pod: `PodView.containers`
 
     @property
     def title(self) -> str:
         """`Kind namespace/name`, for sentences."""
-        return f"{self.kind} {self.namespace}/{self.name}"
+        return f"{self.kind} {self.pod}"
+
+    @property
+    def pod(self) -> str:
+        """`namespace/name`: the title of a row about a static pod."""
+        return f"{self.namespace}/{self.name}"
 
 
 class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unknown_fields=True):
@@ -214,13 +223,22 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mark):
         return {"boot": value.boot, "uptime": round(value.uptime, 3)}
     if isinstance(value, OwnerHealth):
-        return [getattr(value, column) for column in _OWNER_COLUMNS]
+        return _row(value)
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return dict(value) if isinstance(value, Mapping) else value
 
 
-_OWNER_COLUMNS = ("kind", "namespace", "name", "uid", "generation", "replicas", "ready")
+_OLD_COLUMNS = ("kind", "namespace", "name", "uid", "generation", "replicas", "ready")
+_OWNER_COLUMNS = (*_OLD_COLUMNS, "parent", "selector", "containers")
+
+
+def _row(owner: OwnerHealth) -> list[str | int]:
+    """The columns, without those at the end that have their defaults: the releases before them read such a row."""
+    row = [getattr(owner, column) for column in _OWNER_COLUMNS]
+    while len(row) > len(_OLD_COLUMNS) and not row[-1]:
+        row.pop()
+    return row
 
 
 def _with_named_columns(record: dict[str, Any]) -> dict[str, Any]:
@@ -228,4 +246,5 @@ def _with_named_columns(record: dict[str, Any]) -> dict[str, Any]:
     short."""
     if "owners" not in record:
         return record
-    return {**record, "owners": [dict(zip(_OWNER_COLUMNS, row, strict=True)) for row in record["owners"]]}
+    rows = [dict(zip(_OWNER_COLUMNS, row, strict=len(row) > len(_OWNER_COLUMNS))) for row in record["owners"]]
+    return {**record, "owners": rows}

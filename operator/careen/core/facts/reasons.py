@@ -86,7 +86,7 @@ class Code(StrEnum):
     REBOOTED = _news("rebooted", "The host has rebooted: it has a new boot id.", _ITSELF)
     VERIFYING = _news(
         "verifying",
-        "The host has rebooted, but the node or its own DaemonSet pods are not ready yet.",
+        "The host has rebooted, but the node, its DaemonSet pods or its static pods are not ready yet.",
         "Look at the kubelet and the DaemonSet pods that the message names.",
     )
     BACK_IN_SERVICE = _news(

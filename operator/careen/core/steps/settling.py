@@ -91,24 +91,15 @@ def _unproven_seconds(situation: Situation) -> float:
 
 
 def what_ails(progress: Progress, owners: tuple[OwnerHealth, ...] | None) -> str:
-    """The workloads with fewer ready pods than before the drain; "" if there are none. Compares only workloads whose
-    pods the drain evicted and that have not changed since (same UID, generation and replicas)."""
-    recorded = baseline.services(progress.owners)
-    if not recorded:
+    """The workloads with fewer ready pods than before the drain, although they are still wanted; "" if there are
+    none."""
+    if not baseline.compared(progress.owners):
         return ""
     if owners is None:
         return "the health of the displaced workloads cannot be read"
-    now = {owner.uid: owner for owner in owners}
-    ailing = [
-        (before, now[before.uid]) for before in recorded if before.uid in now and _is_worse(before, now[before.uid])
-    ]
-    described = [f"{before.title} ({after.ready} of {before.ready} pods ready)" for before, after in ailing]
+    ailing = baseline.worse(progress.owners, owners)
+    described = [f"{row.title} ({have} of {need} pods ready)" for row, have, need in ailing]
     return f"these workloads are not yet as healthy as before the drain: {first_few(described)}" if ailing else ""
-
-
-def _is_worse(before: OwnerHealth, after: OwnerHealth) -> bool:
-    is_comparable = before.generation == after.generation and before.replicas == after.replicas
-    return is_comparable and after.ready < before.ready
 
 
 def _release(situation: Situation) -> Decision:

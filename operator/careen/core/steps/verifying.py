@@ -1,8 +1,9 @@
-"""The phase Verifying: the agent waits until the kubelet reports the new boot, and the node and the DaemonSet pods on
-it are ready. Then it removes the cordon and the soft taint in one patch."""
+"""The phase Verifying: the agent waits until the kubelet reports the new boot, and the node, the DaemonSet pods and the
+static pods on it are as ready as before. Then it removes the cordon and the soft taint in one patch."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from careen.core.actions import Occasion
@@ -10,7 +11,7 @@ from careen.core.decision import Decision
 from careen.core.drain import baseline
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer, PodView
-from careen.core.facts.phases import Phase
+from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.progress import SOFT_REBOOTS, Progress, boot_id_of
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
@@ -28,6 +29,7 @@ from scheduler_core.values import replace_value as replace
 LOOK_SECONDS = 1.0  # the whole roll-out waits for each second of this
 SHORTEST_LOOK_SECONDS = 0.3  # most nodes are ready when their agent starts, and their own pods a moment later
 _LOOK_SHARE = 0.25  # of the time so far
+_MISSING_SECONDS = 30.0  # a DaemonSet's controller replaces a pod within seconds; deleted DaemonSets are rare
 
 
 def begin(situation: Situation) -> Decision:
@@ -95,22 +97,49 @@ def what_ails(situation: Situation) -> str:
         return f"a NodeReadinessRule has not removed {taints}"
     if pods is None:
         return "the pods of this node cannot be listed"
-    return _not_ready(situation, pods, were_ready=True)
+    return _not_ready(situation, pods, were_ready=True, missing=_missing(situation, pods))
 
 
 def _new_pods_not_ready(situation: Situation) -> str:
-    """The DaemonSet pods that are not ready and whose state before the drain is unknown, because they were created or
+    """The pods that are not ready and whose state before the drain is unknown, because they were created or
     changed after the cordon. The node waits for them until --verify-timeout, then returns to service without them."""
     return _not_ready(situation, known(situation.seen.pods) or (), were_ready=None)
 
 
-def _not_ready(situation: Situation, pods: tuple[PodView, ...], *, were_ready: bool | None) -> str:
+def _missing(situation: Situation, pods: tuple[PodView, ...]) -> list[str]:
+    """The DaemonSets and static pods that were ready before the drain and have no pod here now, as text.
+
+    A DaemonSet that was deleted meanwhile, or no longer selects this node, does not count. The agent asks for that only
+    once no pod of it is left, not even a failed one, which its controller would replace.
+    """
+    gone = baseline.missing(situation, pods)
+    left = {pod.owner_uid for pod in pods if not pod.is_terminating}
+    asked = {row.uid for row in gone if row.kind == baseline.DAEMON_SET and row.uid not in left}
+    waited = situation.elapsed(situation.progress.verify_started) or 0.0
+    if asked and waited >= _MISSING_SECONDS:
+        owners = situation.read(Evidence.OWNERS)
+        if owners is not None:
+            wanting = {row.uid for row in owners if row.replicas}
+            gone = tuple(row for row in gone if row.uid not in asked or row.uid in wanting)
+    return [f"{row.title} (no pod)" if row.kind == baseline.DAEMON_SET else f"{row.pod} (missing)" for row in gone]
+
+
+def _not_ready(
+    situation: Situation, pods: tuple[PodView, ...], *, were_ready: bool | None, missing: Iterable[str] = ()
+) -> str:
     ailing = sorted(
-        pod.title
-        for pod in pods
-        if baseline.must_run(situation, pod) and not pod.is_ready and baseline.was_ready(situation, pod) is were_ready
+        [
+            *missing,
+            *(
+                pod.title
+                for pod in pods
+                if baseline.must_run(situation, pod)
+                and (not pod.is_ready or baseline.is_of_old_boot(situation, pod))
+                and baseline.was_ready(situation, pod) is were_ready
+            ),
+        ]
     )
-    return f"these DaemonSet pods are not ready: {first_few(ailing)}" if ailing else ""
+    return f"these pods of this node are not ready: {first_few(ailing)}" if ailing else ""
 
 
 def _return_to_service(situation: Situation) -> Decision:

@@ -152,8 +152,27 @@ class Workloads:
 
     def place_daemons(self, node: str) -> None:
         for daemon in self.daemons:
+            if self.server.get("daemonsets", daemon, NAMESPACE) is None:
+                self._put_daemon_set(daemon)
             if self.server.get("pods", f"{daemon}-{node}", NAMESPACE) is None:
                 self._put_pod(f"{daemon}-{node}", node, owner=_owner("DaemonSet", daemon), is_ready=True)
+
+    def _put_daemon_set(self, name: str) -> None:
+        self.server.put(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}"},
+                "spec": {
+                    "selector": {"matchLabels": {"app": name}},
+                    "template": {
+                        "metadata": {"labels": {"app": name}},
+                        "spec": {"containers": [{"name": "c", "image": "i"}]},
+                    },
+                },
+                "status": {"desiredNumberScheduled": 0, "currentNumberScheduled": 0, "numberMisscheduled": 0},
+            }
+        )
 
     def daemons_ready(self, node: str, *, is_ready: bool) -> None:
         for daemon in self.daemons:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -69,6 +70,74 @@ def test_the_baseline_tells_whether_a_daemonset_pod_of_the_same_template_was_rea
 def test_the_baseline_omits_a_replicaset_without_an_evicted_pod() -> None:
     situation = a_situation(a_marked_node(DRAINING), owners=(an_owner(), an_owner("other")), pods=())
     assert baseline.taken(situation, (a_pod(),)) == (an_owner(),)
+
+
+def test_the_baseline_has_a_row_for_each_static_pod() -> None:
+    mirror = {"owner_kind": "Node", "owner_uid": "n1", "is_mirror": True}
+    pods = (
+        a_pod("etcd-n1", containers=7, **mirror),
+        a_pod("apiserver-n1", is_ready=False, **mirror),
+        a_pod("old-n1", phase="Failed", **mirror),
+        *(a_pod(f"x{number}", **mirror) for number in range(30)),
+    )
+    rows = baseline.taken(a_situation(a_marked_node(DRAINING), pods=pods), ())
+    assert [(row.kind, row.name, row.ready, row.containers) for row in rows[:2]] == [
+        ("StaticPod", "apiserver-n1", 0, 0),
+        ("StaticPod", "etcd-n1", 1, 7),
+    ]
+    assert len(rows) == 20
+    record = replace(DRAINING, owners=rows)
+    assert from_annotation(to_annotation(record)) == record
+    assert baseline.services(rows) == ()
+
+
+@pytest.mark.parametrize(
+    ("row", "columns"),
+    [
+        pytest.param(an_owner(), 7, id="every release reads the row"),
+        pytest.param(an_owner(parent="uid-web"), 8, id="with a parent"),
+        pytest.param(an_owner(selector="app=web"), 9, id="with a selector"),
+        pytest.param(an_owner(containers=7), 10, id="with a checksum"),
+    ],
+)
+def test_a_row_has_no_columns_with_defaults_at_its_end(row: Any, columns: int) -> None:
+    record = replace(DRAINING, owners=(row,))
+    text = to_annotation(record)
+    assert len(json.loads(text)["owners"][0]) == columns
+    assert from_annotation(text) == record
+
+
+def worse(before: Any, now: Any) -> list[tuple[str, int, int]]:
+    return [(row.name, have, need) for row, have, need in baseline.worse(before, now)]
+
+
+OLD, NEW = an_owner("old", parent="uid-web"), an_owner("new", parent="uid-web")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        pytest.param((OLD,), (replace(OLD, replicas=0, ready=0), replace(NEW, ready=3)), [], id="a good roll-out"),
+        pytest.param(
+            (OLD,), (replace(OLD, replicas=0, ready=0), replace(NEW, ready=0)), [("old", 0, 3)], id="a bad roll-out"
+        ),
+        pytest.param(
+            (OLD, NEW), (OLD, replace(NEW, ready=1)), [("old", 4, 6)], id="a roll-out that was already in progress"
+        ),
+        pytest.param((replace(OLD, ready=0),), (replace(OLD, ready=0),), [], id="no pod was ready before"),
+        pytest.param(
+            (replace(OLD, ready=1),), (replace(OLD, ready=0),), [("old", 0, 1)], id="one pod was ready before"
+        ),
+        pytest.param(
+            (OLD, an_owner("other")), (OLD, an_owner("other", ready=2)), [("other", 2, 3)], id="each workload by itself"
+        ),
+        pytest.param((OLD,), (an_owner("other", parent="another", ready=0),), [], id="another workload is unhealthy"),
+    ],
+)
+def test_a_workload_is_worse_with_fewer_ready_pods_than_before_and_than_are_wanted(
+    before: Any, now: Any, expected: Any
+) -> None:
+    assert worse(before, now) == expected
 
 
 def test_the_cordon_message_lists_at_most_three_unready_daemonsets() -> None:

@@ -83,7 +83,7 @@ def test_a_missing_progress_annotation_is_read_as_an_empty_record() -> None:
         ('{"version":1,"claimed":{"boot":"b","uptime":true}}', "is not a record of version 1"),
         ('{"version":1,"claimed":{"boot":"b","uptime":1e11}}', "is not a record of version 1"),
         ('{"version":1,"announced":{"boot":"b","uptime":1,"asked":1}}', "is not a record of version 1"),
-        ('{"version":1,"owners":[["Job","shop","web","u",1,1,1,"n1"]]}', "is not a record of version 1"),
+        ('{"version":1,"owners":[["Job","shop","web","u",1,1,1,"d","app=a",7,"n1"]]}', "is not a record of version 1"),
         ('{"version":1,"owners":3}', "is not a record of version 1"),
         ('{"version":true}', "version True"),
         ('{"version":1.0}', "version 1.0"),

@@ -138,13 +138,23 @@ def test_a_releasing_node_that_cannot_list_waiting_nodes_keeps_the_next_nodes_in
         pytest.param((an_owner(ready=2),), False, id="the workload has one ready replica fewer than before"),
         pytest.param((an_owner(ready=4, replicas=4),), True, id="another client scaled the workload up"),
         pytest.param((an_owner(ready=1, replicas=1),), True, id="another client scaled the workload down"),
-        pytest.param((an_owner(ready=0, generation=2),), True, id="another client changed the workload"),
-        pytest.param((an_owner(ready=0, uid="another"),), True, id="another client recreated the workload"),
+        pytest.param((an_owner(ready=0, generation=2),), False, id="another client changed the workload"),
+        pytest.param((an_owner(ready=3, replicas=5),), True, id="an autoscaler scaled the workload up"),
+        pytest.param((an_owner(ready=2, replicas=5),), False, id="the additional pods are not ready either"),
+        pytest.param((an_owner(ready=0, replicas=0),), True, id="another client scaled the workload to zero"),
+        pytest.param(
+            (an_owner(ready=0, uid="another"),), False, id="another client recreated the workload, without ready pods"
+        ),
+        pytest.param(
+            (an_owner(ready=2, replicas=2, uid="another"),), True, id="another client recreated a smaller workload"
+        ),
         pytest.param((), True, id="another client deleted the workload"),
         pytest.param(Unknown("503"), False, id="the workload cannot be read"),
     ],
 )
-def test_a_node_settles_when_its_unchanged_workloads_are_as_healthy_as_before(now: Any, is_settled: bool) -> None:
+def test_a_node_settles_when_as_many_pods_are_ready_as_before_or_as_are_still_wanted(
+    now: Any, is_settled: bool
+) -> None:
     decision = settling(owners=now)
     assert (decision.phase is Phase.IDLE) is is_settled
     assert decision.reason.code is (Code.RELEASED if is_settled else Code.SETTLING)

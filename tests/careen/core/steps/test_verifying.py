@@ -14,8 +14,8 @@ import pytest
 from careen.core.actions import Notify, Occasion, PatchNode
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.observation import Taint, Unknown
-from careen.core.facts.phases import Phase
+from careen.core.facts.observation import NOT_ASKED, PodView, Taint, Unknown
+from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.progress import OwnerHealth
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import LockContent
@@ -117,7 +117,7 @@ def test_a_persons_cordon_from_before_the_claim_stays() -> None:
         pytest.param(
             {},
             (a_daemon_pod("a", is_ready=False), a_daemon_pod("b")),
-            "these DaemonSet pods are not ready: kube-system/a",
+            "these pods of this node are not ready: kube-system/a",
             id="a DaemonSet's pod is not ready",
         ),
     ],
@@ -264,14 +264,14 @@ def test_the_message_lists_only_pods_that_were_ready_before_the_drain() -> None:
     )
     rows = (daemon_row(ready=0), daemon_row(name="cni", uid="ds-cni", generation=0))
     decision = decided(replace(RECORD, owners=rows), need=NO, pods=pods)
-    assert decision.reason.sentence == "these DaemonSet pods are not ready: kube-system/good"
+    assert decision.reason.sentence == "these pods of this node are not ready: kube-system/good"
 
 
 def test_a_node_that_stops_waiting_for_pods_lists_the_unready_pods() -> None:
     decision = decided(replace(RECORD, verify_started=ago(901)), need=NO, pods=(a_daemon_pod(is_ready=False),))
     assert decision.reason.sentence == (
-        "the node rebooted, is ready and is back in service; these DaemonSet pods are not ready: kube-system/proxy-1 "
-        "(none of these pods ran on this node before the drain)"
+        "the node rebooted, is ready and is back in service; these pods of this node are not ready: "
+        "kube-system/proxy-1 (none of these pods ran on this node before the drain)"
     )
 
 
@@ -296,3 +296,105 @@ def test_a_lasting_readiness_taint_halts_the_roll_out() -> None:
 
 def test_an_unready_node_halts_the_roll_out_at_the_verify_timeout() -> None:
     assert decided(replace(RECORD, verify_started=ago(901)), node={"ready": False}).reason.code is Code.NEVER_READY
+
+
+def static_row(**changes: Any) -> OwnerHealth:
+    """Return the entry for the static pod `etcd-n1`."""
+    given = {"kind": "StaticPod", "name": "etcd-n1", "uid": "uid-etcd-n1", "generation": 0}
+    return daemon_row(**{**given, **changes})
+
+
+def etcd(**changes: Any) -> PodView:
+    """Return the mirror pod of a static pod."""
+    given = {"namespace": "kube-system", "owner_kind": "Node", "owner_name": "n1", "owner_uid": "n1", "is_mirror": True}
+    return a_pod("etcd-n1", **{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    ("rows", "pods", "early", "late"),
+    [
+        pytest.param((static_row(),), (etcd(),), Phase.SETTLING, Phase.SETTLING, id="ready as before"),
+        pytest.param(
+            (static_row(),),
+            (etcd(uid="new"),),
+            Phase.SETTLING,
+            Phase.SETTLING,
+            id="ready, created again by the kubelet",
+        ),
+        pytest.param((static_row(),), (etcd(is_ready=False),), Phase.VERIFYING, Phase.FAILED, id="not ready"),
+        pytest.param((static_row(),), (etcd(phase="Failed"),), Phase.VERIFYING, Phase.FAILED, id="failed"),
+        pytest.param((static_row(),), (), Phase.VERIFYING, Phase.FAILED, id="missing"),
+        pytest.param(
+            (static_row(ready=0),),
+            (etcd(is_ready=False),),
+            Phase.SETTLING,
+            Phase.SETTLING,
+            id="not ready before either",
+        ),
+        pytest.param((static_row(ready=0),), (), Phase.SETTLING, Phase.SETTLING, id="not ready before, missing now"),
+        pytest.param((), (etcd(is_ready=False),), Phase.VERIFYING, Phase.SETTLING, id="a record without static pods"),
+    ],
+)
+def test_static_pods_that_were_ready_must_be_ready_again(
+    rows: Any, pods: tuple[PodView, ...], early: Phase, late: Phase
+) -> None:
+    for waited, phase in ((899, early), (901, late)):
+        record = replace(RECORD, owners=rows, verify_started=ago(waited))
+        assert decided(record, need=NO, pods=pods).phase is phase
+
+
+GOING = {"deletion_timestamp": NOW}
+
+
+@pytest.mark.parametrize(
+    ("waited", "pods", "owners", "phase"),
+    [
+        pytest.param(10, (), (), Phase.VERIFYING, id="its controller has a moment to replace the pod"),
+        pytest.param(40, (), (daemon_row(),), Phase.VERIFYING, id="the DaemonSet still wants a pod here"),
+        pytest.param(901, (), (daemon_row(),), Phase.FAILED, id="the DaemonSet's pod never came"),
+        pytest.param(40, (), Unknown("503"), Phase.VERIFYING, id="the DaemonSet cannot be read"),
+        pytest.param(40, (), (), Phase.SETTLING, id="the DaemonSet was deleted"),
+        pytest.param(40, (), (daemon_row(replicas=0),), Phase.SETTLING, id="the DaemonSet no longer selects the node"),
+        pytest.param(
+            40, ({"phase": "Failed"},), (), Phase.VERIFYING, id="its controller has yet to remove a failed pod"
+        ),
+        pytest.param(40, (GOING,), (daemon_row(),), Phase.VERIFYING, id="the old pod terminates"),
+        pytest.param(40, (GOING,), (), Phase.SETTLING, id="the pods of a deleted DaemonSet terminate"),
+        pytest.param(0, ({"phase": "Failed"}, {"name": "p2"}), (), Phase.SETTLING, id="a failed pod and its successor"),
+    ],
+)
+def test_a_missing_daemonset_pod_is_not_health(waited: float, pods: Any, owners: Any, phase: Phase) -> None:
+    """With the graceful shutdown of kubelets, DaemonSet pods are Failed after the boot, and replaced late."""
+    record = replace(RECORD, owners=(daemon_row(),), verify_started=ago(waited))
+    here = tuple(a_daemon_pod(**{**REVISION, **each}) for each in pods)
+    assert decided(record, need=NO, pods=here, owners=owners).phase is phase
+
+
+def test_daemonsets_are_read_only_while_a_pod_is_missing_for_long() -> None:
+    record = replace(RECORD, owners=(daemon_row(),), verify_started=ago(40))
+    unread = {"need": NO, "owners": NOT_ASKED}
+    assert decided(record, pods=(), **unread).wants == {Evidence.OWNERS}
+    assert decided(record, pods=(a_daemon_pod(**REVISION),), **unread).phase is Phase.SETTLING
+    assert decided(record, pods=(a_daemon_pod(**REVISION, is_ready=False),), **unread).phase is Phase.VERIFYING
+
+
+@pytest.mark.parametrize(
+    ("row", "pod"),
+    [(daemon_row(containers=7), a_daemon_pod(**REVISION)), (static_row(containers=7), etcd())],
+)
+@pytest.mark.parametrize(
+    ("containers", "is_back"),
+    [
+        pytest.param(7, False, id="no container has started since the drain: the report is from the old boot"),
+        pytest.param(8, True, id="the kubelet has started a container again"),
+        pytest.param(0, True, id="no container is reported"),
+    ],
+)
+def test_a_pod_that_the_new_boot_has_not_started_is_not_ready(
+    row: OwnerHealth, pod: PodView, containers: int, is_back: bool
+) -> None:
+    record = replace(RECORD, owners=(row,), verify_started=ago(5))
+    decision = decided(record, need=NO, pods=(replace(pod, containers=containers),))
+    assert (decision.phase is Phase.SETTLING) is is_back
+    unknown = replace(record, owners=(replace(row, containers=0),))
+    assert decided(unknown, need=NO, pods=(pod,)).phase is Phase.SETTLING
