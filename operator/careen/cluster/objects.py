@@ -22,6 +22,7 @@ from careen.core.facts.progress import OwnerHealth
 from careen.core.facts.times import LATEST, bounded
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_MANAGERS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 class OwnerReference(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -265,7 +266,21 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
         boot_id=node.status.node_info.boot_id,
         cordoned_by=_set_by(node, "f:unschedulable") if node.spec.unschedulable else (),
         tainted_by=_set_by(node, "f:taints") if node.spec.taints else (),
+        written_by=_written_by(node),
     )
+
+
+def _written_by(node: Node) -> Mapping[str, tuple[str, ...]]:
+    """The field managers of careen's labels and annotations, where the server records them."""
+    found: dict[str, tuple[str, ...]] = {}
+    for each in (node.metadata.managed_fields or ()) if isinstance(node, ManagedNode) else ():
+        if each.subresource or keys.PREFIX.encode() not in bytes(each.fields):
+            continue
+        fields = _metadata_of(each)
+        for path in (*fields.labels, *fields.annotations):
+            if (key := path.removeprefix("f:")).startswith(keys.PREFIX):
+                found[key] = tuple(sorted({*found.get(key, ()), each.manager}))
+    return found or _NO_MANAGERS
 
 
 def _set_by(node: Node, field: str) -> tuple[str, ...]:

@@ -74,6 +74,7 @@ class NodeView(Value, kw_only=True):
     boot_id: str = ""
     cordoned_by: tuple[str, ...] = ()  # field managers of the present `spec.unschedulable`; empty: unknown
     tainted_by: tuple[str, ...] = ()  # field managers of the present `spec.taints`; empty: unknown
+    written_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of careen's labels and annotations
     written: Progress | UnreadableProgress = _NO_RECORD  # always parsed from the annotations; an argument is ignored
 
     def __post_init__(self) -> None:

@@ -24,7 +24,15 @@ from careen.core.steps.shared import failing, release, working
 from scheduler_core.values import replace_value as replace
 
 COMMAND_PAUSES = 5  # times the usual pause: each try drains a node, and a command that fails once usually fails again
-_TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED, Code.TURN_BROKEN})
+_TRIED_AGAIN = frozenset(
+    {
+        Code.DRAIN_TIMEOUT,
+        Code.UNCORDONED_BY_HAND,
+        Code.WRITE_NOT_KEPT,
+        Code.REBOOT_COMMAND_FAILED,
+        Code.TURN_BROKEN,
+    }
+)
 
 
 def decide(situation: Situation) -> Decision:
