@@ -15,7 +15,8 @@ from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import patch_node
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
-from careen.cluster.wire.writes import Landed, Rejected, Stale, StillUnclear
+from careen.cluster.wire.writes import Dropped, Landed, Rejected, Stale, StillUnclear
+from careen.core import losses
 from careen.core.actions import (
     Action,
     AskReboot,
@@ -42,6 +43,7 @@ from careen.core.lock.reading import LockReading
 from careen.host import reboot
 from careen.host.node_host import Host
 from scheduler_core.values import Value
+from scheduler_core.values import replace_value as replace
 
 _LOG = logging.getLogger("careen.apply")
 
@@ -113,12 +115,22 @@ class Hands(Value, kw_only=True):
 class Applier:
     """Applies the actions of one turn. Its confirmation of the claim is valid in this turn only."""
 
-    def __init__(self, hands: Hands, memory: Memory, *, node_uid: str, remember: Callable[[Memory], None]) -> None:
-        """`remember` stores the agent's memory. It is called after each eviction, and before and after the request for
-        the reboot, so the memory has them even if the turn is cancelled."""
+    def __init__(
+        self,
+        hands: Hands,
+        memory: Memory,
+        *,
+        node_uid: str,
+        remember: Callable[[Memory], None],
+        before: NodeView | None = None,
+    ) -> None:
+        """`before` is the Node on which the actions are based; None: not known. `remember` stores the agent's memory.
+        It is called after each write and eviction, and before and after the request for the reboot, so the memory has
+        them even if the turn is cancelled."""
         self._hands = hands
         self._memory = memory
         self._node_uid = node_uid
+        self._before = before
         self._is_node_written = False
         self._is_anything_written = False
         self._node: NodeView | None = None
@@ -195,7 +207,10 @@ class Applier:
             return Stop(f"{patch.purpose}: the patch was not sent, because it is based on facts that are too old")
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
-            case Landed(node):
+            case Landed(node) | Dropped(node) as written:
+                self._keep_account(patch, node)
+                if isinstance(written, Dropped) and (stop := _dropped(patch, node, written)):
+                    return stop
                 # After an uncordon the node controller removes its own taint, so the Node's version changes. The
                 # agent's next write follows at once and would conflict; so it reads the Node first. After a cordon the
                 # node controller adds its taint, but evictions follow, which need no new version. Without pods to
@@ -209,7 +224,18 @@ class Applier:
     async def _write_lock(self, wanted: WriteLock) -> Stop | None:
         began = self._hands.api.clock.monotonic()
         match await self._hands.lock.write(wanted):
-            case Landed(lock_now):
+            case Landed(lock_now) | Dropped(lock_now) as written:
+                is_kept = isinstance(written, Landed)
+                account = losses.after_lock_write(
+                    self._memory.losses,
+                    wanted,
+                    self._hands.node_name,
+                    is_kept=is_kept,
+                    uptime=self._hands.host.uptime(),
+                )
+                self._set_memory(replace(self._memory, losses=account))
+                if isinstance(written, Dropped):
+                    return Stop(f"{wanted.purpose}: {written.why}", is_refusal=True)
                 self._is_anything_written = True
                 self._lock, self._lock_written_at = lock_now, began
                 return None
@@ -317,6 +343,12 @@ class Applier:
         self._hands.notify(message)
         return None
 
+    def _keep_account(self, patch: PatchNode, node: NodeView) -> None:
+        """Remembers which marks of the patch the answer has."""
+        uptime = self._hands.host.uptime()
+        account = losses.after_patch(self._memory.losses, patch, self._before, node, uptime=uptime)
+        self._set_memory(replace(self._memory, losses=account))
+
     def _set_memory(self, memory: Memory) -> None:
         self._memory = memory
         self._remember(memory)
@@ -327,6 +359,16 @@ def reports_of(actions: tuple[Action, ...]) -> tuple[PostEvent | Notify, ...]:
     reboot, which is not confirmed yet."""
     is_asked = any(isinstance(each, ConfirmClaim | AskReboot) for each in actions)
     return tuple(each for each in actions if isinstance(each, PostEvent) or (isinstance(each, Notify) and not is_asked))
+
+
+def _dropped(patch: PatchNode, node: NodeView, dropped: Dropped[NodeView]) -> Stop | None:
+    """Why the turn ends after an answer that lacks parts of the patch; None if no decision rests on them."""
+    missing = losses.lacking(patch, node)
+    text = f"{patch.purpose}: {dropped.why}: {', '.join(wish.title for wish in missing)}"
+    if any(losses.stops(wish, patch) for wish in missing):
+        return Stop(text, is_refusal=True)
+    _LOG.warning("%s; the agent goes on without", text)
+    return None
 
 
 def _stop(purpose: str, failed: Rejected | Stale | StillUnclear) -> Stop:

@@ -173,6 +173,7 @@ class Loop:
             )
         self._metrics.show_need_since(on_record.need_since(result.observation.node))
         self._metrics.show_refusals(decision.refusals)
+        self._metrics.show_losses(decision.memory.losses)
         self._metrics.show_overdue(decision.memory.holder_check.overdue)
         if not result.is_reported:
             return  # the actions failed, so the phase did not change; the next turn decides again

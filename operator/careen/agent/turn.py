@@ -74,7 +74,8 @@ class Reconciler:
         self._policy = policy
         seen, decision = await self._decide(policy)
         self.memory = before_report(decision.memory, seen.memory)
-        applier = Applier(self._hands, self.memory, node_uid=_uid(seen), remember=self._remember)
+        before = seen.node if isinstance(seen.node, NodeView) else None
+        applier = Applier(self._hands, self.memory, node_uid=_uid(seen), remember=self._remember, before=before)
         applied = await applier.apply(decision.actions)
         self.memory = applied.memory
         self._remember_reports(decision, applied, _uid(seen))

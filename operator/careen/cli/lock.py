@@ -13,7 +13,7 @@ from careen.cli.support.connection import TRIES, Cluster, read_lock
 from careen.cli.support.options import cluster_command, output_option, show
 from careen.cli.support.screen import BadInput, SuggestingGroup, did_you_mean, say
 from careen.cluster.nodes import read_node
-from careen.cluster.wire.writes import Landed, Rejected, StillUnclear
+from careen.cluster.wire.writes import Dropped, Landed, Rejected, StillUnclear
 from careen.core.actions import WriteLock
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
@@ -155,7 +155,7 @@ async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent
         outcome = await cluster.lock.write(_write(purpose, reading, wanted))
         if isinstance(outcome, Landed):
             return True
-        if isinstance(outcome, Rejected):
+        if isinstance(outcome, Rejected | Dropped):
             raise click.ClickException(f"the lock was not changed: {outcome.why}")
         if isinstance(outcome, StillUnclear):
             raise click.ClickException(

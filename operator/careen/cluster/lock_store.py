@@ -12,6 +12,8 @@ from careen.cluster.wire.errors import Withheld
 from careen.cluster.wire.writes import Written, write_guarded
 from careen.core.actions import WriteLock
 from careen.core.facts.keys import GATE_PREFIX
+from careen.core.lock import notation
+from careen.core.lock.content import LockContent
 from careen.core.lock.reading import LockReading
 
 
@@ -42,8 +44,9 @@ class LockStore:
             return seen.resource_version, seen
 
         def stands(seen: LockReading) -> bool:
-            # A DaemonSet that was recreated meanwhile is another lock.
-            return seen.text == wanted.content and seen.daemonset_uid == wanted.daemonset_uid
+            # A DaemonSet that was recreated meanwhile is another lock; another form of the same content is not.
+            is_same = seen.text == wanted.content or _means_the_same(seen, wanted)
+            return is_same and seen.daemonset_uid == wanted.daemonset_uid
 
         return await write_guarded(version=wanted.expected_resource_version, write=write, read=read, stands=stands)
 
@@ -70,3 +73,7 @@ class LockStore:
             gates={key: text for key, text in (meta.annotations or {}).items() if key.startswith(GATE_PREFIX)},
             agents=found.status.desired_number_scheduled or None,
         )
+
+
+def _means_the_same(seen: LockReading, wanted: WriteLock) -> bool:
+    return isinstance(seen.content, LockContent) and seen.content == notation.parse(wanted.content)

@@ -4,7 +4,7 @@ of another client."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +17,7 @@ from careen.cluster.wire.writes import Written, write_guarded
 from careen.core.actions import PatchNode
 from careen.core.facts.keys import FIELD_MANAGER, REBOOT_LABEL, TAINT_MANAGER
 from careen.core.facts.observation import Gone, NodeView, SignedNode, Taint
+from careen.core.losses import lacking
 
 NODES = "/api/v1/nodes"
 _NO_NAMES = ("", ".", "..")  # paths of other resources: an answer from there is not about a Node
@@ -89,22 +90,8 @@ async def patch_node(api: ClusterApi, name: str, patch: PatchNode) -> Written[No
 
 def stands(patch: PatchNode, node: NodeView) -> bool:
     """Whether the Node contains every part of the patch. Then the server has applied it: no other patch writes the same
-    annotations."""
-    return (
-        _contains(node.labels, patch.labels)
-        and _contains(node.annotations, patch.annotations)
-        and (
-            patch.taints is None
-            or _of_others_than_controllers(patch.taints) == _of_others_than_controllers(node.taints)
-        )
-        and (patch.unschedulable is None or patch.unschedulable == node.unschedulable)
-    )
-
-
-def _of_others_than_controllers(taints: Iterable[Taint]) -> set[Taint]:
-    """Without `node.kubernetes.io/…`: controllers set and remove those for cordons and conditions, often right after a
-    patch."""
-    return {taint for taint in taints if not taint.key.startswith("node.kubernetes.io/")}
+    annotations. Taints of others may be there too: controllers and webhooks add theirs."""
+    return not lacking(patch, node)
 
 
 def _manager(patch: PatchNode) -> dict[str, str]:
@@ -129,10 +116,6 @@ def merge_patch(patch: PatchNode, version: str) -> dict[str, Any]:
         # The API leaves the field out when it is false, and kubectl writes null for the same reason.
         spec["unschedulable"] = True if patch.unschedulable else None
     return {"metadata": metadata, "spec": spec} if spec else {"metadata": metadata}
-
-
-def _contains(present: Mapping[str, str], wanted: Mapping[str, str | None]) -> bool:
-    return all(present.get(key) == value for key, value in wanted.items())
 
 
 def _taint(taint: Taint) -> dict[str, str]:

@@ -25,6 +25,7 @@ from careen.core.facts.progress import OwnerHealth
 from careen.core.facts.times import LATEST, bounded
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_MANAGERS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 class OwnerReference(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -304,6 +305,7 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
         cordoned_by=_set_by(node, "f:unschedulable") if node.spec.unschedulable else (),
         tainted_by=_set_by(node, "f:taints") if node.spec.taints else (),
         volumes=_volumes(node.status) if all_annotations else (),
+        written_by=_written_by(node),
     )
 
 
@@ -311,6 +313,19 @@ def _volumes(status: NodeStatus) -> tuple[str, ...]:
     """The volumes that the kubelet uses, and those that the attach/detach controller has attached."""
     attached = (each.name for each in status.volumes_attached or ())
     return tuple(sorted({*(status.volumes_in_use or ()), *attached}))
+
+
+def _written_by(node: Node) -> Mapping[str, tuple[str, ...]]:
+    """The field managers of careen's labels and annotations, where the server records them."""
+    found: dict[str, tuple[str, ...]] = {}
+    for each in (node.metadata.managed_fields or ()) if isinstance(node, ManagedNode) else ():
+        if each.subresource or keys.PREFIX.encode() not in bytes(each.fields):
+            continue
+        fields = _metadata_of(each)
+        for path in (*fields.labels, *fields.annotations):
+            if (key := path.removeprefix("f:")).startswith(keys.PREFIX):
+                found[key] = tuple(sorted({*found.get(key, ()), each.manager}))
+    return found or _NO_MANAGERS
 
 
 def _set_by(node: Node, field: str) -> tuple[str, ...]:

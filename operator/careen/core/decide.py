@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from careen.core import patience
+from careen.core import losses, patience
 from careen.core.actions import PatchNode, PostEvent
 from careen.core.decision import Decision, Reason, stored_refusals
 from careen.core.facts import keys
@@ -59,6 +59,17 @@ def decide(observation: Observation, policy: Policy) -> Decision:
         return _powerless(observation, Code.NODE_UNKNOWN, f"the Node cannot be read: {node.why}")
     if isinstance(node, Gone):
         return _powerless(observation, Code.NODE_GONE, f"there is no Node {policy.node_name}")
+    known = losses.after_read(observation.memory.losses, node, observation.lock, uptime=observation.uptime)
+    before = replace(observation.memory, losses=known)
+    node_as_kept = losses.as_if_kept(node, known, uptime=observation.uptime)
+    decision = _of_node(replace(observation, memory=before, node=node_as_kept), policy, node_as_kept)
+    if decision.wants:
+        return decision
+    phase = phase_of(node.record) if isinstance(node.record, Progress) else decision.phase
+    return losses.held_back(decision, before, node, phase, uptime=observation.uptime)
+
+
+def _of_node(observation: Observation, policy: Policy, node: NodeView) -> Decision:
     progress = node.record
     if isinstance(progress, UnreadableProgress):
         return _unreadable(observation, policy, node, progress.why)

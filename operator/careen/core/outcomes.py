@@ -202,6 +202,7 @@ def go_home(
             is_reconciled=situation.memory.is_reconciled,
             lock_due=situation.memory.lock_due,
             agents=situation.memory.agents,
+            losses=situation.memory.losses,
             reported=Reported(code=status.code.value),
         ),
         actions=(*first, patch, *then, *_event(situation, status)),

@@ -17,6 +17,7 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.gates import GATES
 from careen.core.gates.host_state import host_state
 from careen.core.gates.question import When
+from careen.core.gates.writes import writes
 from careen.core.situation import Situation
 from scheduler_core.values import replace_value as replace
 
@@ -71,6 +72,8 @@ def after(situation: Situation, decision: Decision, earlier: frozenset[str]) -> 
 def _is_known(situation: Situation, gate: str) -> bool:
     if gate == host_state.name:
         return host_state.ask(situation, When.BEFORE_REBOOT) is None
+    if gate == writes.name:
+        return writes.ask(situation, When.BEFORE_REBOOT) is None
     needs = _NEEDS.get(gate) or next((each.needs(situation.policy) for each in GATES if each.name == gate), frozenset())
     return all(situation.seen.knows(evidence) for evidence in needs)
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from careen.agent.apply import EVICTIONS_SECONDS, ONE_BY_ONE_SECONDS, Applied, Applier
 from careen.cluster.wire.errors import Unclear
+from careen.cluster.wire.transport import Request
 from careen.core.actions import (
     Action,
     AskReboot,
@@ -26,6 +30,7 @@ from careen.core.actions import (
     WriteLock,
 )
 from careen.core.facts.memory import EvictAnswer, Memory, NewPodsMemory, RebootMemory, RebootOutcome
+from careen.core.facts.observation import Taint
 from careen.core.facts.reasons import Code
 from careen.host import reboot
 from tests.careen.agent.conftest import KEY, Shell
@@ -390,3 +395,50 @@ async def test_the_agent_forgets_the_node_that_it_read_if_a_patch_conflicts(shel
     applied = await do(shell, first, second)
     assert applied.stop is not None
     assert applied.node is None
+
+
+def edit_answers(shell: Shell, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Let the API server store an edited form of each patch of the Node, as a mutating webhook does."""
+
+    def before(request: Request) -> None:
+        body = json.loads(request.body or b"{}")
+        edit(body)
+        force_setattr(request, "body", json.dumps(body).encode())
+
+    shell.wire.before = lambda request: before(request) if request.method == "PATCH" else None  # type: ignore[func-returns-value]
+
+
+async def test_a_record_that_admission_drops_from_the_announcement_prevents_the_reboot(shell: Shell) -> None:
+    hold_lock(shell)
+    edit_answers(shell, lambda body: body["metadata"]["annotations"].pop("careen.dev/progress"))
+    announce = patch(shell, annotations={"careen.dev/progress": "announced", "careen.dev/phase": "Rebooting"})
+    applied = await do(shell, announce, CONFIRM, ASK)
+    assert applied.stop is not None
+    assert "annotation careen.dev/progress" in applied.stop.why
+    assert shell.host.reboots == 0
+    assert applied.memory.losses.marks["annotation careen.dev/progress"].times == 1
+
+
+async def test_a_soft_taint_that_admission_drops_does_not_stop_the_turn(shell: Shell) -> None:
+    hold_lock(shell)
+    edit_answers(shell, lambda body: body["spec"].pop("taints"))
+    soft = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
+    applied = await do(shell, patch(shell, taints=(soft,), unschedulable=True), CONFIRM, ASK)
+    assert (applied.stop, shell.host.reboots) == (None, 1)
+    assert set(applied.memory.losses.marks) == {"taint careen.dev/reboot"}
+
+
+async def test_a_claim_that_admission_drops_is_not_taken(shell: Shell) -> None:
+    hold_lock(shell, "")
+    reading = await shell.lock.read()
+    edit_answers(shell, lambda body: body["metadata"]["annotations"].update({KEY: ""}))
+    take = WriteLock(
+        purpose="take a claim",
+        expected_resource_version=reading.resource_version,
+        daemonset_uid=reading.daemonset_uid,
+        content=json.dumps({"nodeID": "n1", "locks": [{"nodeID": "n1", "id": "c1"}], "maxOwners": 1}),
+    )
+    applied = await do(shell, take)
+    assert applied.stop is not None
+    assert applied.lock is None
+    assert set(applied.memory.losses.marks) == {"this node's claim in the lock"}

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.process_collector import ProcessCollector
 
 from careen.core.decision import Refusal
-from careen.core.facts.memory import EvictAnswer, RebootOutcome
+from careen.core.facts.memory import EvictAnswer, Losses, RebootOutcome
 from careen.core.facts.observation import Need, NeedAnswer, SelfTest
 from careen.core.facts.phases import Phase
 from careen.core.facts.times import from_rfc3339
@@ -175,6 +175,13 @@ class Metrics:
             ["node", "holder"],
             registry=registry,
         )
+        self._not_kept = Gauge(
+            "careen_write_not_kept",
+            "How often in a row the agent wrote this on the Node or into the lock, and it did not stay there, because "
+            "admission altered the write or another client took it back.",
+            ["node", "what"],
+            registry=registry,
+        )
         self._self_test_problems = Gauge(
             "careen_self_test_problems",
             "How many problems would prevent a reboot: problems with the sentinel or the boot id when the agent "
@@ -256,6 +263,13 @@ class Metrics:
         for holder, since in holders:
             if (at := from_rfc3339(since)) is not None:
                 self._overdue.labels(self._node, holder).set(at.timestamp())
+
+    def show_losses(self, losses: Losses) -> None:
+        """The marks that do not stick now, and no others."""
+        self._not_kept.clear()
+        for what, loss in losses.marks.items():
+            if loss.times > loss.is_reverted:
+                self._not_kept.labels(self._node, what).set(loss.times)
 
     def show_config(self, *, ok: bool) -> None:
         """Whether the agent uses the ConfigMap's current settings."""

@@ -1,5 +1,5 @@
-"""One guarded write and its outcome: landed (the object contains the change), stale after a conflict, rejected, or
-still unclear.
+"""One guarded write and its outcome: landed (the object contains the change), dropped (accepted, but the answer lacks
+the change), stale after a conflict, rejected, or still unclear.
 
 It carries the resourceVersion that was read. If its response is lost, the server may still apply it, so the object is
 read again. Without the change in it, the write is sent once more *with the resourceVersion just read*. Both change the
@@ -25,6 +25,14 @@ class Landed(Value, Generic[T]):
     seen: T
 
 
+class Dropped(Value, Generic[T]):
+    """The server accepted the write, but the object in its answer lacks a part of the change: a webhook or a policy of
+    admission altered it. The same write would meet the same admission."""
+
+    seen: T
+    why: str = "the API server accepted the write, but its answer lacks a part of it: a webhook or a policy alters it"
+
+
 class Stale(Value):
     """Another writer changed the object first. Nothing was written. The caller reads it again and decides again."""
 
@@ -44,7 +52,7 @@ class StillUnclear(Value):
     why: str
 
 
-Written = Landed[T] | Stale | Rejected | StillUnclear
+Written = Landed[T] | Dropped[T] | Stale | Rejected | StillUnclear
 
 
 async def write_guarded(
@@ -69,10 +77,12 @@ async def write_guarded(
                 "client"
             )
         try:
-            return Landed(await write(version))
+            answer = await write(version)
         except ClusterError as error:
             write_error = str(error)
             ended = _ended(error, lost_before=lost_before)
+        else:
+            return Landed(answer) if stands(answer) else Dropped(answer)
         if ended is not None:
             return ended
         lost_before = True

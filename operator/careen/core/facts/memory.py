@@ -206,6 +206,35 @@ class Patience(Value, kw_only=True):
     claim: str = ""  # the claim under which this process has ended a turn
 
 
+class Loss(Value, kw_only=True):
+    """A mark of careen that did not stick: the answer to the write lacked it, or another client soon took it back."""
+
+    times: int  # how often in a row
+    at: float  # the uptime of the last time
+    not_before: float  # the uptime before which the agent does not write it again
+    wanted: str | None  # what the agent wrote; None: it removed the mark
+    found: str | None  # what the object has instead; None: nothing
+    is_reverted: bool  # the answer had it, and another client took it back
+    stops: bool  # decisions rest on the mark: `marks.is_relied_on`
+    by: tuple[str, ...] = ()  # field managers of what the object has instead; empty: unknown
+
+
+class WrittenMark(Value, kw_only=True):
+    """A mark as the answer to this process's last write showed it."""
+
+    value: str | None
+    at: float
+    stops: bool
+
+
+class Losses(Value, kw_only=True):
+    """Which marks stick; by the mark's title, such as `label careen.dev/reboot`."""
+
+    marks: Mapping[str, Loss] = field(default_factory=dict)
+    written: Mapping[str, WrittenMark] = field(default_factory=dict)
+    told: Mapping[str, float] = field(default_factory=dict)  # the uptime of the Event about the mark
+
+
 class Reported(Value, kw_only=True):
     """What the agent last told people: by an Event, and on the Node."""
 
@@ -233,6 +262,7 @@ class Memory(Value, kw_only=True):
     holder_check: HolderCheck = HolderCheck()
     crowd: Crowd = Crowd()
     patience: Patience = Patience()
+    losses: Losses = Losses()
     reported: Reported = Reported()
 
 

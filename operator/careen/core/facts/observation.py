@@ -77,6 +77,7 @@ class NodeView(Value, kw_only=True):
     cordoned_by: tuple[str, ...] = ()  # field managers of the present `spec.unschedulable`; empty: unknown
     tainted_by: tuple[str, ...] = ()  # field managers of the present `spec.taints`; empty: unknown
     volumes: tuple[str, ...] = ()  # attached to the node or in use there; only for the own Node
+    written_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of careen's labels and annotations
     written: Progress | UnreadableProgress = _NO_RECORD  # always parsed from the annotations; an argument is ignored
 
     def __post_init__(self) -> None:

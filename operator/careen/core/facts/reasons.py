@@ -300,6 +300,12 @@ class Code(StrEnum):
         "The lock's content cannot be understood; no reboot may start.",
         "Run `careen lock show`, then correct or remove the lock's annotation.",
     )
+    WRITE_NOT_KEPT = _warning(
+        "write-not-kept",
+        "The API server accepts what the agent writes on the Node or into the lock, but it does not stay there.",
+        "Find the admission webhook, the policy or the controller that removes or changes what the message names "
+        "(`kubectl get node NODE --show-managed-fields -o yaml` shows field managers), and exempt careen's keys.",
+    )
     FLEET_UNKNOWN = _warning("fleet-unknown", "The agent cannot tell which nodes are down.", _RIGHTS)
     PODS_UNKNOWN = _warning("pods-unknown", "The pods of this node cannot be listed.", _RIGHTS)
     OWNERS_UNKNOWN = _warning("owners-unknown", "The health of the displaced workloads cannot be read.", _RIGHTS)

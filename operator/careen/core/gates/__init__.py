@@ -27,6 +27,7 @@ from careen.core.gates import (
     minimum_interval,
     reboot_way,
     settings,
+    writes,
 )
 from careen.core.gates.question import Cost, Gate, When
 from careen.core.situation import Situation
@@ -36,6 +37,7 @@ GATES: tuple[Gate, ...] = (
     halt.halt,  # needs only the lock
     host_state.host_state,  # without a known need the others have no question
     settings.settings,  # needs only the agent's own settings
+    writes.writes,  # needs only what this process wrote before
     reboot_way.reboot_way,  # a small command on the host, at most once every few minutes
     loop_limit.loop_limit,  # a need that survives reboots will survive the next one too
     gate_annotations.gate_annotations,  # needs only the Node and the lock's DaemonSet

@@ -51,20 +51,25 @@ class MarkRow(Value):
     key: str  # empty: the settings name the keys, or a cordon
     proof: Proof
     until: Until
+    is_relied_on: bool = False
+    """Whether decisions rest on the mark. If such a mark does not stick (`core/losses.py`), the node goes no further;
+    without any other mark, it goes on and the agent says so."""
 
 
-def _annotations(proof: Proof, until: Until, *named: str) -> tuple[MarkRow, ...]:
-    return tuple(MarkRow(Kind.ANNOTATION, key, proof, until) for key in named)
+def _annotations(proof: Proof, until: Until, *named: str, is_relied_on: bool = False) -> tuple[MarkRow, ...]:
+    return tuple(MarkRow(Kind.ANNOTATION, key, proof, until, is_relied_on) for key in named)
 
 
 MARKS: tuple[MarkRow, ...] = (
-    MarkRow(Kind.CORDON, "", Proof.RECORD, Until.SERVICE),
-    MarkRow(Kind.LABEL, "", Proof.RECORD, Until.SERVICE),  # --pre-reboot-node-labels
+    MarkRow(Kind.CORDON, "", Proof.RECORD, Until.SERVICE, is_relied_on=True),
+    # --pre-reboot-node-labels: a load balancer may wait for them before the drain
+    MarkRow(Kind.LABEL, "", Proof.RECORD, Until.SERVICE, is_relied_on=True),
     MarkRow(Kind.LABEL, "", Proof.REPORT, Until.CLEANUP),  # --post-reboot-node-labels
-    MarkRow(Kind.LABEL, keys.REBOOT_LABEL, Proof.KEY, Until.IDLE),
+    MarkRow(Kind.LABEL, keys.REBOOT_LABEL, Proof.KEY, Until.IDLE, is_relied_on=True),  # other agents select by it
     MarkRow(Kind.TAINT, keys.DEFAULT_TAINT_KEY, Proof.RECORD, Until.IDLE),  # or the key of --prefer-no-schedule-taint
     *_annotations(Proof.EARLIER_VALUE, Until.SERVICE, *PROTECTION),
-    *_annotations(Proof.KEY, Until.SERVICE, keys.SET_ANNOTATIONS),
+    *_annotations(Proof.KEY, Until.SERVICE, keys.SET_ANNOTATIONS, is_relied_on=True),  # else nobody can give them back
+    *_annotations(Proof.KEY, Until.IDLE, keys.PROGRESS, keys.SETTINGS, is_relied_on=True),
     *_annotations(
         Proof.KEY,
         Until.IDLE,
@@ -73,8 +78,6 @@ MARKS: tuple[MarkRow, ...] = (
         keys.SINCE,
         keys.NEED,
         keys.REFUSALS,
-        keys.PROGRESS,
-        keys.SETTINGS,
         keys.WARNING,
         keys.FORECAST,
         keys.PREPARED,
@@ -93,6 +96,14 @@ MARKS: tuple[MarkRow, ...] = (
 
 ANNOTATIONS = {mark.key: mark for mark in MARKS if mark.kind is Kind.ANNOTATION}
 LABELS = frozenset(mark.key for mark in MARKS if mark.kind is Kind.LABEL and mark.key)
+
+
+def is_relied_on(kind: Kind, key: str, *, at_the_cordon: bool) -> bool:
+    """Whether decisions rest on this mark. The settings name the keys of other labels: those of the cordon's patch are
+    set before the drain, all others afterwards."""
+    if kind is Kind.LABEL and key not in LABELS:
+        return at_the_cordon
+    return any(mark.is_relied_on for mark in MARKS if mark.kind is kind and mark.key == key)
 
 
 def gone_when_idle(policy: Policy) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ _LINE_SECONDS = 5.0  # a node that becomes ready in the meantime joins the line 
 _LAST = (Evidence.LOCK, Evidence.PEERS, Evidence.FLEET)  # the evidence for the cordon
 _PASSING = frozenset(
     {
+        Code.WRITE_NOT_KEPT,
         Code.NEED_UNKNOWN,
         Code.BOOT_ID_UNKNOWN,
         Code.LOCK_UNKNOWN,

@@ -42,11 +42,7 @@ def _called_off(situation: Situation) -> Decision | None:
     if unusable := settings.ask(situation, When.BEFORE_REBOOT):
         return late_gates.undone(situation, unusable, unusable.code)
     if not situation.node.unschedulable:
-        return failing.undone(
-            situation,
-            Code.UNCORDONED_BY_HAND,
-            "another client uncordoned the node during the drain: the node stays in service",
-        )
+        return failing.uncordoned(situation, "during the drain")
     return None
 
 

@@ -31,6 +31,7 @@ _TRIED_AGAIN = frozenset(
         Code.DRAIN_TIMEOUT,
         Code.SLOW_PODS,
         Code.UNCORDONED_BY_HAND,
+        Code.WRITE_NOT_KEPT,
         Code.REBOOT_COMMAND_FAILED,
         Code.TURN_BROKEN,
         Code.LATE_REFUSAL,

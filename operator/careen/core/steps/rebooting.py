@@ -161,11 +161,7 @@ def _not_asked(situation: Situation) -> Decision:
     if found := late_gates.called_off(situation):
         return found
     if not situation.node.unschedulable:
-        return failing.undone(
-            situation,
-            Code.UNCORDONED_BY_HAND,
-            "another client uncordoned the node before the reboot: the node stays in service",
-        )
+        return failing.uncordoned(situation, "before the reboot")
     if why_not_drained := _why_not_drained(situation):
         return undo(
             situation,

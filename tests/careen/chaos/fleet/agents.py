@@ -256,6 +256,8 @@ class Agents:
         self.trace: list[str] = []
         self.sent_events: list[SentEvent] = []
         self.deaths: list[tuple[float, str]] = []
+        self.writes: list[tuple[float, str]] = []
+        """When each agent sent a write of its Node or of the lock, whatever became of it."""
         self.met: Counter[str] = Counter()
         """How many requests were hit by each fault and by each kind of network failure."""
         self.latency: Latency = no_latency
@@ -455,6 +457,8 @@ class Wire:
                 SentEvent(asyncio.get_running_loop().time(), node, json.loads(request.body or b"{}").get("reason", ""))
             )
         agents.requests += 1
+        if request.method in ("PATCH", "PUT"):
+            agents.writes.append((asyncio.get_running_loop().time(), node))
         fault = agents.plan(agents.requests, node, request)
         chance = agents.chance_of(node)
         if fault is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -34,13 +36,34 @@ def journal_of(world: World, *, taint_seconds: float = 10.0, answer_seconds: flo
     )
 
 
+MOST_WRITES_A_MINUTE = 30
+"""What one agent may write on its Node and into the lock in any minute, whatever others do to its writes."""
+
+
+def too_many_writes(world: World) -> list[str]:
+    found, by_node = [], defaultdict(list)
+    for at, node in world.agents.writes:
+        by_node[node].append(at)
+    for node, times in by_node.items():
+        most = max(bisect_right(times, at + 60.0) - number for number, at in enumerate(times))
+        if most > MOST_WRITES_A_MINUTE:
+            found.append(
+                f"writes: the agent of {node} wrote {most} times in a minute; the limit is {MOST_WRITES_A_MINUTE}"
+            )
+    return found
+
+
 def verdict(world: World, *, but: Collection[str] = (), **leniency: float) -> list[str]:
     """A sentence for every breach of a rule that is not in `but`: faults or people of this roll-out break those."""
     judgement = judge(journal_of(world, **leniency))
     assert not judgement.unjudged, judgement.unjudged
-    return [f"broken: {each}" for each in world.broken] + [
-        f"{broken.rule.name}: {breach.at:.2f}: {breach.sentence}"
-        for broken in judgement.broken
-        if broken.rule.name not in but
-        for breach in broken.breaches
-    ]
+    return (
+        [f"broken: {each}" for each in world.broken]
+        + too_many_writes(world)
+        + [
+            f"{broken.rule.name}: {breach.at:.2f}: {breach.sentence}"
+            for broken in judgement.broken
+            if broken.rule.name not in but
+            for breach in broken.breaches
+        ]
+    )

@@ -36,6 +36,8 @@ class SmallServer:
         self._wall_clock = wall_clock
         self.page_size = 0
         """The most items per page; 0: as many as requested."""
+        self.admit: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] = lambda _old, new: new
+        """What is stored if an agent's write turns the first object into the second."""
         for name in ("careen", "shop"):
             self.verbs.create(resource_named("namespaces"), "", {"metadata": {"name": name}}, actor="seed")
 
@@ -81,7 +83,9 @@ class SmallServer:
                 info.resource,
                 info.namespace,
                 info.name,
-                _managed(lambda old: merge_patch(old, body) if info.verb == "patch" else body, manager),
+                _managed(
+                    lambda old: self.admit(old, merge_patch(old, body) if info.verb == "patch" else body), manager
+                ),
                 actor=actor,
             )
             return 200, changed.whole

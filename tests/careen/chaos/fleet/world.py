@@ -14,6 +14,7 @@ from careen.agent.observe import Forecaster
 from careen.cluster.wire.api import ClusterApi
 from careen.core.facts.policy import Budget, Order, Policy
 from careen.settings.live import LiveSettings
+from tests.careen.chaos.fleet.admission import GITOPS, Admission
 from tests.careen.chaos.fleet.agents import LOCK, START, Agents, Plan
 from tests.careen.chaos.fleet.laws import verdict
 from tests.careen.chaos.fleet.machines import Fleet
@@ -88,6 +89,9 @@ class World:
         self.chance = random.Random(seed)
         self.server = SmallServer(clock=loop.time, wall_clock=lambda: START + timedelta(seconds=loop.time()), seed=seed)
         self.fleet = Fleet(self.server, loop, random.Random(seed + 1))
+        self.admission = Admission(self.fleet.later, random.Random(seed + 3))
+        self.admission.take_back = self._take_back
+        self.server.admit = self.admission.admit
         self.agents = agents(self.fleet, self.policy, plan, random.Random(seed + 2))
         self.persons = Persons()
         self.settings: dict[str, dict[str, Any]] = {}
@@ -122,6 +126,11 @@ class World:
         self.initial = {node["metadata"]["name"]: node for node in self.server.all("nodes")}
         for name in shape.names:
             self.agents.start(name)
+
+    def _take_back(
+        self, plural: str, name: str, namespace: str, edit: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> None:
+        self.server.change(plural, name, edit, actor=GITOPS, namespace=namespace)
 
     def _real_forecaster(self, api: ClusterApi, _node: str) -> Forecaster:
         from tests.careen.chaos.fleet.forecasts import Real  # it loads numpy

@@ -1,5 +1,5 @@
-"""Draws a storm (a random series of faults and events in a simulated fleet) from a seed. There are ten kinds of storms
-(`WEATHER`), for example `people at nodes`. Each kind has its own events and lists the rules that these events
+"""Draws a storm (a random series of faults and events in a simulated fleet) from a seed. There are eleven kinds of
+storms (`WEATHER`), for example `people at nodes`. Each kind has its own events and lists the rules that these events
 themselves break."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from careen.cluster.wire.transport import Request
-from tests.careen.chaos.fleet import operations, people
+from tests.careen.chaos.fleet import admission, operations, people
 from tests.careen.chaos.fleet.agents import Fault
 from tests.careen.chaos.storm.story import Event, Story
 
@@ -31,6 +31,7 @@ ACTS: Mapping[str, Act] = {
         *operations.WORKLOADS,
         *operations.SETTINGS,
         *operations.RELEASES,
+        admission.edit_writes,
     )
 }
 
@@ -62,7 +63,7 @@ class Weather:
 # about the instants at which hosts are asked to reboot and at which agents remove claims: `reboot`, `asked`, `early`.
 _HANDS = ("taint", "finished", "once", "loop")
 _LOCK_HANDS = (*_HANDS, "reported", "claim", "claims", "release", "theft")
-_EVERYTHING = (*_LOCK_HANDS, "tidy", "drained", "hold", "settled", "explained", "own-node", "nodes-down")
+_EVERYTHING = (*_LOCK_HANDS, "tidy", "drained", "hold", "settled", "explained", "own-node", "nodes-down", "foreign")
 
 WEATHER: Mapping[str, Weather] = {
     "faults alone": Weather(faults_per_node=6.0, but=("taint",)),
@@ -100,12 +101,18 @@ WEATHER: Mapping[str, Weather] = {
         but=("taint",),
     ),
     "releases": Weather(acts=(*operations.RELEASES, people.crash_agent, operations.cut_off), but=("taint",)),
+    "admission edits my writes": Weather(
+        acts=(admission.edit_writes, admission.edit_writes, people.crash_agent, people.touch),
+        most_acts=5,
+        faults_per_node=1.0,
+        but=_EVERYTHING,
+    ),
     "everything": Weather(acts=tuple(ACTS.values()), most_acts=16, faults_per_node=3.0, but=_EVERYTHING),
 }
 
 
 def story_of(seed: int) -> Story:
-    """Draw the storm of this seed. Ten successive seeds give the ten kinds of storms. In one of ten storms,
+    """Draw the storm of this seed. Eleven successive seeds give the eleven kinds of storms. In one of ten storms,
     scheduler_core computes the forecasts. In all other storms, a test double allows every drain."""
     chance = random.Random(seed)
     name = list(WEATHER)[seed % len(WEATHER)]

@@ -16,7 +16,7 @@ from unittest import mock
 from careen.agent import observe
 from careen.cluster.wire.transport import Request
 from careen.core.facts.phases import MOVES
-from tests.careen.chaos.fleet import older, operations, people
+from tests.careen.chaos.fleet import admission, older, operations, people
 from tests.careen.chaos.fleet.agents import FROZEN_SECONDS, Fault, can_meet
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import World
@@ -136,6 +136,7 @@ async def come_home(world: World) -> None:
     world.note("calm")
     people.calm(world)
     operations.calm(world)
+    admission.calm(world)
     for _ in range(_ROUNDS_HOME):
         people.help_the_failed(world)
         await world.until_home(_ROUND_SECONDS)

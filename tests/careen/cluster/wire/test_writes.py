@@ -17,7 +17,7 @@ from careen.cluster.wire.errors import (
     TooManyRequests,
     Unclear,
 )
-from careen.cluster.wire.writes import Landed, Rejected, Stale, StillUnclear, Written, write_guarded
+from careen.cluster.wire.writes import Dropped, Landed, Rejected, Stale, StillUnclear, Written, write_guarded
 
 
 async def test_a_write_without_a_resource_version_is_refused() -> None:
@@ -79,6 +79,7 @@ OK = (None, True)
 
 TABLE = [
     pytest.param(Thing([OK]), Landed("new"), ["1"], id="the server confirms the write"),
+    pytest.param(Thing([(None, False)]), Dropped, ["1"], id="the answer lacks the change: admission dropped it"),
     pytest.param(Thing([(CONFLICT, False)]), Stale, ["1"], id="another client changed the object before the write"),
     pytest.param(Thing([(refused(NotFound, 404), False)]), Stale, ["1"], id="the object does not exist"),  # type: ignore[arg-type]
     pytest.param(Thing([(refused(Forbidden, 403), False)]), Rejected, ["1"], id="a right is missing"),

@@ -18,6 +18,7 @@ from careen.core.facts.memory import (
     EvictionMemory,
     HolderCheck,
     LineWatch,
+    Losses,
     Memory,
     NewPodsMemory,
     Patience,
@@ -26,6 +27,7 @@ from careen.core.facts.memory import (
     RebootOutcome,
     Reported,
     StrangerMemory,
+    WrittenMark,
     after_eviction,
     after_reboot_asked,
     before_reboot_asked,
@@ -115,6 +117,7 @@ FULL = Memory(
     holder_check=HolderCheck(at=UPTIME, suspected={"c": UPTIME}, overdue=(("n2", "2026-03-04T11:00:00Z"),)),
     crowd=Crowd(count=3, until=UPTIME + 60),
     patience=Patience(since=UPTIME, gates=frozenset({"alerts"}), claim="c"),
+    losses=Losses(written={"cordon": WrittenMark(value="set", at=UPTIME, stops=True)}),
     reported=Reported(code="held", at=UPTIME),
 )
 
@@ -156,4 +159,10 @@ def test_the_agents_memory_keeps_only_the_fields_that_the_nodes_phase_uses(phase
 def test_every_group_of_memory_fields_declares_in_which_phases_the_group_is_kept() -> None:
     assert LIVES.keys() <= set(Memory.__struct_fields__)
     outlive = {"node_uid", "is_reconciled", "lock_due", "agents", "moves_counted_at", "reboot", "held"}
-    assert set(Memory.__struct_fields__) - LIVES.keys() == outlive | {"holder_check", "crowd", "patience", "reported"}
+    assert set(Memory.__struct_fields__) - LIVES.keys() == outlive | {
+        "holder_check",
+        "crowd",
+        "patience",
+        "losses",
+        "reported",
+    }

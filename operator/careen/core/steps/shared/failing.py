@@ -3,6 +3,7 @@ its drain."""
 
 from __future__ import annotations
 
+from careen.core import losses
 from careen.core.actions import Action, Notify, Occasion, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts.phases import Phase
@@ -34,6 +35,22 @@ def undone(
         situation,
         Status(code, sentence),
         Transition(Phase.FAILED, progress, change=change, then=_message(situation, Occasion.FAILED, sentence)),
+    )
+
+
+def uncordoned(situation: Situation, when: str) -> Decision:
+    """The cordon is gone: another client removed it, or admission did not let it through."""
+    lost = situation.memory.losses.marks.get(losses.CORDON)
+    if lost is not None and lost.wanted is not None and not lost.is_reverted:
+        return undone(
+            situation,
+            Code.WRITE_NOT_KEPT,
+            f"{losses.sentence({losses.CORDON: lost})}; the node stays in service",
+        )
+    return undone(
+        situation,
+        Code.UNCORDONED_BY_HAND,
+        f"another client uncordoned the node {when}: the node stays in service",
     )
 
 
