@@ -75,9 +75,11 @@ GIVEN: dict[str, Any] = {
     "prometheusCaFile": "/ca",
     "prometheusClientCertificateFile": "/c",
     "prometheusClientKeyFile": "/k",
+    "prometheusHeaders": ["X-Scope-OrgID: a", "X-Api-Key: @/k"],
     "alertmanagerUrl": "https://a:9093",
     "alertmanagerTokenFile": "/t",
     "alertmanagerCaFile": "/ca",
+    "alertmanagerHeaders": ["THANOS-TENANT: a|b"],
     "blockingPods": [
         {
             "name": "backup",

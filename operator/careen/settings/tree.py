@@ -19,6 +19,7 @@ from careen.core.facts.selectors import Selector
 from careen.host import boot_id
 from careen.host.probes import PROBES, SENTINEL
 from careen.services.notification_urls import Target
+from careen.services.wire.asking import RequestHeader
 from careen.settings import kinds
 from careen.settings.go_regexp import GoRegexp
 from careen.settings.lists import kinds as list_kinds
@@ -426,6 +427,13 @@ class Settings:
     prometheus_client_key_file: str = _ours(
         "", kinds.PATH, "File with the key of the client certificate; empty: the certificate's file contains the key."
     )
+    prometheus_headers: tuple[RequestHeader, ...] = _ours(
+        (),
+        list_kinds.HEADERS,
+        "Header of each request to Prometheus, such as a tenant (X-Scope-OrgID: team-a); repeatable. With @ and a path "
+        "(X-Api-Key: @/FILE) the value is in that file, which is read again for each query. In the environment, one "
+        "header per line.",
+    )
     alertmanager_url: str = _ours(
         "",
         kinds.URL,
@@ -440,6 +448,9 @@ class Settings:
         "",
         kinds.PATH,
         "File with the CA certificates that verify Alertmanager's certificate; empty: the image's certificates.",
+    )
+    alertmanager_headers: tuple[RequestHeader, ...] = _ours(
+        (), list_kinds.HEADERS, "Header of each request to Alertmanager, as in --prometheus-headers; repeatable."
     )
     alertmanager_silence: float = _ours(
         0.0,
