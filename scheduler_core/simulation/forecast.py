@@ -75,6 +75,7 @@ class PodForecast(Value, kw_only=True):
     runner_up: RunnerUp | None = None
     remedies: tuple[str, ...] = ()
     is_cut: bool = False
+    wants_rest: str = ""  # the annotation that asks autoscalers not to disturb the pod
     is_bound: bool = False  # stays because its owner's template names this node: an eviction would not remove it
 
     @property
@@ -181,6 +182,8 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
     mapping |= {name: True for name, is_set in flags.items() if is_set}
     if pod.owner:
         mapping["owner"] = pod.owner
+    if pod.wants_rest:
+        mapping["wantsRest"] = pod.wants_rest
     if pod.score is not None:
         mapping["score"] = pod.score
     if pod.runner_up:
@@ -211,6 +214,7 @@ def _pod_from_mapping(mapping: Mapping[str, Any]) -> PodForecast:
         shares=tuple(mapping.get("shares", ())),
         is_never=mapping.get("never", False),
         owner=mapping.get("owner") or "",
+        wants_rest=mapping.get("wantsRest") or "",
         loses_data=mapping.get("losesData", False),
         is_cut=mapping.get("cut", False),
         is_bound=mapping.get("bound", False),

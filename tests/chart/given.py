@@ -88,8 +88,11 @@ GIVEN: dict[str, Any] = {
             "scope": "group",
             "group": "pool",
             "longest": "2h",
-        }
+        },
+        {"name": "quiet", "annotations": ["a/b=c"]},
+        {"name": "lost", "lost": True},
     ],
+    "protectedPods": "evict",
     "healthQueries": [
         {"name": "ceph", "query": "ceph_health_status", "holds": "== 0", "fresh": "2m", "labels": ["job=ceph"]}
     ],

@@ -318,6 +318,7 @@ def pod_view(pod: Pod) -> PodView:
         name=meta.name,
         uid=meta.uid,
         labels=meta.labels or _NOTHING,
+        annotations=meta.annotations or _NOTHING,
         phase=pod.status.phase,
         owner_kind=owner.kind,
         owner_name=owner.name,

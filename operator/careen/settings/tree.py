@@ -398,7 +398,16 @@ class Settings:
         "Pods that forbid reboots, a list of mappings: name; pods (a label selector); namespaces (default: "
         "all); scope (node: the node that they run on; group: every node with the same value of the label "
         "`group`; cluster: every node); longest (an alert fires if such a pod forbids a reboot for longer; "
-        "default: never).",
+        "default: never). Instead of, or besides, `pods`: annotations (KEY=VALUE; the pod has one of them). Instead of "
+        "both: lost: true (the pods of the node that nothing would create again after the drain).",
+    )
+    protected_pods: str = _ours(
+        "refuse",
+        kinds.word("refuse", "evict"),
+        "What to do about pods that ask autoscalers not to disturb them: "
+        'cluster-autoscaler.kubernetes.io/safe-to-evict: "false", or karpenter.sh/do-not-disrupt: "true". refuse: such '
+        "a pod forbids the reboot of its node, and an alert fires after 24h; evict: drain it like other pods. "
+        "--blocking-pods can name more annotations.",
     )
     prometheus_url: str = _kured(
         "",

@@ -184,6 +184,7 @@ class PodView(Value, kw_only=True):
     name: str
     uid: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     phase: str = "Running"
     owner_kind: str = ""  # of the controller reference (controller=true); empty for a bare pod
     owner_name: str = ""

@@ -215,6 +215,17 @@ class Code(StrEnum):
         "A pod on this node, or a pod on another node that --blocking-pods selects, forbids the reboot of this node.",
         "Wait until the named pod is done, or change --blocking-pod-selector or --blocking-pods.",
     )
+    PROTECTED_POD = _news(
+        "protected-pod",
+        "A pod on this node asks autoscalers not to disturb it, and a reboot would.",
+        "Wait until the named pods have finished, or move them yourself; --protected-pods=evict lets drains evict such "
+        "pods.",
+    )
+    LOST_POD = _news(
+        "lost-pod",
+        "A pod on this node would be lost: nothing would create it again, or its Job would fail for good.",
+        "Wait until the named pods have finished, delete them, or change the entry of --blocking-pods with `lost`.",
+    )
     BOUND_POD = _news(
         "bound-pod",
         "A pod's owner names this node in its template (spec.nodeName), so the pod comes back after each eviction.",
