@@ -263,6 +263,7 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
         unschedulable=bool(node.spec.unschedulable),
         ready=_is_true(node.status.conditions, "Ready"),
         boot_id=node.status.node_info.boot_id,
+        is_being_deleted=node.metadata.deletion_timestamp is not None,
         cordoned_by=_set_by(node, "f:unschedulable") if node.spec.unschedulable else (),
         tainted_by=_set_by(node, "f:taints") if node.spec.taints else (),
     )

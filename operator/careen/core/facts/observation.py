@@ -72,6 +72,7 @@ class NodeView(Value, kw_only=True):
     unschedulable: bool = False
     ready: bool = True  # condition Ready is "True"; "False" and "Unknown" are not ready
     boot_id: str = ""
+    is_being_deleted: bool = False  # has a deletionTimestamp: finalizers hold it, for example of Karpenter
     cordoned_by: tuple[str, ...] = ()  # field managers of the present `spec.unschedulable`; empty: unknown
     tainted_by: tuple[str, ...] = ()  # field managers of the present `spec.taints`; empty: unknown
     written: Progress | UnreadableProgress = _NO_RECORD  # always parsed from the annotations; an argument is ignored

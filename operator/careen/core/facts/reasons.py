@@ -384,6 +384,13 @@ class Code(StrEnum):
         "The host was asked to reboot, but still runs the same boot after the reboot deadline; the roll-out halts.",
         "Look at the host; `careen retry NODE` tries the reboot again.",
     )
+    SAME_BOOT_ID = _warning(
+        "same-boot-id",
+        "The host rebooted by other signs, but has the same boot id, so nothing proves the reboot; the roll-out halts. A "
+        "container such as LXC shares the boot id of its machine; a device without a source of randomness may repeat it.",
+        "`careen retry NODE` goes on if the host no longer asks for a reboot. Do not run careen on nodes that are "
+        "containers: reboot their machine. Give a device a random seed or a hardware generator (rngd).",
+    )
     NEVER_READY = _warning(
         "never-ready",
         "The node rebooted or ended its maintenance, but did not become ready in time; the roll-out halts.",
