@@ -386,8 +386,9 @@ class Code(StrEnum):
     )
     SAME_BOOT_ID = _warning(
         "same-boot-id",
-        "The host rebooted by other signs, but has the same boot id, so nothing proves the reboot; the roll-out halts. A "
-        "container such as LXC shares the boot id of its machine; a device without a source of randomness may repeat it.",
+        "The host rebooted by other signs, but has the same boot id, so nothing proves the reboot; the roll-out halts. "
+        "A container such as LXC shares the boot id of its machine; a device without a source of randomness may repeat "
+        "its own.",
         "`careen retry NODE` goes on if the host no longer asks for a reboot. Do not run careen on nodes that are "
         "containers: reboot their machine. Give a device a random seed or a hardware generator (rngd).",
     )

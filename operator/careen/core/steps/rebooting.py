@@ -232,8 +232,8 @@ def _nothing_happened(situation: Situation) -> Decision:
     if signs := _signs_of_a_boot(situation):
         code = Code.SAME_BOOT_ID
         sentence = (
-            f"the host has the same boot id as before it was asked to reboot, although {signs}: a container such as LXC "
-            "shares the boot id of its machine, and a device without a source of randomness may repeat it"
+            f"the host has the same boot id as before it was asked to reboot, although {signs}: a container such as "
+            "LXC shares the boot id of its machine, and a device without a source of randomness may repeat it"
         )
     is_back = situation.node.ready
     progress = replace(situation.progress, is_cordoned_by_us=False, prior_labels={}) if is_back else situation.progress

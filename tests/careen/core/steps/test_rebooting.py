@@ -24,8 +24,8 @@ from careen.core.steps.rebooting import stranger_patience_seconds
 from tests.careen.core.builders import (
     BOOT,
     NO,
-    YES,
     UPTIME,
+    YES,
     a_pod,
     a_policy,
     a_progress,
