@@ -209,6 +209,7 @@ class Pod(Value, kw_only=True):
     preempted_by_scheduler: bool = False
     resize: PodResize | None = None
     generated_claims: tuple[tuple[str, str | None], ...] = ()
+    wants_rest: str = ""  # the annotation that asks autoscalers not to disturb the pod, such as `KEY=VALUE`
     index_failures: int = 0  # in an Indexed Job: how often pods of the same index failed before
 
     @property

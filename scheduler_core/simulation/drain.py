@@ -529,6 +529,9 @@ def _scores(each: Displaced) -> dict[str, object]:
 
 
 def _say(pod: Pod, outcome: Outcome, sentence: str, **evidence: object) -> PodForecast:
+    if pod.wants_rest and outcome is not Outcome.STAYS:
+        asks = f"the pod asks not to be disturbed ({pod.wants_rest})"
+        sentence = f"{sentence}; {asks}" if sentence else asks
     return PodForecast(
         namespace=pod.namespace,
         name=pod.name,
@@ -536,6 +539,7 @@ def _say(pod: Pod, outcome: Outcome, sentence: str, **evidence: object) -> PodFo
         outcome=outcome,
         sentence=sentence,
         owner=f"{pod.owner.kind} {pod.namespace}/{pod.owner.name}" if pod.owner else "",
+        wants_rest=pod.wants_rest,
         loses_data=outcome is not Outcome.STAYS and any(volume.kind == "emptyDir" for volume in pod.spec.volumes),
         **evidence,  # type: ignore[arg-type]  # the callers above name fields of PodForecast
     )

@@ -91,6 +91,7 @@ class PodForecast(Value, kw_only=True):
     # For a slow pod: its budget is closed by its numbers, but its owner may open it during the drain. The landing is
     # that of an eviction after all others.
     opens: Opens | None = None
+    wants_rest: str = ""  # the annotation that asks autoscalers not to disturb the pod
     is_bound: bool = False  # stays because its owner's template names this node: an eviction would not remove it
 
     @property
@@ -204,6 +205,8 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
         mapping["owner"] = pod.owner
     if pod.opens:
         mapping |= {"opens": pod.opens.value, "ownerUid": pod.owner_uid}
+    if pod.wants_rest:
+        mapping["wantsRest"] = pod.wants_rest
     if pod.score is not None:
         mapping["score"] = pod.score
     if pod.runner_up:
@@ -236,6 +239,7 @@ def _pod_from_mapping(mapping: Mapping[str, Any]) -> PodForecast:
         shares=tuple(mapping.get("shares", ())),
         is_never=mapping.get("never", False),
         owner=mapping.get("owner") or "",
+        wants_rest=mapping.get("wantsRest") or "",
         loses_data=mapping.get("losesData", False),
         is_cut=mapping.get("cut", False),
         is_bound=mapping.get("bound", False),

@@ -259,7 +259,7 @@ SAMPLES = [
 # No pattern can express expressions, selectors, zones and numbers as texts. The agent checks them when it starts.
 SAID_BY_THE_AGENT = {
     "REGEXP", "SELECTOR", "ZONE", "GROUP=N", "TIME", "NUMBER", "MEMORY", "URL", "KEY=VALUE,…", "TEXT", "PATH", "YAML",
-    "MATCHERS",
+    "MATCHERS", "HEADER",
 }  # fmt: skip
 
 

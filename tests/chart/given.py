@@ -75,9 +75,11 @@ GIVEN: dict[str, Any] = {
     "prometheusCaFile": "/ca",
     "prometheusClientCertificateFile": "/c",
     "prometheusClientKeyFile": "/k",
+    "prometheusHeaders": ["X-Scope-OrgID: a", "X-Api-Key: @/k"],
     "alertmanagerUrl": "https://a:9093",
     "alertmanagerTokenFile": "/t",
     "alertmanagerCaFile": "/ca",
+    "alertmanagerHeaders": ["THANOS-TENANT: a|b"],
     "blockingPods": [
         {
             "name": "backup",
@@ -86,8 +88,11 @@ GIVEN: dict[str, Any] = {
             "scope": "group",
             "group": "pool",
             "longest": "2h",
-        }
+        },
+        {"name": "quiet", "annotations": ["a/b=c"]},
+        {"name": "lost", "lost": True},
     ],
+    "protectedPods": "evict",
     "healthQueries": [
         {"name": "ceph", "query": "ceph_health_status", "holds": "== 0", "fresh": "2m", "labels": ["job=ceph"]}
     ],

@@ -56,7 +56,8 @@ async def list_blocking_pods(api: ClusterApi, rules: Iterable[BlockingPods]) -> 
     for rule in rules:
         if rule.scope is not BlockingScope.NODE:
             for path in _paths(rule):
-                listed = await api.items(path, objects.Pod, query={"labelSelector": rule.selector.text})
+                query = {"labelSelector": rule.selector.text} if rule.selector.text else None
+                listed = await api.items(path, objects.Pod, query=query)
                 found += _blockers(rule, listed)
     return tuple(found)
 
@@ -69,7 +70,7 @@ def _paths(rule: BlockingPods) -> tuple[str, ...]:
 def _blockers(rule: BlockingPods, listed: Iterable[objects.Pod]) -> Iterator[PlacedPod]:
     for pod in listed:
         view = objects.pod_view(pod)
-        if rule.blocks(view.namespace, view.labels, phase=view.phase):
+        if rule.blocks(view.namespace, view.labels, view.annotations, phase=view.phase):
             yield PlacedPod(title=view.title, node=pod.spec.node_name or "", rule=rule.name)
 
 

@@ -89,11 +89,11 @@ async def run_on_host(
         async with asyncio.timeout(deadline_seconds):
             output, errors = await _read_to_the_end(process)
     except TimeoutError:
-        _remember(full, await _killed(process))
+        await _killed(process, full)
         return TimedOut(deadline_seconds)
     except asyncio.CancelledError:
         if not outlives_us:
-            _remember(full, await _killed(process))
+            await _killed(process, full)
         raise
     assert process.returncode is not None
     if how is HostExec.NSENTER and _text(errors).startswith("nsenter:"):
@@ -128,30 +128,31 @@ async def kill_group(process: asyncio.subprocess.Process) -> None:
     """Kills a child that was started in its own session, with its process group. Takes two seconds at most, even if
     another process holds the child's pipes open."""
     ending = await _killed(process)
-    if ending is not None:
-        ending.cancel()
+    ending.cancel()
 
 
-async def _killed(process: asyncio.subprocess.Process) -> asyncio.Task[object] | None:
-    """`kill_group`; the task that waits for the end if two seconds are not enough."""
+async def _killed(process: asyncio.subprocess.Process, argv: Sequence[str] = ()) -> asyncio.Task[object]:
+    """`kill_group`; the task that waits for the end. With `argv` the run counts as unended until then, also if the
+    caller is cancelled meanwhile."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     # Read to the end, so that the pipes are closed before the event loop ends. A grandchild in another session may keep
     # them open; then neither the read nor asyncio's own wait() returns, although the process has ended.
     ending: asyncio.Task[object] = asyncio.create_task(_read_to_the_end(process), name=f"process {process.pid}")
+    if argv:
+        _remember(tuple(argv), ending)
     try:
         await asyncio.wait({ending}, timeout=_END_SECONDS)
     except asyncio.CancelledError:
-        ending.cancel()
+        if not argv:
+            ending.cancel()
         raise
-    return None if ending.done() else ending
+    return ending
 
 
-def _remember(argv: list[str], ending: asyncio.Task[object] | None) -> None:
-    if ending is not None:
-        key = tuple(argv)
-        _unended[key] = ending
-        ending.add_done_callback(lambda ended: _unended.pop(key) if _unended.get(key) is ended else None)
+def _remember(key: tuple[str, ...], ending: asyncio.Task[object]) -> None:
+    _unended[key] = ending
+    ending.add_done_callback(lambda ended: _unended.pop(key) if _unended.get(key) is ended else None)
 
 
 async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:

@@ -8,27 +8,43 @@ from pathlib import Path, PurePosixPath
 
 PROC = Path("/proc")
 _INITIAL = 0xEFFFFFFC  # PROC_PID_INIT_INO of include/linux/proc_ns.h: the machine's first namespace of processes
+# What a container runtime runs as the first process of a pod: Kubernetes' pause image, CRI-O's on OpenShift, podman's.
+_OF_PODS = frozenset({"pause\n", "pod\n", "catatonit\n"})
 _MOST_LINKS = 40  # what Linux follows before it returns ELOOP
 
 
 def why_not_the_host(proc: Path) -> str:
     """Why process 1 shows nothing of the host; "" if it does. Without hostPID it is a process of the agent's own
-    container, which says "no need" for ever.
+    container, or with shareProcessNamespace of its pod, which says "no need" for ever.
 
     A node may itself be a container (kind). So the machine's first namespace of processes is not required, but another
-    file system than the agent's is.
+    file system than the agent's is, and another program than those that hold a pod's namespaces.
     """
-    try:
-        ours, theirs = (proc / "self/ns/mnt").stat().st_ino, (proc / "1/ns/mnt").stat().st_ino
-        is_initial = (proc / "self/ns/pid").stat().st_ino == _INITIAL
-    except OSError:
-        return ""  # of another user: what the agent reads or runs there fails by itself
-    if ours != theirs or is_initial:
+    if _namespace(proc, "self", "pid") in {_INITIAL, None}:
+        return ""
+    if _is_shared(proc, "mnt"):
+        whose = "the agent's own container"
+    elif read_regular_file(proc, "1/comm", 64) in _OF_PODS:
+        whose = "the agent's own pod (shareProcessNamespace)"
+    else:
         return ""
     return (
-        "process 1 belongs to the agent's own container, not to the host: set `hostPID: true` in the pod template, as "
+        f"process 1 belongs to {whose}, not to the host: set `hostPID: true` in the pod template, as "
         "manifests/daemonset.yaml does"
     )
+
+
+def _is_shared(proc: Path, kind: str) -> bool:
+    """With process 1. Not if it is another user's: what the agent reads or runs there fails by itself."""
+    ours, theirs = _namespace(proc, "self", kind), _namespace(proc, "1", kind)
+    return ours is not None and ours == theirs
+
+
+def _namespace(proc: Path, process: str, kind: str) -> int | None:
+    try:
+        return (proc / process / "ns" / kind).stat().st_ino
+    except OSError:
+        return None
 
 
 def under_root(root: Path, path: str) -> Path:

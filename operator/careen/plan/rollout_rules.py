@@ -235,7 +235,9 @@ _SUBJECTS: Mapping[Code, str] = {
 }
 
 
-_OF_THE_FORECAST = frozenset({Code.BOUND_POD, Code.FORECAST_REFUSES, Code.EVICTION_REFUSED})
+_OF_THE_FORECAST = frozenset(
+    {Code.BOUND_POD, Code.PROTECTED_POD, Code.LOST_POD, Code.FORECAST_REFUSES, Code.EVICTION_REFUSED}
+)
 
 
 def _subject(refused: Refusal, forecast: Forecast | None) -> str:
@@ -248,6 +250,11 @@ def _subject(refused: Refusal, forecast: Forecast | None) -> str:
         return _SUBJECTS.get(refused.code, refused.sentence)
     if refused.code is Code.BOUND_POD:
         return f"{', '.join(sorted({pod.owner for pod in forecast.pods if pod.is_bound})[:3])} (spec.nodeName)"
+    if refused.code is Code.PROTECTED_POD:
+        wanting = sorted({pod.owner or pod.title for pod in forecast.pods if pod.wants_rest})
+        return f"pods that ask not to be disturbed, of {first_few(wanting)}"
+    if refused.code is Code.LOST_POD:
+        return f"pods that would be lost: {first_few(sorted(pod.title for pod in forecast.with_outcome(Outcome.LOST)))}"
     spent = sorted(
         {f"{pod.budget.namespace}/{pod.budget.name}" for pod in forecast.with_outcome(Outcome.BLOCKED) if pod.budget}
     )

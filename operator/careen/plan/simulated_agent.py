@@ -103,7 +103,9 @@ class Stand(Value, kw_only=True):
 def unforeseen(policy: Policy) -> tuple[str, ...]:
     """What the plan gives as all-clear; each text completes the sentence "a plan does not foresee …"."""
     wanted = {kind for gate in GATES for kind in gate.needs(policy)}
-    is_blocked = policy.blocking_pod_selectors or any(each.scope is BlockingScope.NODE for each in policy.blocking_pods)
+    is_blocked = policy.blocking_pod_selectors or any(
+        each.scope is BlockingScope.NODE and not each.is_lost for each in policy.blocking_pods
+    )
     pods = "pods that block the reboot of their node (--blocking-pod-selector, --blocking-pods)"
     told = (what for kind, (_, what) in ALL_CLEAR.items() if kind in wanted)
     return (*_NEVER_HAPPENS, *((pods,) if is_blocked else ()), *told)
@@ -121,7 +123,7 @@ def simulated(policy: Policy) -> Policy:
         lock_release_delay_seconds=0.0,
         stable_boot_seconds=0.0,
         health_queries=(),
-        blocking_pods=(),
+        blocking_pods=tuple(each for each in policy.blocking_pods if each.is_lost),
         blocking_pod_selectors=(),
         settings_problem="",
     )
@@ -225,7 +227,9 @@ def _pods(forecast: Forecast) -> Iterator[PodView]:
                 came_bound=True,
             )
         elif pod.outcome is not Outcome.STAYS:
-            yield PodView(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+            key, _, value = pod.wants_rest.partition("=")
+            annotations = {key: value} if key else {}
+            yield PodView(namespace=pod.namespace, name=pod.name, uid=pod.uid, annotations=annotations)
 
 
 def _binding_owner(pod: PodForecast, node: str) -> OwnerHealth:

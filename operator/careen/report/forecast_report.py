@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from careen.core.drain.forecast_objection import bound_in, objection_to, objection_to_bound
+from careen.core.drain.protection import lost_in, objection_to_disturbance, objection_to_loss, protected_in
 from careen.core.facts import keys
 from careen.core.facts.policy import ForecastPolicy, Policy
 from careen.core.facts.times import from_rfc3339
@@ -111,7 +112,8 @@ def _needed(answer: NodesAnswer) -> str:
 def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:
     """The forecast as JSON, with the pods by outcome, and why the agent would refuse the drain, if it would."""
     known = policy or Policy(node_name=forecast.node)
-    objection = "; ".join(each for each in (objection_to_bound(forecast, known), objection_to(forecast, known)) if each)
+    asked = (objection_to_disturbance, objection_to_bound, objection_to, objection_to_loss)
+    objection = "; ".join(each for ask in asked if (each := ask(forecast, known)))
     mapping = forecast.to_mapping()
     return mapping | {
         "pods": [_NOTHING_SAID | pod for pod in mapping["pods"]],
@@ -133,6 +135,7 @@ _NOTHING_SAID: Mapping[str, Any] = {
     "cut": False,
     "bound": False,
     "opens": None,
+    "wantsRest": None,
     "owner": None,
     "ownerUid": None,
     "score": None,
@@ -147,7 +150,9 @@ def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
     """Whether the agent would drain the node. Unknown settings are the defaults."""
     node, known = forecast.node, policy or Policy(node_name=forecast.node)
     agent = "The agent" if policy else "An agent with the default settings"
-    bound = bound_in(forecast, known)
+    bound, others = bound_in(forecast, known), _protected(forecast, known)
+    if others:
+        return f"{agent} would not drain {node}, because {others}."
     if bound and (known.forecast is not ForecastPolicy.REFUSE or not objection_to(forecast, known)):
         pods, are = listed([pod.title for pod in bound]), "is" if len(bound) == 1 else "are"
         return (
@@ -166,6 +171,16 @@ def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
         *forecast.with_outcome(Outcome.UNKNOWN),
     ]
     return f"{agent} would not drain {node}, because of {listed([pod.title for pod in culprits])}."
+
+
+def _protected(forecast: Forecast, policy: Policy) -> str:
+    """A clause about the pods of the gates `protected-pods` and `lost-pods`; "" without such pods."""
+    resting = [pod.title for pod in protected_in(forecast, policy)]
+    if resting:
+        asks = "asks" if len(resting) == 1 else "ask"
+        return f"{listed(resting)} {asks} not to be disturbed (--protected-pods=evict lets drains evict such pods)"
+    lost = [pod.title for pod, _ in lost_in(forecast, policy)]
+    return f"{listed(lost)} would be lost (an entry of --blocking-pods has `lost`)" if lost else ""
 
 
 def _row(pod: PodForecast) -> list[str]:

@@ -376,6 +376,8 @@ _REMEDIES: Mapping[str, str] = {
     "budgets": "Bring the down nodes back into service, or raise the budget.",
     "forecast": "Add room, relax a disruption budget, or allow pending pods with --forecast-pending-allowed; "
     "`careen forecast` shows the details.",
+    "protected-pods": "Wait until the pods have finished, or set --protected-pods=evict.",
+    "lost-pods": "Wait until the pods have finished, or delete them.",
     "dry-run-evictions": "Add a replica, or relax the disruption budget that `careen forecast` names.",
     "time": "Simulate more days with --days.",
 }

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from careen.core.facts.observation import Alert, Unknown
+from careen.services import starts
 from careen.services.prometheus import AlertSource
-from careen.services.wire.asking import Access, UnusableAnswer, answer_of, read_json
+from careen.services.wire.asking import Access, TooEarly, UnusableAnswer, answer_of, headers_of, read_json
 
 if TYPE_CHECKING:
     from requests import Session
@@ -31,12 +32,16 @@ class Alertmanager:
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
         """One query, in a thread, with a deadline for all of it."""
-        return await answer_of(
-            "Alertmanager",
-            self._url,
-            self._timeout_seconds,
-            lambda session: _alerts_of(msgspec.json.decode(self._read(session))),
-        )
+        return await answer_of("Alertmanager", self._url, self._timeout_seconds, self._alerts)
+
+    def _alerts(self, session: Session) -> tuple[Alert, ...]:
+        found, access = _alerts_of(msgspec.json.decode(self._read(session))), self._access
+        session.verify = access.ca_file or True
+        with starts.asking(session, self._url, self._timeout_seconds, headers=headers_of(access)) as get:
+            start = starts.of_alertmanager(get)
+        if start.why:
+            raise TooEarly(start.why)
+        return found
 
     def _read(self, session: Session) -> bytes:
         content, _ = read_json(

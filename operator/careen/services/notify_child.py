@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from careen.core.plain_text import one_line
+from careen.services.chat_text import for_target
 from careen.services.notification_urls import DeliveryMethod, Target, secrets_of
 from careen.services.teams import card
 from careen.services.wire import bounded
@@ -80,6 +81,7 @@ def refusal(target: Target) -> str:
 
 def tell(text: str, target: Target, seconds: float, said: _Said) -> str:
     """Why sending to one target failed, or ""."""
+    text = for_target(text, target)
     try:
         return (
             _by_library(text, target, said) if target.way is DeliveryMethod.APPRISE else _by_post(text, target, seconds)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any
 
 from careen.services import notification_urls
 from careen.settings import kinds, scheduler_config
+from careen.settings.lists import request_headers
 from careen.settings.tree import SETTINGS, Settings, flag, variable
 
 
@@ -28,9 +30,15 @@ _COMMANDS = frozenset({"host_exec", "reboot_probes", "reboot_proof", "reboot_sig
 # Whoever names another file only learns whether it exists, or asks for a reboot.
 _LOOKED_FOR = frozenset({"reboot_sentinel"})
 _SENT_TO = {
-    "prometheus_url": ("prometheus_token_file", "prometheus_password_file", "prometheus_client_certificate_file"),
-    "alertmanager_url": ("alertmanager_token_file",),
+    "prometheus_url": (
+        "prometheus_token_file",
+        "prometheus_password_file",
+        "prometheus_client_certificate_file",
+        "prometheus_headers",
+    ),
+    "alertmanager_url": ("alertmanager_token_file", "alertmanager_headers"),
 }
+_HEADERS = frozenset({"prometheus_headers", "alertmanager_headers"})
 
 _WHY = {
     Power.COMMANDS: "the setting decides what runs as root on every host",
@@ -71,7 +79,7 @@ def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
 
 def _needed(name: str, texts: Sequence[str], settings: Settings) -> tuple[Power | None, str]:
     if name in _SENT_TO:
-        secret = next((each for each in _SENT_TO[name] if getattr(settings, each)), "")
+        secret = next((each for each in _SENT_TO[name] if _has_secret(each, getattr(settings, each))), "")
         return (
             (Power.FILES, f"the agent would send the secret in --{flag(secret)} to the server in {flag(name)}")
             if secret
@@ -86,5 +94,28 @@ def _needed(name: str, texts: Sequence[str], settings: Settings) -> tuple[Power 
             "a generic URL there may have no login and only the parameters template and disabletls, because every "
             "agent sends the request whose method, headers, body or query the others choose"
         )
+    if name in _HEADERS:
+        return _needed_for_headers(texts)
     power = POWERS.get(name)
     return power, _WHY[power] if power else ""
+
+
+def _has_secret(name: str, value: Any) -> bool:
+    return any(map(request_headers.may_be_secret, value)) if name in _HEADERS else bool(value)
+
+
+def _needed_for_headers(texts: Sequence[str]) -> tuple[Power | None, str]:
+    """Only a tenant is allowed; what is no header gets another message."""
+    for text in (line for each in texts for line in kinds.one_per_line(each)):
+        try:
+            found = request_headers.header(text)
+        except ValueError:
+            continue
+        if found.file:
+            return Power.FILES, _WHY[Power.FILES]
+        if request_headers.may_be_secret(found):
+            return None, (
+                f"only the tenant of a request may be set there ({', '.join(request_headers.TENANTS)}), because every "
+                "agent sends these headers"
+            )
+    return None, ""

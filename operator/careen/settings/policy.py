@@ -44,6 +44,7 @@ def policy_of(settings: Settings) -> Policy:
         budgets=settings.budget,
         blocking_pod_selectors=settings.blocking_pod_selector,
         blocking_pods=tuple(each.rule for each in settings.blocking_pods),
+        protects_pods=settings.protected_pods == "refuse",
         health_queries=tuple(each.of_node(settings.node_id) for each in settings.health_queries),
         alerts=_alerts(settings),
         forecast=ForecastPolicy(settings.forecast),

@@ -19,6 +19,7 @@ from careen.core.facts.selectors import Selector
 from careen.host import boot_id
 from careen.host.probes import PROBES, SENTINEL
 from careen.services.notification_urls import Target
+from careen.services.wire.asking import RequestHeader
 from careen.settings import kinds
 from careen.settings.go_regexp import GoRegexp
 from careen.settings.lists import kinds as list_kinds
@@ -398,7 +399,16 @@ class Settings:
         "Pods that forbid reboots, a list of mappings: name; pods (a label selector); namespaces (default: "
         "all); scope (node: the node that they run on; group: every node with the same value of the label "
         "`group`; cluster: every node); longest (an alert fires if such a pod forbids a reboot for longer; "
-        "default: never).",
+        "default: never). Instead of, or besides, `pods`: annotations (KEY=VALUE; the pod has one of them). Instead of "
+        "both: lost: true (the pods of the node that nothing would create again after the drain).",
+    )
+    protected_pods: str = _ours(
+        "refuse",
+        kinds.word("refuse", "evict"),
+        "What to do about pods that ask autoscalers not to disturb them: "
+        'cluster-autoscaler.kubernetes.io/safe-to-evict: "false", or karpenter.sh/do-not-disrupt: "true". refuse: such '
+        "a pod forbids the reboot of its node, and an alert fires after 24h; evict: drain it like other pods. "
+        "--blocking-pods can name more annotations.",
     )
     prometheus_url: str = _kured(
         "",
@@ -427,6 +437,13 @@ class Settings:
     prometheus_client_key_file: str = _ours(
         "", kinds.PATH, "File with the key of the client certificate; empty: the certificate's file contains the key."
     )
+    prometheus_headers: tuple[RequestHeader, ...] = _ours(
+        (),
+        list_kinds.HEADERS,
+        "Header of each request to Prometheus, such as a tenant (X-Scope-OrgID: team-a); repeatable. With @ and a path "
+        "(X-Api-Key: @/FILE) the value is in that file, which is read again for each query. In the environment, one "
+        "header per line.",
+    )
     alertmanager_url: str = _ours(
         "",
         kinds.URL,
@@ -441,6 +458,9 @@ class Settings:
         "",
         kinds.PATH,
         "File with the CA certificates that verify Alertmanager's certificate; empty: the image's certificates.",
+    )
+    alertmanager_headers: tuple[RequestHeader, ...] = _ours(
+        (), list_kinds.HEADERS, "Header of each request to Alertmanager, as in --prometheus-headers; repeatable."
     )
     alertmanager_silence: float = _ours(
         0.0,

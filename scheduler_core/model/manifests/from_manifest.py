@@ -51,6 +51,7 @@ from scheduler_core.model.pod import (
     WeightedPodAffinityTerm,
 )
 from scheduler_core.model.resources import whole_amounts
+from scheduler_core.model.rest import wants_rest
 from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.model.taints import Taint, Toleration
 from scheduler_core.values import Value
@@ -219,6 +220,7 @@ class PodReader:
             preempted_by_scheduler=fields.is_preempted,
             resize=fields.resize,
             generated_claims=fields.generated_claims,
+            wants_rest=wants_rest(meta.annotations) if meta.annotations else "",
             index_failures=index_failures(meta.annotations) if meta.annotations else 0,
         )
 

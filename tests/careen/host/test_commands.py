@@ -90,6 +90,31 @@ async def test_a_killed_command_that_does_not_end_is_not_started_again(
     )
 
 
+async def test_a_cancel_while_a_killed_run_does_not_end_does_not_forget_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cancel comes in the two seconds after SIGKILL."""
+    started, end = tmp_path / "started", tmp_path / "end"
+    os.mkfifo(end)
+    argv = ["sh", "-c", f"echo $$ >> {started}; exec cat {end}"]
+    killed = asyncio.Event()
+    monkeypatch.setattr("careen.host.commands._END_SECONDS", LONG_SECONDS)
+    monkeypatch.setattr("careen.host.commands.os.killpg", lambda *_: killed.set())
+    running = asyncio.ensure_future(run_on_host(argv, how=HostExec.DIRECT, deadline_seconds=0.5))
+    await killed.wait()
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    again = await run_on_host(argv, how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
+    assert isinstance(again, NotFollowed)
+    assert "was killed but has not ended yet" in again.why
+    await until(lambda: has_text(started))
+    with end.open("w"):
+        pass
+    await until(no_pipe_is_open)
+
+
 async def test_a_command_is_killed_when_its_caller_is_cancelled(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     await cancel_after_start(pid_file, outlives_us=False)

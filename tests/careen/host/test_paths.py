@@ -68,6 +68,21 @@ def a_proc(folder: Path, *, is_shared: bool) -> Path:
     return folder
 
 
+@pytest.mark.parametrize(
+    ("first", "is_host"), [("systemd", True), ("init", True), ("pause", False), ("pod", False), ("catatonit", False)]
+)
+def test_the_first_process_of_a_pod_with_a_shared_process_namespace_is_not_the_host(
+    tmp_path: Path, first: str, is_host: bool
+) -> None:
+    proc = a_proc(tmp_path, is_shared=False)
+    (proc / "1/comm").write_text(f"{first}\n")
+    why = why_not_the_host(proc)
+    assert (why == "") is is_host
+    if not is_host:
+        assert "the agent's own pod (shareProcessNamespace)" in why
+        assert REMEDY in why
+
+
 @pytest.mark.parametrize(("is_shared", "answer"), [(True, NeedAnswer.UNKNOWN), (False, NeedAnswer.NO)])
 async def test_without_host_pid_the_need_is_unknown_with_a_remedy(
     tmp_path: Path, is_shared: bool, answer: NeedAnswer

@@ -53,7 +53,8 @@ async def test_silenced_and_inhibited_alerts_are_not_treated_as_active(serve: Se
         Alert(name="New", labels={"node": "n1"}),
         Alert(name="Slow", labels={"node": "n1"}),
     )
-    (request,) = asked
+    request, check = asked
+    assert check == "/am/api/v2/status"
     assert urlsplit(request).path == "/am/api/v2/alerts"
     assert dict(parse_qsl(urlsplit(request).query)) == {
         "active": "true",

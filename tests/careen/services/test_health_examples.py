@@ -64,6 +64,9 @@ class Answers:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                if "query=" not in self.path:  # one of the checks of a start
+                    self.send_error(404)
+                    return
                 query = {key: value[0] for key, value in parse_qs(urlparse(self.path).query).items()}
                 outer.asked.append(query)
                 body = (stamps if query["query"].startswith("timestamp(") else answer).encode()

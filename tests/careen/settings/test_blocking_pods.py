@@ -38,11 +38,32 @@ blocking-pods:
     assert (third.scope, third.group, third.longest_seconds, third.namespaces) == (BlockingScope.NODE, "", 0, ())
 
 
+def test_an_entry_may_select_pods_by_annotations_or_those_that_would_be_lost() -> None:
+    both, quiet, lost = entries(
+        """
+blocking-pods:
+  - {name: both, pods: app=db, annotations: ["a/b=c", "d="]}
+  - {name: quiet, annotations: a/b=c}
+  - {name: lost, lost: true, longest: 1h, namespaces: [shop]}
+"""
+    )
+    assert (both.annotations, both.what) == ((("a/b", "c"), ("d", "")), "app=db with a/b=c or d=")
+    assert both.matches("shop", {"app": "db"}, {"d": ""})
+    assert not both.matches("shop", {"app": "db"}, {"d": "x"})
+    assert not both.matches("shop", {}, {"a/b": "c"})
+    assert quiet.matches("shop", {}, {"a/b": "c"})
+    assert not quiet.matches("shop", {"a/b": "c"})
+    assert (lost.is_lost, lost.longest_seconds, quiet.is_lost) == (True, 3600, False)
+
+
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
         ("{pods: app=db}", "`blocking-pods[0].name`: the field is missing"),
-        ("{name: a}", "`blocking-pods[0].pods`: the field is missing"),
+        ("{name: a}", "`blocking-pods[0].pods`: the entry selects no pods"),
+        ("{name: a, lost: true, pods: a}", "`blocking-pods[0].lost`: `lost` selects the pods by itself"),
+        ("{name: a, lost: true, scope: cluster}", "`blocking-pods[0].lost`: `lost` selects the pods by itself"),
+        ("{name: a, annotations: [x]}", "`blocking-pods[0].annotations`: 'x': expected KEY=VALUE"),
         ("{name: a, pods: ''}", "`blocking-pods[0].pods`: expected one value"),
         ("{name: a, pods: 'app='}\n- {name: a, pods: app=db}", "has two entries named a"),
         ("{name: a, pods: '=db'}", "`blocking-pods[0].pods`: '=db'"),

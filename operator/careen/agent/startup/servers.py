@@ -52,7 +52,11 @@ def silences(settings: Settings) -> Silences:
 def _alertmanager_access(settings: Settings) -> Access:
     from careen.services.wire.asking import Access
 
-    return Access(token_file=settings.alertmanager_token_file, ca_file=settings.alertmanager_ca_file)
+    return Access(
+        token_file=settings.alertmanager_token_file,
+        headers=settings.alertmanager_headers,
+        ca_file=settings.alertmanager_ca_file,
+    )
 
 
 def metric_source(settings: Settings) -> Prometheus | None:
@@ -64,6 +68,7 @@ def metric_source(settings: Settings) -> Prometheus | None:
 
     access = Access(
         token_file=settings.prometheus_token_file,
+        headers=settings.prometheus_headers,
         username=settings.prometheus_username,
         password_file=settings.prometheus_password_file,
         ca_file=settings.prometheus_ca_file,

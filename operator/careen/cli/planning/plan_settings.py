@@ -36,6 +36,8 @@ _FOLLOWED = (
     "drain_delay",
     "load_balancer_settle",
     "pods_bound_to_node",
+    "protected_pods",
+    "blocking_pods",
     "force_reboot",
     "force_reboot_past_budgets",
     "reboot_delay",

@@ -74,6 +74,7 @@ class NodeView(Value, kw_only=True):
     ready: bool = True  # condition Ready is "True"; "False" and "Unknown" are not ready
     boot_id: str = ""
     addresses: tuple[str, ...] = ()  # IP addresses and host names; only of the agent's own Node
+    is_being_deleted: bool = False  # has a deletionTimestamp: finalizers hold it, for example of Karpenter
     cordoned_by: tuple[str, ...] = ()  # field managers of the present `spec.unschedulable`; empty: unknown
     tainted_by: tuple[str, ...] = ()  # field managers of the present `spec.taints`; empty: unknown
     volumes: tuple[str, ...] = ()  # attached to the node or in use there; only for the own Node
@@ -188,6 +189,7 @@ class PodView(Value, kw_only=True):
     name: str
     uid: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     phase: str = "Running"
     owner_kind: str = ""  # of the controller reference (controller=true); empty for a bare pod
     owner_name: str = ""

@@ -9,6 +9,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Protocol
 
 from msgspec import field
@@ -183,23 +184,40 @@ class BlockingScope(StrEnum):
 _AT_REST = ("Succeeded", "Failed", "Unknown")  # kured's field selector (pkg/blockers/kubernetespod.go)
 
 
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
 class BlockingPods(Value, kw_only=True):
     """An entry of --blocking-pods: pods that forbid reboots while they run."""
 
     name: str
-    selector: Selector
+    selector: Selector  # without requirements: every pod
+    annotations: tuple[tuple[str, str], ...] = ()  # the pod has one of them; empty: any pod
+    is_lost: bool = False  # only pods that nothing would create again, by the forecast
     namespaces: tuple[str, ...] = ()  # empty: all
     scope: BlockingScope = BlockingScope.NODE
     group: str = ""  # the label whose value makes a group
     longest_seconds: float = 0.0  # an alert fires if such a pod blocks for longer; 0: never
 
-    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
+    def matches(self, namespace: str, labels: Mapping[str, str], annotations: Mapping[str, str] = _NONE) -> bool:
         """Whether this entry selects the pod."""
-        return (not self.namespaces or namespace in self.namespaces) and self.selector.matches(labels)
+        return (
+            (not self.namespaces or namespace in self.namespaces)
+            and self.selector.matches(labels)
+            and (not self.annotations or any(annotations.get(key) == value for key, value in self.annotations))
+        )
 
-    def blocks(self, namespace: str, labels: Mapping[str, str], *, phase: str) -> bool:
+    def blocks(
+        self, namespace: str, labels: Mapping[str, str], annotations: Mapping[str, str] = _NONE, *, phase: str
+    ) -> bool:
         """Whether this entry selects the pod, and the pod may be running by its `status.phase`."""
-        return phase not in _AT_REST and self.matches(namespace, labels)
+        return phase not in _AT_REST and self.matches(namespace, labels, annotations)
+
+    @property
+    def what(self) -> str:
+        """What the pods have in common, such as `app=db`."""
+        marks = " or ".join(f"{key}={value}" for key, value in self.annotations)
+        return " with ".join(each for each in (self.selector.text, marks) if each)
 
 
 class AlertPolicy(Value, kw_only=True):
@@ -253,6 +271,7 @@ class Policy(Value, kw_only=True):
     budgets: tuple[Budget, ...] = ()  # control-plane=1 always applies as well
     blocking_pod_selectors: tuple[Selector, ...] = ()
     blocking_pods: tuple[BlockingPods, ...] = ()
+    protects_pods: bool = True  # --protected-pods: pods that ask not to be disturbed forbid the reboot of their node
     health_queries: tuple[HealthQuery, ...] = ()
     alerts: AlertPolicy | None = None  # None: no alert source configured
     forecast: ForecastPolicy = ForecastPolicy.REFUSE

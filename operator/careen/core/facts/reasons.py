@@ -215,6 +215,17 @@ class Code(StrEnum):
         "A pod on this node, or a pod on another node that --blocking-pods selects, forbids the reboot of this node.",
         "Wait until the named pod is done, or change --blocking-pod-selector or --blocking-pods.",
     )
+    PROTECTED_POD = _news(
+        "protected-pod",
+        "A pod on this node asks autoscalers not to disturb it, and a reboot would.",
+        "Wait until the named pods have finished, or move them yourself; --protected-pods=evict lets drains evict such "
+        "pods.",
+    )
+    LOST_POD = _news(
+        "lost-pod",
+        "A pod on this node would be lost: nothing would create it again, or its Job would fail for good.",
+        "Wait until the named pods have finished, delete them, or change the entry of --blocking-pods with `lost`.",
+    )
     BOUND_POD = _news(
         "bound-pod",
         "A pod's owner names this node in its template (spec.nodeName), so the pod comes back after each eviction.",
@@ -394,6 +405,14 @@ class Code(StrEnum):
         "reboot-not-happened",
         "The host was asked to reboot, but still runs the same boot after the reboot deadline; the roll-out halts.",
         "Look at the host; `careen retry NODE` tries the reboot again.",
+    )
+    SAME_BOOT_ID = _warning(
+        "same-boot-id",
+        "The host rebooted by other signs, but has the same boot id, so nothing proves the reboot; the roll-out halts. "
+        "A container such as LXC shares the boot id of its machine; a device without a source of randomness may repeat "
+        "its own.",
+        "`careen retry NODE` goes on if the host no longer asks for a reboot. Do not run careen on nodes that are "
+        "containers: reboot their machine. Give a device a random seed or a hardware generator (rngd).",
     )
     NEVER_READY = _warning(
         "never-ready",

@@ -23,8 +23,10 @@ from careen.core.gates import (
     hold,
     host_state,
     loop_limit,
+    lost_pods,
     maintenance_window,
     minimum_interval,
+    protected_pods,
     reboot_way,
     settings,
     writes,
@@ -48,11 +50,13 @@ GATES: tuple[Gate, ...] = (
     cluster_interval.cluster_interval,  # needs only the Node, the lock and the clock
     foreign_coordinator.foreign_coordinator,  # one or two reads
     blocking_pods_elsewhere.blocking_pods_elsewhere,  # a list for each configured entry, picked by labels
+    protected_pods.protected_pods,  # the same list of this node's pods as the next gate
     bound_pods.bound_pods,  # one list of this node's pods, and the owners of those that no scheduler placed
     budgets.budgets,  # one list of all nodes
     control_plane.control_plane,  # one read, and only by a control-plane node
     alerts.alerts,  # another server, which may be slow
     health_queries.health_queries,  # the same server, a few questions
+    lost_pods.lost_pods,  # the same forecast as the next gate, if an entry of --blocking-pods asks for it
     drain_forecast.drain_forecast,  # a child process and lists of the whole cluster
     dry_run.dry_run,  # one request per pod, and only once the claim is held
 )

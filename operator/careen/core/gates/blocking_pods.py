@@ -25,11 +25,14 @@ def blocking_pods(situation: Situation) -> No | None:
         return No(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {pods.why}")
     rules = _rules(situation.policy)
     blocking = [
-        (pod, rule) for pod in pods for rule in rules if rule.blocks(pod.namespace, pod.labels, phase=pod.phase)
+        (pod, rule)
+        for pod in pods
+        for rule in rules
+        if rule.blocks(pod.namespace, pod.labels, pod.annotations, phase=pod.phase)
     ]
     if not blocking:
         return None
-    blocking.sort(key=lambda pair: (pair[0].title, pair[1].selector.text, pair[1].name))
+    blocking.sort(key=lambda pair: (pair[0].title, pair[1].what, pair[1].name))
     pods_by_uid = {pod.uid: pod.title for pod, _ in blocking}
     return No(
         Code.BLOCKING_POD,
@@ -40,12 +43,12 @@ def blocking_pods(situation: Situation) -> No | None:
 
 def _rules(policy: Policy) -> tuple[BlockingPods, ...]:
     kureds = tuple(BlockingPods(name="", selector=each) for each in policy.blocking_pod_selectors)
-    return (*kureds, *(each for each in policy.blocking_pods if each.scope is BlockingScope.NODE))
+    return (*kureds, *(each for each in policy.blocking_pods if each.scope is BlockingScope.NODE and not each.is_lost))
 
 
 def described(rule: BlockingPods) -> str:
     """An entry of --blocking-pods as words in a sentence: `app=db`, or `app=db (backup)` with the entry's name."""
-    return f"{rule.selector.text} ({rule.name})" if rule.name else rule.selector.text
+    return f"{rule.what} ({rule.name})" if rule.name else rule.what
 
 
 def shortest(rules: Iterable[BlockingPods]) -> float:

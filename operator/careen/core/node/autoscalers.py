@@ -1,4 +1,4 @@
-"""Keeps autoscalers from removing a rebooting node, and recognises a node that one is removing.
+"""Keeps autoscalers from removing a rebooting node, and recognises a node that one, or another client, is removing.
 
 The earlier values of the changed annotations are in an annotation of their own and not in the record, so they survive
 the loss of the record, and an agent of an earlier release that writes it.
@@ -49,10 +49,12 @@ def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def removed_by(node: NodeView) -> str:
-    """The autoscaler that is removing this node, by its taints; "" if none is.
+    """The autoscaler that is removing this node, by its taints, or whoever deletes the Node; "" if nobody does.
 
     `DeletionCandidateOfClusterAutoscaler` does not count: the cluster autoscaler often sets it and removes it again.
     """
+    if node.is_being_deleted:
+        return "a client that deletes the Node"
     for taint in node.taints:
         if taint.effect not in _KEEPS_PODS_OUT:
             continue
@@ -64,6 +66,8 @@ def removed_by(node: NodeView) -> str:
 
 
 def left_alone(node: NodeView) -> str:
-    """Why careen does not reboot a node that an autoscaler is removing; "" if none is."""
+    """Why careen does not reboot a node that somebody is removing; "" if nobody is."""
+    if node.is_being_deleted:
+        return "the Node is being deleted, so careen leaves the node alone"
     autoscaler = removed_by(node)
     return f"{autoscaler} is removing this node, so careen leaves the node alone" if autoscaler else ""

@@ -110,7 +110,7 @@ def decide(situation: Situation) -> Decision:
     if (found := working.put_back(situation)) is not None and not _is_called_off(situation):
         return found
     waited = situation.elapsed(announced)
-    is_over = waited is None or waited > situation.policy.reboot_deadline_seconds
+    is_over = waited is None or waited < 0 or waited > situation.policy.reboot_deadline_seconds
     if own is not None and own.outcome is RebootOutcome.NOT_ASKED and not is_asked:
         return _not_asked(situation)
     if is_over:
@@ -221,15 +221,33 @@ def _stranger(situation: Situation) -> StrangerMemory:
 
 
 def _nothing_happened(situation: Situation) -> Decision:
-    """The deadline is over. A ready node returns to service, but keeps its claim, because the host may still go
-    down."""
+    """The deadline is over, or the host has booted with the same boot id. A ready node returns to service, but keeps
+    its claim, because the host may still go down."""
     deadline = situation.policy.reboot_deadline_seconds
+    code = Code.REBOOT_NOT_HAPPENED
+    sentence = f"the host still runs the same boot {span(deadline)} after it was asked to reboot"
+    if signs := _signs_of_a_boot(situation):
+        code = Code.SAME_BOOT_ID
+        sentence = (
+            f"the host has the same boot id as before it was asked to reboot, although {signs}: a container such as "
+            "LXC shares the boot id of its machine, and a device without a source of randomness may repeat it"
+        )
     is_back = situation.node.ready
     progress = replace(situation.progress, is_cordoned_by_us=False, prior_labels={}) if is_back else situation.progress
     return failing.halted(
         situation,
-        Code.REBOOT_NOT_HAPPENED,
-        f"the host still runs the same boot {span(deadline)} after it was asked to reboot",
+        code,
+        sentence,
         progress=progress,
         change=as_before(situation.node, situation.progress, situation.policy) if is_back else NodeChange(),
     )
+
+
+def _signs_of_a_boot(situation: Situation) -> str:
+    """What says that the host has rebooted although its boot id is the same; "" if nothing does. Uptimes only grow
+    during one boot; a container has its machine's, so its need counts too."""
+    waited = situation.elapsed(situation.progress.announced)
+    signs = ["its uptime began again"] if waited is not None and waited < 0 else []
+    if situation.seen.need.answer is NeedAnswer.NO:
+        signs.append("it no longer asks for a reboot")
+    return " and ".join(signs)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from careen.core.facts.observation import Unknown
 from careen.core.facts.times import span
+from careen.core.facts.untrusted import LONGEST_TEXT
+from careen.core.plain_text import one_line
 from scheduler_core.values import Value
 
 if TYPE_CHECKING:
@@ -21,12 +23,24 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger("careen.services")
 _LONGEST_WHY = 300
+_LONGEST_ANSWER = 120
+_OF_TENANTS = re.compile(r"\borg[ -]?id\b|tenant", re.IGNORECASE)
+_HEADERS = "--alertmanager-headers"  # `read_json` asks only Alertmanager
+
+
+class RequestHeader(Value):
+    """A header of each request, such as a tenant; its value is in a file if there is one."""
+
+    name: str
+    value: str = ""
+    file: str = ""
 
 
 class Access(Value, kw_only=True):
     """Credentials and trusted certificates. The files are read for each query, because secrets change."""
 
     token_file: str = ""  # a bearer token
+    headers: tuple[RequestHeader, ...] = ()
     username: str = ""  # with the password: basic authentication
     password_file: str = ""
     ca_file: str = ""  # whose certificates are trusted, instead of the system's
@@ -42,11 +56,21 @@ class UnusableAnswer(ValueError):
     """The message says why."""
 
 
+class TooEarly(Exception):
+    """The server answers, but cannot know everything yet; the message is the predicate of a sentence about it."""
+
+
 class CredentialsRejected(Exception):
     """The server rejected the credentials (401) or does not permit the query (403)."""
 
 
 REJECTIONS = (401, 403)
+_SAID: dict[type[Exception], str] = {
+    CannotAsk: "was not queried: {}",
+    CredentialsRejected: "refuses the credentials of careen ({})",
+    TooEarly: "{}",
+    UnusableAnswer: "gave no usable answer: {}",
+}
 
 
 async def answer_of(server: str, url: str, timeout_seconds: float, question: Callable[[Session], T]) -> T | Unknown:
@@ -72,12 +96,8 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
             return await asyncio.to_thread(asked)
     except TimeoutError:
         return Unknown(f"{shown} did not answer within {span(2 * timeout_seconds)}")
-    except CannotAsk as error:
-        return Unknown(f"{shown} was not queried: {error}")
-    except CredentialsRejected as error:
-        return Unknown(f"{shown} refuses the credentials of careen ({error})")
-    except UnusableAnswer as error:
-        return Unknown(f"{shown} gave no usable answer: {str(error)[:_LONGEST_WHY]}")
+    except tuple(_SAID) as error:
+        return Unknown(f"{shown} {_SAID[type(error)].format(str(error)[:_LONGEST_WHY])}")
     except Exception as error:
         # Clients raise many kinds of errors: KeyError for status=error with 200, JSONDecodeError for a login proxy's
         # page. After any of them the answer is unknown.
@@ -100,15 +120,32 @@ def read_json(
     Raises `CannotAsk` if the token cannot be read, `CredentialsRejected` if the server rejects it, `UnusableAnswer` for
     any other status, and the errors of requests and urllib3 if the connection fails. `answer_of` handles them all.
     """
-    headers = {"Accept": "application/json"}
-    if access.token_file:
-        headers["Authorization"] = f"Bearer {secret_in(access.token_file)}"
+    headers = {"Accept": "application/json", **headers_of(access)}
     answer = session.request(method, url, headers=headers, verify=access.ca_file or True, **arguments)
     if answer.status_code in REJECTIONS:
-        raise CredentialsRejected(f"status {answer.status_code}{if_rejected}")
+        raise CredentialsRejected(
+            f"status {answer.status_code}{no_tenant(answer.content, access, _HEADERS) or if_rejected}"
+        )
     if answer.status_code != 200:
         raise UnusableAnswer(status(answer.status_code))
     return answer.content, answer.headers
+
+
+def headers_of(access: Access) -> dict[str, str]:
+    """The headers with the token and those of the settings. Raises `CannotAsk`."""
+    found = {each.name: secret_in(each.file) if each.file else each.value for each in access.headers}
+    return found | ({"Authorization": f"Bearer {secret_in(access.token_file)}"} if access.token_file else {})
+
+
+def no_tenant(content: bytes, access: Access, setting: str) -> str:
+    """What to do if the server refuses a request because it names no tenant, as Mimir and Cortex do ("no org id"), or a
+    wrong one; "" if the answer does not speak of tenants."""
+    said = one_line(content[:LONGEST_TEXT].decode(errors="replace").strip(), _LONGEST_ANSWER)
+    if not _OF_TENANTS.search(said):
+        return ""
+    sent = ", ".join(each.name for each in access.headers)
+    what = f"careen sent {sent}" if sent else f"give the tenant with {setting}='X-Scope-OrgID: TENANT'"
+    return f": {said}; {what}"
 
 
 def status(code: int) -> str:

@@ -112,7 +112,7 @@ def _credentials(settings: Settings) -> list[str]:
         found.append(f"--{flag(given[0])} needs --prometheus-url, because only requests to Prometheus use this setting")
     found += [
         f"--{flag(name)} needs --alertmanager-url, because only requests to Alertmanager use this setting"
-        for name in ("alertmanager_token_file", "alertmanager_ca_file")
+        for name in ("alertmanager_token_file", "alertmanager_ca_file", "alertmanager_headers")
         if getattr(settings, name) and not settings.alertmanager_url
     ]
     if settings.prometheus_token_file and settings.prometheus_username:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from careen.settings.kinds import ValueKind, one_per_line
-from careen.settings.lists import silence_matchers
+from careen.settings.lists import request_headers, silence_matchers
 
 if TYPE_CHECKING:
     from careen.settings.lists.blocking_pods import ConfiguredBlocker
@@ -58,4 +58,7 @@ def _kind(parse: Callable[[str], Any]) -> ValueKind:
 WINDOWS = _kind(_window)
 HEALTH_QUERIES = _kind(_query)
 SILENCES = ValueKind(metavar="MATCHERS", parse=silence_matchers.matchers, many=True, split=one_per_line, show=_written)
+HEADERS = ValueKind(
+    metavar="HEADER", parse=request_headers.header, many=True, split=one_per_line, show=request_headers.written
+)
 BLOCKING_PODS = _kind(_blocker)

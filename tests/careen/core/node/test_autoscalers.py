@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from careen.core import rescue
+from careen.core.actions import EvictPod, PatchNode
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Taint
@@ -289,3 +290,20 @@ def test_the_load_balancer_delay_does_not_count_towards_the_drain_timeout() -> N
     assert decided(progress, policy, pods=(a_pod(),)).phase is Phase.DRAINING
     late = a_progress(Phase.DRAINING, drain_started=ago(106))
     assert decided(late, policy, pods=(a_pod(),)).phase is Phase.FAILED
+
+
+# ---- a Node that is being deleted ----
+
+
+@pytest.mark.parametrize("phase", [Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAINING])
+def test_a_node_that_is_being_deleted_gets_no_taint_and_keeps_no_claim_or_cordon(phase: Phase) -> None:
+    record = a_progress(phase) if phase not in {Phase.IDLE, Phase.WAITING} else a_progress(phase, claim="", lock="")
+    decision = decided(record, node={"is_being_deleted": True}, pods=(a_pod(),))
+    assert decision.reason.code is Code.BEING_REMOVED
+    assert "the Node is being deleted, so careen leaves the node alone" in decision.reason.sentence
+    assert decision.phase in {Phase.IDLE, Phase.WAITING}
+    for action in decision.actions:
+        if isinstance(action, PatchNode):
+            assert not action.adds_taint
+            assert action.unschedulable is not True
+        assert not isinstance(action, EvictPod)

@@ -35,7 +35,7 @@ from tests.careen.core.builders import (
 
 
 def halted(code: Code, **changes: Any) -> Any:
-    is_rebooted = code is not Code.REBOOT_NOT_HAPPENED
+    is_rebooted = code not in {Code.REBOOT_NOT_HAPPENED, Code.SAME_BOOT_ID}
     boots = {"boot_left": "boot-0", "verify_started": ago(100)} if is_rebooted else {"boot_left": BOOT}
     return a_progress(
         Phase.FAILED, failed=code.value, failed_at=ago(5), failures=1, reboots_for_need=2, **{**boots, **changes}
@@ -55,7 +55,7 @@ def released(code: Code, **changes: Any) -> Any:
 
 
 RETRY = {"annotations": {keys.RETRY: "2026-03-04T12:00:00Z", keys.REASON: "old words"}}
-HALTS = [Code.REBOOT_NOT_HAPPENED, Code.NEVER_READY, Code.SETTLE_TIMEOUT, Code.REBOOT_LOOP]
+HALTS = [Code.REBOOT_NOT_HAPPENED, Code.SAME_BOOT_ID, Code.NEVER_READY, Code.SETTLE_TIMEOUT, Code.REBOOT_LOOP]
 
 
 @pytest.mark.parametrize("code", HALTS, ids=str)
@@ -104,6 +104,7 @@ def test_a_failed_node_restores_its_claim_with_the_failure_mark_in_a_new_lock(co
     ("code", "phase"),
     [
         (Code.REBOOT_NOT_HAPPENED, Phase.WAITING),
+        (Code.SAME_BOOT_ID, Phase.WAITING),
         (Code.NEVER_READY, Phase.VERIFYING),
         (Code.SETTLE_TIMEOUT, Phase.VERIFYING),
         (Code.REBOOT_LOOP, Phase.WAITING),

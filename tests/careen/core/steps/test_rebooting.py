@@ -12,7 +12,7 @@ from careen.core.decide import decide
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory, RebootMemory, RebootOutcome, StrangerMemory
-from careen.core.facts.observation import NOT_ASKED, Taint, Unknown
+from careen.core.facts.observation import NOT_ASKED, Need, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import LatePolicy
 from careen.core.facts.progress import Announcement, Progress
@@ -25,6 +25,7 @@ from tests.careen.core.builders import (
     BOOT,
     NO,
     UPTIME,
+    YES,
     a_pod,
     a_policy,
     a_progress,
@@ -305,6 +306,29 @@ def test_an_unchanged_boot_id_after_the_deadline_halts_the_roll_out(
         record = the_record(decision)
         assert (record.claim, record.is_releasing) == ("c1", False)
         assert kinds(decision) == [PatchNode, WriteLock]
+
+
+@pytest.mark.parametrize(
+    ("announced_ago", "need", "signs"),
+    [
+        (901, NO, "it no longer asks for a reboot"),
+        (-1000, YES, "its uptime began again"),
+        (-1, NO, "its uptime began again and it no longer asks for a reboot"),
+    ],
+)
+def test_a_boot_id_that_stays_the_same_after_a_reboot_is_named_as_the_cause(
+    announced_ago: float, need: Need, signs: str
+) -> None:
+    decision = rebooting(RebootOutcome.ACCEPTED, announced_ago=announced_ago, need=need)
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.SAME_BOOT_ID)
+    assert f"the same boot id as before it was asked to reboot, although {signs}: a container such as LXC" in (
+        decision.reason.sentence
+    )
+    assert the_record(decision).claim == "c1"
+
+
+def test_within_the_deadline_a_need_that_is_gone_is_no_proof_of_a_boot() -> None:
+    assert rebooting(RebootOutcome.ACCEPTED, announced_ago=899, need=NO).phase is Phase.REBOOTING
 
 
 @pytest.mark.parametrize(("ready", "unschedulable"), [(True, False), (False, None)])

@@ -152,9 +152,11 @@ def test_a_known_refusal_is_not_written_again() -> None:
 
 def test_a_waiting_node_lists_its_pods_only_if_a_gate_needs_them() -> None:
     stay = DrainPolicy(bound_pods=BoundPods.STAY)
-    assert Evidence.PODS not in waiting(pods=NOT_ASKED, policy=a_policy(drain=stay)).wants
+    assert Evidence.PODS not in waiting(pods=NOT_ASKED, policy=a_policy(drain=stay, protects_pods=False)).wants
+    assert waiting(pods=NOT_ASKED, policy=a_policy(drain=stay)).wants == {Evidence.PODS}
     assert waiting(
-        pods=NOT_ASKED, policy=a_policy(drain=stay, blocking_pod_selectors=(Selector.parse("app=db"),))
+        pods=NOT_ASKED,
+        policy=a_policy(drain=stay, protects_pods=False, blocking_pod_selectors=(Selector.parse("app=db"),)),
     ).wants == {Evidence.PODS}
     assert waiting(pods=NOT_ASKED).wants == {Evidence.PODS}
 
