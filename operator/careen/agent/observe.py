@@ -136,6 +136,7 @@ class Observer:
             Evidence.FORECAST: self._forecast,
             Evidence.EVICTABILITY: self._evictability,
             Evidence.OWNERS: self._owners,
+            Evidence.VOLUMES: self._volumes,
         }
 
     async def begin(self, memory: Memory, phase: Phase, policy: Policy) -> Observation:
@@ -381,6 +382,15 @@ class Observer:
             return await read_daemon_sets(self._senses.api, baseline.daemon_sets(record.owners), node)
         since = from_rfc3339(record.drain_started_at)
         return await health.read_again(self._senses.api, baseline.compared(record.owners), since=since)
+
+    async def _volumes(self, seen: Observation, policy: Policy) -> dict[str, Any]:
+        from careen.cluster.workloads.volumes import read_attached  # most agents never ask
+
+        seen = await self._with_pods(seen, policy)
+        if not isinstance(seen.pods, tuple):
+            return {"pods": seen.pods, "volumes": Unknown("the pods of this node are not known")}
+        attached = read_attached(self._senses.api, self._senses.node_name, staying=seen.pods)
+        return {"pods": seen.pods, "volumes": await _known(attached)}
 
     async def _with_pods(self, seen: Observation, policy: Policy) -> Observation:
         return replace(seen, **await self._pods(seen, policy)) if isinstance(seen.pods, NotAsked) else seen

@@ -27,6 +27,7 @@ from careen.core.gates import (
     minimum_interval,
     reboot_way,
     settings,
+    stuck_pods,
 )
 from careen.core.gates.question import Cost, Gate, When
 from careen.core.situation import Situation
@@ -47,6 +48,7 @@ GATES: tuple[Gate, ...] = (
     foreign_coordinator.foreign_coordinator,  # one or two reads
     blocking_pods_elsewhere.blocking_pods_elsewhere,  # a list for each configured entry, picked by labels
     bound_pods.bound_pods,  # one list of this node's pods, and the owners of those that no scheduler placed
+    stuck_pods.stuck_pods,  # the same list of pods
     budgets.budgets,  # one list of all nodes
     control_plane.control_plane,  # one read, and only by a control-plane node
     alerts.alerts,  # another server, which may be slow
