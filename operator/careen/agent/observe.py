@@ -38,7 +38,6 @@ from careen.core.facts.observation import (
     NeedAnswer,
     NodeView,
     NotAsked,
-    PodView,
     Unknown,
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
@@ -366,14 +365,8 @@ class Observer:
             return {"pods": seen.pods, "owners": await _known(read_owners(self._senses.api, suspects))}
         return {
             "pods": seen.pods,
-            "owners": await _known(self._owners_of(drain_plan.to_evict(seen.pods, policy.drain))),
+            "owners": await _known(health.read_now(self._senses.api, drain_plan.to_evict(seen.pods, policy.drain))),
         }
-
-    async def _owners_of(self, pods: tuple[PodView, ...]) -> tuple[OwnerHealth, ...]:
-        return (
-            *await read_owners(self._senses.api, owners_of(pods)),
-            *await health.read_foreign(self._senses.api, pods),
-        )
 
     async def _recorded_owners(self, node: NodeView, record: Progress, phase: Phase) -> tuple[OwnerHealth, ...]:
         if phase is Phase.VERIFYING:
