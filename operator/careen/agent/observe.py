@@ -39,7 +39,6 @@ from careen.core.facts.observation import (
     NeedAnswer,
     NodeView,
     NotAsked,
-    PodView,
     Unknown,
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
@@ -137,6 +136,7 @@ class Observer:
             Evidence.FORECAST: self._forecast,
             Evidence.EVICTABILITY: self._evictability,
             Evidence.OWNERS: self._owners,
+            Evidence.VOLUMES: self._volumes,
         }
 
     async def begin(self, memory: Memory, phase: Phase, policy: Policy) -> Observation:
@@ -369,14 +369,8 @@ class Observer:
             return {"pods": seen.pods, "owners": await _known(read_owners(self._senses.api, suspects))}
         return {
             "pods": seen.pods,
-            "owners": await _known(self._owners_of(drain_plan.to_evict(seen.pods, policy.drain))),
+            "owners": await _known(health.read_now(self._senses.api, drain_plan.to_evict(seen.pods, policy.drain))),
         }
-
-    async def _owners_of(self, pods: tuple[PodView, ...]) -> tuple[OwnerHealth, ...]:
-        return (
-            *await read_owners(self._senses.api, owners_of(pods)),
-            *await health.read_foreign(self._senses.api, pods),
-        )
 
     async def _recorded_owners(self, node: NodeView, record: Progress, phase: Phase) -> tuple[OwnerHealth, ...]:
         if phase is Phase.VERIFYING:
@@ -385,6 +379,15 @@ class Observer:
             return await read_daemon_sets(self._senses.api, baseline.daemon_sets(record.owners), node)
         since = from_rfc3339(record.drain_started_at)
         return await health.read_again(self._senses.api, baseline.compared(record.owners), since=since)
+
+    async def _volumes(self, seen: Observation, policy: Policy) -> dict[str, Any]:
+        from careen.cluster.workloads.volumes import read_attached  # most agents never ask
+
+        seen = await self._with_pods(seen, policy)
+        if not isinstance(seen.pods, tuple):
+            return {"pods": seen.pods, "volumes": Unknown("the pods of this node are not known")}
+        attached = read_attached(self._senses.api, self._senses.node_name, staying=seen.pods)
+        return {"pods": seen.pods, "volumes": await _known(attached)}
 
     async def _with_pods(self, seen: Observation, policy: Policy) -> Observation:
         return replace(seen, **await self._pods(seen, policy)) if isinstance(seen.pods, NotAsked) else seen

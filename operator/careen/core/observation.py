@@ -11,6 +11,7 @@ from careen.core.facts.observation import (
     NOT_ASKED,
     Alert,
     Asked,
+    AttachedVolume,
     Chance,
     DryRunAnswer,
     Fleet,
@@ -60,6 +61,7 @@ class Observation(Value, kw_only=True):
     forecast: Asked[Forecast] = NOT_ASKED
     evictability: Asked[Mapping[str, DryRunAnswer]] = NOT_ASKED  # by pod UID
     owners: Asked[tuple[OwnerHealth, ...]] = NOT_ASKED
+    volumes: Asked[tuple[AttachedVolume, ...]] = NOT_ASKED
 
     def lacks(self, evidence: Evidence) -> bool:
         """Whether the agent has not yet tried to read this in this turn."""

@@ -20,7 +20,7 @@ from careen.core.facts.memory import (
     RebootMemory,
     StrangerMemory,
 )
-from careen.core.facts.observation import Asked, Holders, NodeView, NotAsked, PodView, Unknown
+from careen.core.facts.observation import Asked, AttachedVolume, Holders, NodeView, NotAsked, PodView, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Mark, OwnerHealth, Progress, is_same_boot, phase_of
@@ -102,6 +102,8 @@ class Situation(Value, kw_only=True):
     def read(self, kind: Literal[Evidence.PODS]) -> tuple[PodView, ...] | None: ...
     @overload
     def read(self, kind: Literal[Evidence.OWNERS]) -> tuple[OwnerHealth, ...] | None: ...
+    @overload
+    def read(self, kind: Literal[Evidence.VOLUMES]) -> tuple[AttachedVolume, ...] | None: ...
     @overload
     def read(self, kind: Literal[Evidence.FOREIGN]) -> tuple[str, ...] | None: ...
     def read(self, kind: Evidence) -> object:

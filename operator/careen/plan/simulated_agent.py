@@ -45,6 +45,7 @@ ALL_CLEAR: Final[Mapping[Evidence, tuple[object, str]]] = {
     Evidence.BLOCKERS: ((), "pods that block the reboots of a group or of the cluster (--blocking-pods)"),
     Evidence.READYZ: ((), "API servers that are not ready"),
     Evidence.ALERTS: ((), "alerts"),
+    Evidence.VOLUMES: ((), "volumes that stay attached"),
     Evidence.QUERIES: ({}, "the health queries"),
 }
 """What a plan gives for the evidence that it cannot know, and what it therefore does not foresee."""

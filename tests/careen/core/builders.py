@@ -191,6 +191,7 @@ def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
         "readyz": (),
         "foreign": (),
         "owners": (),
+        "volumes": (),
         "forecast": Forecast(node="n1", made_at="2026-03-04T12:00:00Z"),
         "evictability": {},
         "holders": Holders(),

@@ -412,7 +412,14 @@ class SmallFleet:
                 return SelfTest()
             case Evidence.EVICTABILITY | Evidence.DISRUPTIONS | Evidence.QUERIES:
                 return {}
-            case Evidence.PODS | Evidence.OWNERS | Evidence.FOREIGN | Evidence.ALERTS | Evidence.READYZ:
+            case (
+                Evidence.PODS
+                | Evidence.OWNERS
+                | Evidence.FOREIGN
+                | Evidence.ALERTS
+                | Evidence.READYZ
+                | Evidence.VOLUMES
+            ):
                 return ()
 
     # An action ---------------------------------------------------------------------------------------------------

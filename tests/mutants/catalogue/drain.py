@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+_VOLUMES = "core/drain/volumes.py:"
 _PLAN, _LOOKS, _BASELINE, _OBJECTION = (
     "core/drain/drain_plan.py:",
     "core/drain/drain_pauses.py:",
@@ -217,6 +218,37 @@ MUTANTS = (
         _BASELINE + "was_ready",
         "return bool(row.ready)",
         "return True",
+    ),
+    # ---- what stays on the node ----
+    Mutant(
+        "A node whose status lists no volume reboots before the volumes are detached",
+        _VOLUMES + "_attached",
+        "not listed and not situation.progress.volumes",
+        "not listed",
+    ),
+    Mutant(
+        "A node waits for the volumes of pods that stay",
+        _VOLUMES + "_attached",
+        "if not each.stays",
+        "",
+    ),
+    Mutant(
+        "A node waits for ever for a volume that stays attached",
+        _VOLUMES + "_is_over",
+        ">= MOST_SECONDS",
+        ">= 1e9",
+    ),
+    Mutant(
+        "A pod within its grace period counts as stuck",
+        _PLAN + "stuck",
+        "> _STUCK_SECONDS",
+        "> -1e9",
+    ),
+    Mutant(
+        "A terminating DaemonSet pod refuses the reboot",
+        _PLAN + "stuck",
+        "and not why_it_stays(pod, policy)",
+        "",
     ),
     # ---- the forecast's objections ----
     Mutant(

@@ -1,7 +1,7 @@
 """How healthy the workloads of displaced pods are, by their pods.
 
 A workload's own status may be from before the evictions: its controller may be slow, or cut off from the API server. So
-the status only begins a baseline, and every later count lists the pods.
+the status only begins a baseline, if it says that the workload is whole, and every other count lists the pods.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 from urllib.parse import quote
 
 from careen.cluster import objects
-from careen.cluster.pods import WORKLOAD_KINDS, Owner, read_owners
+from careen.cluster.pods import WORKLOAD_KINDS, Owner, owners_of, read_owners
 from careen.cluster.wire.answers import decoded, list_of
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.workloads.selectors import common, few_requests
@@ -27,6 +27,25 @@ class _Count(Value, kw_only=True):
 
     alive: Mapping[str, int]
     ready: Mapping[str, int]
+
+
+async def read_now(api: ClusterApi, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
+    """The health of the owners of these pods, for the baseline. The pods of a workload that is not whole by its own
+    status are counted: a status from a while ago would let it stay as bad as that. Raises `ClusterError`."""
+    here = tuple(pods)
+    found = await read_owners(api, owners_of(here))
+    bad: dict[str, list[OwnerHealth]] = defaultdict(list)
+    for row in found:
+        if row.ready < row.replicas and row.kind != "Job":
+            bad[row.namespace].append(row)
+    ready: dict[str, int] = {}
+    for namespace, rows in sorted(bad.items()):
+        counted = await _counted(api, namespace, rows)
+        ready.update({row.uid: counted.ready.get(row.uid, 0) for row in rows})
+    return (
+        *(replace(row, ready=ready.get(row.uid, row.ready)) for row in found),
+        *await read_foreign(api, here),
+    )
 
 
 async def read_foreign(api: ClusterApi, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:

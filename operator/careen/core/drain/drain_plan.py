@@ -5,13 +5,14 @@ deletes them, because its node may never come back."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from careen.core.actions import EvictPod
 from careen.core.drain import drain_pauses
 from careen.core.facts.memory import ENDS_EVICTION, JUDGED, EvictAnswer, Memory
 from careen.core.facts.observation import PodView
 from careen.core.facts.policy import BoundPods, DrainPolicy
+from careen.core.facts.times import rfc3339
 from scheduler_core.model.pod import Pod
 from scheduler_core.sentences import first_few
 from scheduler_core.simulation.evicted.replacements import moves_all
@@ -91,6 +92,30 @@ def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
 def to_evict(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
     """The pods that a drain of this node would evict."""
     return tuple(pod for pod in pods if not why_it_stays(pod, policy) and not pod.is_terminating)
+
+
+def stuck(pods: Iterable[PodView], policy: DrainPolicy, *, now: datetime) -> tuple[PodView, ...]:
+    """The pods that a drain would wait for although they should have ended a while ago. `now` is by the API server's
+    clock."""
+    return tuple(
+        pod
+        for pod in pods
+        if pod.deletion_timestamp is not None
+        and not why_it_stays(pod, policy)
+        and (now - pod.deletion_timestamp).total_seconds() > _STUCK_SECONDS
+    )
+
+
+_STUCK_SECONDS = 60.0  # after the grace period the kubelet still unmounts volumes, and clocks differ by seconds
+
+
+def terminating(pod: PodView) -> str:
+    """Since when a pod terminates, and which finalizers keep it."""
+    if pod.deletion_timestamp is None:
+        return ""
+    asked = pod.deletion_timestamp - timedelta(seconds=pod.deletion_grace_seconds or 0.0)
+    kept = f"; finalizer {', '.join(pod.finalizers[:3])}" if pod.finalizers else ""
+    return f"terminating since {rfc3339(asked)}{kept}"
 
 
 def plan(
@@ -264,7 +289,7 @@ def describe_returning(plan: DrainPlan) -> str:
 
 def _describe(pod: PodView, memory: Memory) -> str:
     if pod.is_terminating:
-        return f"{pod.title} (terminating)"
+        return f"{pod.title} ({terminating(pod) if pod.finalizers else 'terminating'})"
     eviction = memory.drain.evictions.get(pod.uid)
     if eviction is None or eviction.answer in ENDS_EVICTION:
         return pod.title

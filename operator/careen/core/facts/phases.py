@@ -48,6 +48,7 @@ class Evidence(StrEnum):
     FORECAST = "forecast"  # on which node each pod would run: a child process and whole-cluster lists
     EVICTABILITY = "evictability"  # a dry-run eviction for each pod of the drain plan
     OWNERS = "owners"  # health of the controllers of this node's pods, or of those in the progress
+    VOLUMES = "volumes"  # VolumeAttachments of this node: a list of the cluster's, only if the node had volumes
 
 
 class PhaseRow(Value, kw_only=True):

@@ -117,6 +117,7 @@ class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unk
     drain_started_at: str = ""  # RFC 3339, for the report of the reboot
     drained: Mark | None = None
     displaced: Count = 0  # pods to be evicted when the drain began
+    volumes: Count = 0  # attached to the node then
 
     # The reboot.
     announcement: Count = 0  # number of the last announcement under this claim

@@ -67,6 +67,12 @@ class Code(StrEnum):
     DRAINING = _news(
         "draining", "Pods are still leaving the node.", "If this lasts, look at the pods that the message names."
     )
+    DETACHING = _news(
+        "detaching",
+        "The node is drained, but volumes of evicted pods are still attached to it: it reboots when they are detached, "
+        "after five minutes at the latest.",
+        "If this lasts, look at the VolumeAttachments of the node and at the CSI driver.",
+    )
     DRAINED = _news("drained", "The node is empty; the agent asks the gates a last time.", _ITSELF)
     MAINTENANCE = _news(
         "maintenance",
@@ -231,6 +237,12 @@ class Code(StrEnum):
         "A pod's owner names this node in its template (spec.nodeName), so the pod comes back after each eviction.",
         "Remove spec.nodeName from the template that the message names, or leave such pods on the node with "
         "--pods-bound-to-node=stay. If you use a node affinity instead, the pod waits for the node.",
+    )
+    STUCK_POD = _warning(
+        "stuck-pod",
+        "A pod on this node has been terminating for longer than its grace period, so a drain would never end.",
+        "Find out why the pod does not end: repair the controller that should remove the named finalizer, or look at "
+        "the kubelet. Or let drains not wait for such pods with --skip-wait-for-delete-timeout.",
     )
     ALERT = _news("alert", "An alert is active.", "Resolve the named alert, or ignore it with --alert-filter-regexp.")
     ALERTS_UNKNOWN = _warning(

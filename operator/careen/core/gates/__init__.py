@@ -29,6 +29,7 @@ from careen.core.gates import (
     protected_pods,
     reboot_way,
     settings,
+    stuck_pods,
     writes,
 )
 from careen.core.gates.question import Cost, Gate, When
@@ -52,6 +53,7 @@ GATES: tuple[Gate, ...] = (
     blocking_pods_elsewhere.blocking_pods_elsewhere,  # a list for each configured entry, picked by labels
     protected_pods.protected_pods,  # the same list of this node's pods as the next gate
     bound_pods.bound_pods,  # one list of this node's pods, and the owners of those that no scheduler placed
+    stuck_pods.stuck_pods,  # the same list of pods
     budgets.budgets,  # one list of all nodes
     control_plane.control_plane,  # one read, and only by a control-plane node
     alerts.alerts,  # another server, which may be slow

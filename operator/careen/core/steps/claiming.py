@@ -253,6 +253,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
         drain_started=situation.mark(),
         drain_started_at=rfc3339(situation.server_now),
         displaced=len(leaving),
+        volumes=len(node.volumes),
     )
     return move(
         situation,

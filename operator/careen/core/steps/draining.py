@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from careen.core.actions import Evict
 from careen.core.decision import Decision, Refusal
-from careen.core.drain import drain_memory, drain_plan, slow_pods
+from careen.core.drain import drain_memory, drain_plan, slow_pods, volumes
 from careen.core.drain.drain_plan import DrainPlan
 from careen.core.drain.slow_pods import SlowDrain
 from careen.core.facts.memory import after_evicting_new_pods
@@ -23,6 +23,7 @@ from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps import maintenance, rebooting
 from careen.core.steps.shared import failing, late_gates, working
+from scheduler_core.sentences import first_few
 from scheduler_core.values import replace_value as replace
 
 LOOK_SECONDS = 2.0
@@ -68,10 +69,11 @@ def _drain(situation: Situation) -> Decision:
     if plan.is_done and (request := requests.to_keep_down(situation)):
         return maintenance.begin(situation, request)
     if plan.is_done:
-        return _go_on(
+        return _wait_for_volumes(situation, plan) or _go_on(
             situation,
             Code.REBOOT_ANNOUNCED,
-            f"the node is drained{drain_plan.describe_returning(plan)}, and no gate refuses: the node reboots",
+            f"the node is drained{drain_plan.describe_returning(plan)}{volumes.said(situation, plan)}, and no gate "
+            "refuses: the node reboots",
         )
     elapsed = (situation.elapsed(situation.progress.drain_started) or 0.0) - situation.policy.balancer_settle_seconds
     if elapsed < 0:
@@ -85,6 +87,19 @@ def _drain(situation: Situation) -> Decision:
         return _too_slow(situation, plan, slow, elapsed)
     plan = slow_pods.held_back(plan, slow, elapsed)
     return _evict(situation, plan, f"{drain_plan.have_to_leave(len(plan.left))}: {drain_plan.describe(plan, memory)}")
+
+
+def _wait_for_volumes(situation: Situation, plan: DrainPlan) -> Decision | None:
+    left = volumes.awaited(situation, plan)
+    if not left:
+        return None
+    waited = volumes.waited_seconds(situation)
+    status = Status(Code.DETACHING, f"the node is drained and waits until its volumes are detached: {first_few(left)}")
+    look = volumes.look_seconds(waited or 0.0)
+    if waited is None:
+        progress = replace(situation.progress, drained=situation.mark())
+        return move(situation, status, Transition(Phase.DRAINING, progress, look=look))
+    return stay(situation, status, Stay(look=look))
 
 
 def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from careen.cluster.pods import list_pods_on
-from careen.cluster.workloads.health import read_again, read_foreign
+from careen.cluster.workloads.health import read_again, read_foreign, read_now
 from careen.core.drain import baseline
 from careen.core.facts.progress import OwnerHealth
 from tests.careen.cluster.conftest import Cluster
@@ -193,3 +193,25 @@ async def test_a_row_of_an_earlier_release_has_no_selector_and_costs_a_list_of_t
     pods(cluster, "web-1", ready=2, unready=1)
     assert await ailing(cluster, an_owner("web-1", uid="uid-web-1")) == [("web-1", 2, 3)]
     assert "labelSelector" not in cluster.wire.asked[0].query
+
+
+@pytest.mark.parametrize(
+    ("said", "ready", "requests"),
+    [
+        pytest.param(3, 3, 1, id="a workload that is whole by its status is not counted"),
+        pytest.param(1, 3, 2, id="its status is from before its pods became ready"),
+    ],
+)
+async def test_the_baseline_does_not_begin_with_an_old_bad_status(
+    cluster: Cluster, said: int, ready: int, requests: int
+) -> None:
+    put(cluster, "web-1", replicas=3)
+    pods(cluster, "web-1", ready=3)
+    here = await list_pods_on(cluster.api, "n1")
+    stored = cluster.server.get("replicasets", "web-1", "shop")
+    assert stored is not None
+    cluster.server.seed({**stored, "status": {"replicas": 3, "readyReplicas": said}})
+    cluster.wire.asked.clear()
+    (row,) = await read_now(cluster.api, here)
+    assert (row.name, row.ready) == ("web-1", ready)
+    assert len(cluster.wire.asked) == requests

@@ -99,7 +99,9 @@ def test_the_agent_reads_only_missing_facts_that_a_configured_gate_needs() -> No
     assert read() == frozenset()
     no_pods = {"pods": NOT_ASKED, "owners": NOT_ASKED}
     assert read(**no_pods) == {Evidence.PODS, Evidence.OWNERS}
-    assert read(a_policy(drain=DrainPolicy(bound_pods=BoundPods.STAY), protects_pods=False), **no_pods) == frozenset()
+    assert read(a_policy(drain=DrainPolicy(bound_pods=BoundPods.STAY)), **no_pods) == {Evidence.PODS}
+    neither = DrainPolicy(bound_pods=BoundPods.STAY, skip_wait_for_delete_seconds=60.0)
+    assert read(a_policy(drain=neither, protects_pods=False), **no_pods) == frozenset()
 
 
 @pytest.mark.parametrize("when", list(When))

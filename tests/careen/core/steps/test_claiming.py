@@ -464,3 +464,7 @@ def test_a_node_keeps_its_claim_beside_other_claims_in_the_lock() -> None:
 def test_a_lock_is_identified_by_the_uid_of_its_daemonset_and_the_key_of_its_annotation() -> None:
     reading = LockReading.of(None, resource_version="1", daemonset_uid="u", annotation="key")
     assert reading.object_id == "u/key"
+
+
+def test_the_cordon_records_how_many_volumes_are_attached() -> None:
+    assert the_record(claiming(node={"volumes": ("a", "b")})).volumes == 2

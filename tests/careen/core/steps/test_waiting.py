@@ -151,7 +151,7 @@ def test_a_known_refusal_is_not_written_again() -> None:
 
 
 def test_a_waiting_node_lists_its_pods_only_if_a_gate_needs_them() -> None:
-    stay = DrainPolicy(bound_pods=BoundPods.STAY)
+    stay = DrainPolicy(bound_pods=BoundPods.STAY, skip_wait_for_delete_seconds=60.0)
     assert Evidence.PODS not in waiting(pods=NOT_ASKED, policy=a_policy(drain=stay, protects_pods=False)).wants
     assert waiting(pods=NOT_ASKED, policy=a_policy(drain=stay)).wants == {Evidence.PODS}
     assert waiting(
