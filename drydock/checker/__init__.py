@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from drydock.checker import rules_of_the_effort as effort
 from drydock.checker import rules_of_the_host as host
 from drydock.checker import rules_of_the_lock as lock
 from drydock.checker import rules_of_the_node as node
+from drydock.checker import rules_of_the_service as service
 from drydock.checker import rules_of_the_workloads as workloads
 from drydock.checker.journal import Journal
 from drydock.checker.rule import Breach, Rule
@@ -29,6 +31,8 @@ RULES: tuple[Rule, ...] = (
     lock.release,
     lock.early,
     workloads.settled,
+    service.service,
+    effort.effort,
     lock.claims,
     lock.double,
     lock.theft,

@@ -31,6 +31,7 @@ class Fact(StrEnum):
     DEATHS = "when agents died"
     EXITS = "whether agents exited by themselves"
     TURNS = "how each turn ended"
+    OWNERS = "how many pods the owners want, and what budgets allow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,8 @@ class HostEvent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEvent:
     """What an agent did outside the API's objects. `what` is `died` (killed, or with its host), `exited` (by itself),
-    `broke` (a turn ended with an unexpected exception) or `sent` (an Event with this reason)."""
+    `broke` (a turn ended with an unexpected exception), `sent` (an Event with this reason) or `ordered` (somebody
+    changed its settings, or the host's need, in a way that undoes drains)."""
 
     at: float
     node: str
@@ -101,6 +103,10 @@ class Journal:
     taint_seconds: float = 10.0
     reboot_deadline_seconds: float = 0.0
     """0: unknown."""
+    pause_seconds: float = 0.0
+    """The shortest pause between a drain that an agent undid and its next; 0: unknown."""
+    day_seconds: float = 86400.0
+    """How long a day is for pauses: a world with short pauses has short days."""
     answer_seconds: float = 0.0
     """How late one answer was, or for how long an agent was frozen."""
     until: float = 0.0

@@ -285,7 +285,7 @@ class Rollout:
         writes = list(writes_of(self.cluster.api.store.journal))
         log = [HostEvent(at=e.at, host=e.host, what=e.what, boot_id=e.boot_id) for e in self.cluster.hosts.log]
         until = self.cluster.api.store.clock()
-        knows = {Fact.NEEDS, Fact.BEGINNING, Fact.GROUPS, Fact.EXITS, Fact.TURNS}
+        knows = {Fact.NEEDS, Fact.BEGINNING, Fact.GROUPS, Fact.EXITS, Fact.TURNS, Fact.OWNERS}
         agents = list(self._deaths)
         if self.agents is not None:
             # With faults, an Event may be lost on its way to the journal.

@@ -214,17 +214,20 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
     if pod.remedies:
         mapping["remedies"] = list(pod.remedies)
     if pod.budget:
-        mapping["budget"] = {
-            "namespace": pod.budget.namespace,
-            "name": pod.budget.name,
-            "disruptionsAllowed": pod.budget.disruptions_allowed,
-            "currentHealthy": pod.budget.current_healthy,
-            "desiredHealthy": pod.budget.desired_healthy,
-            "expectedPods": pod.budget.expected_pods,
-        }
-        if pod.opens:
-            mapping["budget"] |= {"owner": pod.budget.owner, "identity": pod.budget.identity}
+        mapping["budget"] = _budget_to_mapping(pod.budget, opens=pod.opens is not None)
     return mapping
+
+
+def _budget_to_mapping(budget: DisruptionBudget, *, opens: bool) -> dict[str, Any]:
+    mapping: dict[str, Any] = {
+        "namespace": budget.namespace,
+        "name": budget.name,
+        "disruptionsAllowed": budget.disruptions_allowed,
+        "currentHealthy": budget.current_healthy,
+        "desiredHealthy": budget.desired_healthy,
+        "expectedPods": budget.expected_pods,
+    }
+    return mapping | {"owner": budget.owner, "identity": budget.identity} if opens else mapping
 
 
 def _pod_from_mapping(mapping: Mapping[str, Any]) -> PodForecast:

@@ -201,7 +201,18 @@ def test_the_rules_find_nothing_in_the_audit_log_of_a_correct_roll_out() -> None
 
 def test_rules_about_facts_that_a_real_cluster_cannot_tell_are_not_judged() -> None:
     unjudged = set(judge(the_journal(the_log())).unjudged)
-    assert unjudged == {"budgets", "loop", "once", "taint", "reported", "finished", "broken-turns", "tidy", "end"}
+    assert unjudged == {
+        "budgets",
+        "loop",
+        "once",
+        "taint",
+        "reported",
+        "finished",
+        "broken-turns",
+        "tidy",
+        "end",
+        "service",
+    }
     assert unjudged - set(judge(the_journal(the_log(), groups={"n00": {"zone": 1}})).unjudged) == {"budgets"}
 
 

@@ -48,6 +48,8 @@ def test_the_demo_has_a_rogue_for_each_rule_that_one_agent_can_break_there_at_on
         "out-of-service",
         "halt",
         "asked",
+        "service",
+        "effort",
         "reported",
         "broken-turns",
         "exits",
@@ -343,6 +345,23 @@ BREAKING: dict[str, tuple[tuple[Entry, ...], dict[str, Any]]] = {
             replace(a_write(2.5, "pods", "web", a_pod_of("n1"), {}), verb="evict"),
         ),
         {},
+    ),
+    "service": (
+        (
+            *reboot(),
+            a_write(-9, "pods", "web", {}, a_pod_of("n1")),
+            replace(a_write(2.5, "pods", "web", a_pod_of("n1"), {}), verb="evict"),
+            changed(30, "n2", a_node(), a_node(cordoned=True)),
+        ),
+        {},
+    ),
+    "effort": (
+        (
+            changed(1, "n1", a_node(), a_node(cordoned=True)),
+            changed(2, "n1", a_node(cordoned=True), a_node()),
+            changed(9, "n1", a_node(), a_node(cordoned=True)),
+        ),
+        {"pause_seconds": 20.0},
     ),
     "claims": ((locked(1, {}, a_lock(ROW, {"nodeID": "n2", "id": "c2"})),), {}),
     "double": ((locked(1, {}, a_lock(ROW, {**ROW, "id": "c2"})),), {}),

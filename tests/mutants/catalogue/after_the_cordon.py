@@ -116,6 +116,36 @@ MUTANTS = (
         "rebooting",
     ),
     Mutant(
+        "The drained node reboots without asking the last gate again",
+        _LATE + "decide",
+        "for gate in asked(When.BEFORE_REBOOT):",
+        "for gate in asked(When.BEFORE_REBOOT)[:-1]:",
+    ),
+    Mutant(
+        "A maintenance begins while pods are still terminating",
+        _DRAINING + "_drain",
+        "if plan.is_done and (request",
+        "if not (plan.now or plan.later) and (request",
+    ),
+    Mutant(
+        "A forced reboot does not wait for --reboot-delay",
+        _DRAINING + "_go_on",
+        "if delay > 0:",
+        "if delay > 0 and code is not Code.FORCED:",
+    ),
+    Mutant(
+        "After another boot, --load-balancer-settle counts from the earlier boot's cordon",
+        "core/steps/maintenance.py:after_boot",
+        "drain_started=situation.mark() if progress.drain_started else None",
+        "drain_started=progress.drain_started",
+    ),
+    Mutant(
+        "After another boot, the drain does not wait for --load-balancer-settle",
+        _DRAINING + "_drain",
+        "(situation.elapsed(situation.progress.drain_started) or 0.0) -",
+        "(situation.elapsed(situation.progress.drain_started) or 1e9) -",
+    ),
+    Mutant(
         "--reboot-delay has no effect",
         _DRAINING + "_go_on",
         "if delay > 0:",

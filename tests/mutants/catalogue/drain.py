@@ -54,6 +54,12 @@ MUTANTS = (
         "self.ending or self.now",
     ),
     Mutant(
+        "The drain does not wait for a terminating pod that tolerates the cordon",
+        _PLAN + "_always_returns",
+        "if not pod.owner_kind or pod.is_terminating:",
+        "if not pod.owner_kind:",
+    ),
+    Mutant(
         "With the default --skip-wait-for-delete-timeout=0 the drain waits for no pod",
         _PLAN + "plan",
         "skip > 0 and (now",

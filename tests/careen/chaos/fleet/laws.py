@@ -15,13 +15,18 @@ from drydock.server.audit import writes_of
 if TYPE_CHECKING:
     from tests.careen.chaos.fleet.world import World
 
+_FIRST_PAUSE_SECONDS = 900.0
+"""The first pause of a cluster whose days have 24 hours; the fleet's is shorter, and so are its days."""
+
 
 def journal_of(world: World, *, taint_seconds: float = 10.0, answer_seconds: float = 0.0) -> Journal:
     agents = (
         *(AgentEvent(at=at, node=node, what="died") for at, node in world.agents.deaths if at < world.now),
         *(AgentEvent(at=e.at, node=e.node, what="sent", reason=e.reason) for e in world.agents.sent_events),
         *(AgentEvent(at=world.now, node=node, what="broke") for node in world.agents.broken_turns()),
+        *(AgentEvent(at=at, node=node, what="ordered") for at, node in world.orders),
     )
+    pause_seconds = min(world.policy(name).failure_backoff_seconds for name in world.shape.names)
     return Journal(
         entries=in_order(writes_of(world.server.store.journal), world.fleet.log, agents),
         concurrency=world.shape.concurrency,
@@ -29,6 +34,8 @@ def journal_of(world: World, *, taint_seconds: float = 10.0, answer_seconds: flo
         is_by_zone=world.shape.order is Order.ZONE,
         taint_seconds=taint_seconds,
         reboot_deadline_seconds=min(world.policy(name).reboot_deadline_seconds for name in world.shape.names),
+        pause_seconds=pause_seconds,
+        day_seconds=pause_seconds / _FIRST_PAUSE_SECONDS * 86400,
         answer_seconds=answer_seconds,
         until=world.now,
         initial=world.initial,

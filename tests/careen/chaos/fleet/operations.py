@@ -85,6 +85,7 @@ def offer(world: World, name: str, seen: SeenConfigMap | None) -> None:
     live.offer(seen)
     in_force = {each: getattr(live.policy, each) for each in _LIVE}
     world.settings[name] = {**world.settings.get(name, {}), **in_force}
+    world.order(name)
 
 
 def edit_config_map(world: World, _name: str) -> None:

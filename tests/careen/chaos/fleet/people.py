@@ -275,6 +275,7 @@ def step_clock(world: World, name: str) -> None:
 
 def forget_need(world: World, name: str) -> None:
     world.fleet.hosts[name].has_need = False
+    world.order(name)
 
 
 def need_again(world: World, name: str) -> None:
@@ -284,6 +285,7 @@ def need_again(world: World, name: str) -> None:
 def hide_sentinel(world: World, name: str) -> None:
     host = world.fleet.hosts[name]
     host.is_sentinel_readable = False
+    world.order(name)
     world.at(world.chance.uniform(1.0, 90.0), lambda: setattr(host, "is_sentinel_readable", True))
 
 
@@ -319,11 +321,13 @@ def slow_evictions(world: World, _name: str) -> None:
 def change_settings(world: World, **changes: Any) -> None:
     """Change the given fields of every agent's `Policy`, as an edit of the ConfigMap does. Each agent sees the
     change up to ten seconds later."""
+
+    def change(name: str) -> None:
+        world.settings[name] = {**world.settings.get(name, {}), **changes}
+        world.order(name)
+
     for name in world.shape.names:
-        world.at(
-            world.chance.uniform(0.0, 10.0),
-            lambda name=name: world.settings.update({name: {**world.settings.get(name, {}), **changes}}),
-        )
+        world.at(world.chance.uniform(0.0, 10.0), lambda name=name: change(name))
 
 
 def lower_limit(world: World, _name: str) -> None:
@@ -378,6 +382,7 @@ def calm(world: World) -> None:
     for name, host in world.fleet.hosts.items():
         host.behaviour, host.need_survives, host.is_sentinel_readable = "works", 0, True
         world.agents.clocks[name].skew_seconds = 0.0
+        world.order(name)
         register(world, name)
         let_go(world, name)
         if "Elsewhere" in _annotations(world, name).get(f"{_OURS}progress", ""):

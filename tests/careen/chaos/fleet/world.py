@@ -106,6 +106,8 @@ class World:
         """Exceptions that nobody caught, and checks of a test that failed during the story."""
         self.booted: list[str] = []
         """What a test recorded, for example the nodes that had booted."""
+        self.orders: list[tuple[float, str]] = []
+        """When somebody changed a node's settings or its host's need."""
         self.home_at: float | None = None
         """When `until_home` saw the roll-out over."""
         loop.set_exception_handler(
@@ -218,6 +220,10 @@ class World:
 
     def verdict(self, **leniency: Any) -> list[str]:
         return verdict(self, **leniency)
+
+    def order(self, name: str) -> None:
+        """Somebody changes the node's settings or its host's need, which may undo a drain."""
+        self.orders.append((self.now, name))
 
     def note(self, text: str) -> None:
         """Add a line to the trace, which a failed test prints."""

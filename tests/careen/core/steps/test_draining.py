@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from careen.core import gates
 from careen.core.actions import AskReboot, ConfirmClaim, Evict, PatchNode, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts import keys
@@ -18,8 +19,10 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import AlertPolicy, DrainPolicy, LatePolicy, Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.windows import Window
+from careen.core.gates.question import No, When
 from careen.core.lock import changes
 from careen.core.lock.content import LockContent
+from scheduler_core.values import replace_value
 from tests.careen.core.builders import (
     DAEMONSET,
     NO,
@@ -98,6 +101,13 @@ def test_evictions_of_pods_created_after_the_cordon_have_a_back_off() -> None:
 
 def test_a_recreated_pod_that_tolerates_the_cordon_does_not_delay_the_reboot() -> None:
     assert draining(pods=(a_pod("web-2", created_at=NOW, tolerates_cordon=True),)).phase is Phase.REBOOTING
+
+
+def test_the_drain_waits_for_a_terminating_pod_that_tolerates_the_cordon() -> None:
+    """Its successor comes back after each eviction and then stays; the pod itself ends, and may need that time."""
+    ends = a_pod("web-2", created_at=NOW, tolerates_cordon=True, deletion_timestamp=NOW)
+    decision = draining(pods=(ends,))
+    assert (decision.phase, evicted(decision)) == (Phase.DRAINING, [])
 
 
 def test_a_pod_that_its_owner_binds_to_the_node_is_evicted_once_and_the_drain_continues() -> None:
@@ -341,6 +351,20 @@ def test_the_flag_late_policy_decides_whether_a_refusal_after_the_drain_undoes_t
     assert draining(policy=a_policy(late_policy=LatePolicy.REBOOT, **case["policy"]), **more).phase is Phase.REBOOTING
 
 
+@pytest.mark.parametrize("name", [gate.name for gate in gates.asked(When.BEFORE_REBOOT)])
+def test_each_gate_that_is_asked_before_the_reboot_prevents_the_reboot(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(gate: gates.Gate) -> gates.Gate:
+        def question(_situation: object) -> No:
+            return No(Code.LATE_REFUSAL, "not now")
+
+        return replace_value(gate, question=question, takes_when=False, evidence=frozenset())
+
+    monkeypatch.setattr(gates, "GATES", tuple(refusing(each) if each.name == name else each for each in gates.GATES))
+    assert AskReboot not in kinds(draining())
+
+
 UNTOLD = {
     "the alerts are unknown": {"policy": {"alerts": AlertPolicy()}, "alerts": Unknown("timed out")},
     "it is unknown whether kured runs": {"policy": {}, "foreign": Unknown("503")},
@@ -415,3 +439,13 @@ def test_a_drain_with_incomplete_settings_is_undone_before_the_next_eviction() -
     assert decision.reason.code is Code.SETTINGS_UNUSABLE
     whole = a_policy(pre_reboot_labels=PRE, settings_problem="the ConfigMap is bad")
     assert evicted(draining(policy=whole, pods=(a_pod(),))) == ["web-1"]
+
+
+def test_a_forced_reboot_also_waits_for_the_reboot_delay() -> None:
+    policy = a_policy(drain=FORCE, reboot_delay_seconds=60)
+    stuck: dict[str, Any] = {"pods": (a_pod("web-1"),), "memory": refused(3, answer=EvictAnswer.DENIED)}
+    first = draining(policy=policy, **stuck)
+    assert (first.phase, first.reason.code, the_record(first).drained) == (Phase.DRAINING, Code.DRAINED, ago(0))
+    for seconds, phase in ((59, Phase.DRAINING), (60, Phase.REBOOTING)):
+        record = a_progress(Phase.DRAINING, drain_started=ago(90), drained=ago(seconds))
+        assert decided(record, policy, **stuck).phase is phase

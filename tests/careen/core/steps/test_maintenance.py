@@ -25,6 +25,7 @@ from tests.careen.core.builders import (
     NO,
     NOW,
     UNKNOWN_NEED,
+    UPTIME,
     YES,
     a_pod,
     a_policy,
@@ -94,6 +95,12 @@ def test_remaining_pods_are_evicted_before_the_maintenance() -> None:
     assert (decision.phase, evicted(decision)) == (Phase.DRAINING, ["web"])
 
 
+def test_a_maintenance_begins_only_when_terminating_pods_are_gone() -> None:
+    ending = a_pod("web", deletion_timestamp=NOW)
+    decision = decided(a_progress(Phase.DRAINING), node=asking(KEEP), need=NO, pods=(ending,))
+    assert (decision.phase, evicted(decision)) == (Phase.DRAINING, [])
+
+
 def test_force_reboot_does_not_start_a_maintenance_on_an_undrained_node() -> None:
     policy = a_policy(drain=DrainPolicy(timeout_seconds=10, force_reboot=True, attempts_before_force=0))
     decision = decided(a_progress(Phase.DRAINING), policy, asking(KEEP), need=NO, pods=(a_pod("web"),))
@@ -134,6 +141,16 @@ def test_a_drain_for_a_maintenance_continues_after_an_unexpected_reboot(phase: P
     assert record.verify_started is None
     assert the_patch(decision).unschedulable is None
     assert record.is_cordoned_by_us is (phase is Phase.DRAINING)
+
+
+def test_after_an_unexpected_reboot_the_drain_waits_for_load_balancers_once_more() -> None:
+    """The record measures in the uptime of the boot, so a record of the earlier boot would never end the wait."""
+    policy = a_policy(balancer_settle_seconds=45)
+    there: dict[str, Any] = {"need": NO, "boot_id": NEW, "pods": (a_pod("web"),)}
+    node = asking(KEEP, boot_id=NEW)
+    record = the_record(decided(a_progress(Phase.DRAINING, drain_started=ago(300)), policy, node, **there))
+    for seconds, names in ((44, []), (45, ["web"])):
+        assert evicted(decided(record, policy, node, **there, uptime=UPTIME + seconds)) == names
 
 
 # ---- in maintenance ----
