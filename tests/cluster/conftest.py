@@ -4,11 +4,13 @@ starts with an empty cluster and empties the cluster at its end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cluster.harness import guards
 from tests.cluster.harness.guards import Guarded, guarded
 from tests.cluster.harness.machines.control_plane import JOURNAL_POLICY, ControlPlane, a_control_plane
 from tests.cluster.harness.machines.prometheus import Prometheus
@@ -43,6 +45,32 @@ def scene(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield found
     story.close()
     story.sweep()
+
+
+@pytest.fixture(autouse=True)
+def attempts(record_property: Callable[[str, object], None]) -> Iterator[None]:
+    """Report the attempts of each test to the summary, also from a worker of pytest-xdist."""
+    guards.ATTEMPTS.clear()
+    yield
+    if guards.ATTEMPTS:
+        record_property("attempts", dict(guards.ATTEMPTS))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how many requests the tests tried, and which policy stopped how many."""
+    found: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") == "teardown":
+                found.update(dict(report.user_properties).get("attempts", {}))
+    if found:
+        terminalreporter.section("attempts against the policies")
+        rows = [
+            ("tried", found.total()),
+            *((f"stopped by {name}", n) for name, n in found.most_common() if name != guards.LET_IN),
+        ]
+        for name, number in [*rows, (guards.LET_IN, found[guards.LET_IN])]:
+            terminalreporter.write_line(f"{number:7,}  {name}")
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from msgspec import field
 from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
-from careen.core.lock.notation import MANUAL
 from careen.core.node import autoscalers
 from careen.core.plain_text import LONGEST_LINE, annotation, one_line
 from scheduler_core.values import Value
@@ -37,6 +36,7 @@ _KEPT_INSTANTS = ("need_since", "tainted_at")
 _INSTANT = re.compile(r"(?:19[7-9]\d|20\d\d|21\d\d)-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)  # as careen writes it
 _KEPT_NUMBERS = ("reboots_for_need", "tries", "failures")
 _MOST = 10**6  # the largest count that a record may hold
+_PAUSE = re.compile(r'[{,]\s*"nodeID"\s*:\s*"manual"', re.ASCII)
 _LABEL_KEY = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
@@ -114,17 +114,12 @@ def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
 
 
 def is_paused(content: str | None) -> bool:
-    """Whether a person paused the lock (an owner named `manual`). False for an unreadable lock."""
+    """Whether a person paused the lock (an owner named `manual`, anywhere in it). False for a lock that is no JSON."""
     try:
-        lock = json.loads(content or "{}")
+        json.loads(content or "{}")
     except (ValueError, RecursionError):
         return False
-    rows = _dict(lock).get("locks")
-    owners = [
-        _dict(lock).get("nodeID"),
-        *(_dict(row).get("nodeID") for row in (rows if isinstance(rows, list) else [])),
-    ]
-    return MANUAL in owners
+    return _PAUSE.search(content or "") is not None
 
 
 def hold_of(node: Any) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,7 +49,7 @@ def policies_on(story: Story) -> Iterator[None]:
     keep_parameters_followed(story)
     story.admin.patch(CAREEN.path, PARAMETERS)
     for policy in POLICIES:
-        story.admin.create(_path(policy), policy)
+        story.admin.create(path_of(policy), policy)
     try:
         unbound = story.plane.client(story.plane.service_account_token(CAREEN.namespace, CAREEN.account))
         for sentence, attempt in _probes(story, unbound):
@@ -56,7 +58,7 @@ def policies_on(story: Story) -> Iterator[None]:
         yield
     finally:
         for policy in POLICIES:
-            story.admin.delete(f"{_path(policy)}/{policy['metadata']['name']}")
+            story.admin.delete(f"{path_of(policy)}/{policy['metadata']['name']}")
 
 
 def keep_parameters_followed(story: Story) -> None:
@@ -74,7 +76,7 @@ def keep_parameters_followed(story: Story) -> None:
     for kind, content in (("ValidatingAdmissionPolicy", spec), ("ValidatingAdmissionPolicyBinding", bound)):
         policy = {"apiVersion": group, "kind": kind, "metadata": name, "spec": content}
         try:
-            story.admin.create(_path(policy), policy)
+            story.admin.create(path_of(policy), policy)
         except ApiError as error:
             if error.status != 409:
                 raise
@@ -98,7 +100,7 @@ def _probes(story: Story, unbound: Api) -> list[tuple[str, Callable[[], object]]
     ]
 
 
-def _path(policy: dict[str, Any]) -> str:
+def path_of(policy: dict[str, Any]) -> str:
     return f"{_GROUP}/{_PLURALS[policy['kind']]}"
 
 
@@ -162,5 +164,17 @@ def refusal(attempt: Callable[[], object]) -> str:
     except ApiError as error:
         if error.status != 403:
             raise
+        ATTEMPTS[_refused_by(str(error))] += 1
         return str(error)
+    ATTEMPTS[LET_IN] += 1
     return ""
+
+
+LET_IN = "let in"
+ATTEMPTS: Counter[str] = Counter()
+"""How many attempts of `refusal` each policy (or RBAC) refused, since a test last cleared the counter."""
+
+
+def _refused_by(said: str) -> str:
+    named = re.search(r"ValidatingAdmissionPolicy '([^']+)'", said)
+    return named.group(1) if named else "RBAC and NodeRestriction"

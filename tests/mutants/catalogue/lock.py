@@ -94,8 +94,8 @@ MUTANTS = (
     Mutant(
         "The lock uses the largest limit that its claims record, instead of the smallest",
         _CONTENT + "limit",
-        "min([concurrency, *recorded])",
-        "max([concurrency, *recorded])",
+        "min([concurrency",
+        "max([concurrency",
     ),
     Mutant(
         "A claim that records no limit does not limit the number of claims",
@@ -166,20 +166,68 @@ MUTANTS = (
     Mutant(
         "The parser ignores a pause that only the lock's list of owners contains",
         _NOTATION + "_content",
-        "head.node == MANUAL or any(entry.node == MANUAL for entry in entries)",
-        "head.node == MANUAL",
+        "is_paused=MANUAL in named",
+        "is_paused=head.node == MANUAL",
     ),
     Mutant(
         "A claim with an unreadable failure mark is treated as not failed",
         _NOTATION + "_entry",
-        '"unreadable" if "failed" in unreadable else claim.failed',
-        "claim.failed",
+        '"unreadable" if "failed" in unreadable else _unescaped(claim.failed)',
+        "_unescaped(claim.failed)",
     ),
     Mutant(
         "An entry that cannot be read in full loses its unreadable fields when it is written back",
         _NOTATION + "_entry",
-        'unread="" if claim.node and not unreadable else json.dumps(row, separators=(",", ":"))',
-        'unread=""',
+        '("" if node and not unreadable else json_text(row))',
+        '""',
+    ),
+    Mutant(
+        "A pause under a repeated key, or in an object that careen does not know, is ignored",
+        _NOTATION + "_content",
+        "is_paused=MANUAL in named",
+        "is_paused=MANUAL in (head.node, *(entry.node for entry in entries))",
+    ),
+    Mutant(
+        "A claim under a repeated key, or in an object that careen does not know, is ignored",
+        _NOTATION + "_content",
+        "entries += _strays(head, named)",
+        "",
+    ),
+    Mutant(
+        "An owner with an escaped digit, which the policies cannot read, counts as the Node of that name",
+        _NOTATION + "_entry",
+        'claim.node if claim.node in named else ""',
+        "claim.node",
+    ),
+    Mutant(
+        "A lock whose owner is written with escaped letters is readable",
+        _NOTATION + "parse",
+        "if _ESCAPED.search(content):",
+        "if False:",
+    ),
+    Mutant(
+        "A lock in the form of a newer release is readable",
+        _NOTATION + "parse",
+        "if _NEWER.search(content):",
+        "if False:",
+    ),
+    Mutant(
+        "A lock with more entries than the annotation can hold is readable",
+        _NOTATION + "parse",
+        "if len(found.entries) > _MOST_ENTRIES:",
+        "if False:",
+    ),
+    Mutant(
+        "Text of a person is written into the lock without escapes",
+        _NOTATION + "render",
+        "json_text(_escaped(record))",
+        "json_text(record)",
+    ),
+    Mutant(
+        "A lock whose claims fill the annotation takes more claims",
+        _CONTENT + "limit",
+        "len(content.holders) if is_full else MOST_CLAIMS",
+        "MOST_CLAIMS",
     ),
     Mutant(
         "The claim of a failed node is written without its failure mark",
@@ -202,7 +250,7 @@ MUTANTS = (
     Mutant(
         "A pause adds only one entry to the lock, so a kured that allows two owners can add its own entry",
         _NOTATION + "render",
-        "max(1, min(content.max_owners, _MOST_CLAIMS) - len(rows))",
+        "max(1, min(content.max_owners, MOST_CLAIMS) - len(rows))",
         "1",
     ),
     Mutant(

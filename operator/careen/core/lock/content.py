@@ -13,8 +13,15 @@ from scheduler_core.values import Value, replace_value
 UNREADABLE = "unreadable entry"
 """The node name in an entry whose real node name cannot be read. It contains a space, so no Node can have this name."""
 
-Instant = Annotated[str, Meta(max_length=40)]  # more letters than any instant to the microsecond has
-_Phase = Annotated[str, Meta(max_length=20)]  # more letters than any phase has
+MOST_CLAIMS = 800
+"""About as many usual claims, of 330 characters each, as the 256 KiB of an object's annotations can contain."""
+_CLAIMS_ROOM = 192 * 1024
+"""So many characters of these 256 KiB the claims may fill. The rest is for their marks, the line, a pause, claims that
+must be put back, and the other annotations of the DaemonSet."""
+_EMPTY_ROW = 160  # characters of an entry without values
+
+Instant = Annotated[str, Meta(pattern=r"\A[0-9A-Za-z:.+-]*\Z", max_length=40)]  # longer than one to the microsecond
+_Phase = Annotated[str, Meta(pattern=r"\A[A-Za-z]*\Z", max_length=20)]  # more letters than any phase has
 
 
 class Overdue(Value, kw_only=True):
@@ -44,7 +51,7 @@ class Entry(Value, kw_only=True):
     failed: str = ""  # the reason code of a failure after which the node kept its claim: no other node may start
     due: str = ""  # RFC 3339, by the API server's clock: when a node back in service expects to release the claim
     overdue: Overdue | None = None
-    unread: str = ""  # the original entry if not all of it could be read; it is written back like this
+    unread: str = ""  # the beginning of the original entry, for people, if not all of it could be read
 
     @property
     def is_nameless(self) -> bool:
@@ -98,9 +105,17 @@ class Garbage(Value):
 
 
 def limit(content: LockContent, concurrency: int) -> int:
-    """How many nodes may hold a claim now: the concurrency, or a smaller limit that one of the claims records."""
+    """How many nodes may hold a claim now: the concurrency, a smaller limit that one of the claims records, or as many
+    as the annotation can contain. A full lock allows the present holders and no more."""
     recorded = [entry.limit or content.max_owners or 1 for entry in content.entries]
-    return min([concurrency, *recorded])
+    is_full = sum(map(_size, content.entries)) >= _CLAIMS_ROOM
+    return min([concurrency, *recorded, len(content.holders) if is_full else MOST_CLAIMS])
+
+
+def _size(entry: Entry) -> int:
+    """About how many characters the entry takes in the lock."""
+    texts = (entry.node, entry.id, entry.uid, entry.boot, entry.created, entry.zone or "", entry.failed, *entry.groups)
+    return _EMPTY_ROW + sum(map(len, texts)) + 3 * len(entry.groups) + 3 * len(entry.unread)  # escaped: up to 3 each
 
 
 def free_slots(content: LockContent, concurrency: int) -> int:
