@@ -249,7 +249,11 @@ def _subject(refused: Refusal, forecast: Forecast | None) -> str:
     if refused.code is Code.BOUND_POD:
         return f"{', '.join(sorted({pod.owner for pod in forecast.pods if pod.is_bound})[:3])} (spec.nodeName)"
     spent = sorted(
-        {f"{pod.budget.namespace}/{pod.budget.name}" for pod in forecast.with_outcome(Outcome.BLOCKED) if pod.budget}
+        {
+            f"{pod.budget.namespace}/{pod.budget.name}"
+            for pod in forecast.with_outcome(Outcome.BLOCKED)
+            if pod.budget and not pod.opens
+        }
     )
     if spent:
         return f"the disruption budget{'s' if len(spent) > 1 else ''} {', '.join(spent)}"

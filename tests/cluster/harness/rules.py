@@ -18,7 +18,13 @@ BLUR = 0.5
 """The watches of nodes, pods and lock are separate connections, so events within these seconds have no order."""
 OURS = "careen.dev/"
 # What may stay on an idle node: the record of the last reboot. `hold` and `reboot-now` belong to people.
-STAYS = ("careen.dev/last-reboot", "careen.dev/history", "careen.dev/hold", "careen.dev/reboot-now")
+STAYS = (
+    "careen.dev/last-reboot",
+    "careen.dev/history",
+    "careen.dev/drain-memory",
+    "careen.dev/hold",
+    "careen.dev/reboot-now",
+)
 
 
 def journal_of(
