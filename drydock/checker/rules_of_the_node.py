@@ -31,7 +31,7 @@ _COUNTED_BEFORE_SECONDS = 10.0
 # Annotations that a person sets and the agent removes after it has served them.
 _CONSUMED = ("careen.dev/retry", "careen.dev/reboot-now")
 # Annotations that stay on a Node after its reboot.
-_STAY = ("careen.dev/last-reboot", "careen.dev/history", "careen.dev/learned-queries")
+_STAY = ("careen.dev/last-reboot", "careen.dev/history", "careen.dev/learned-queries", "careen.dev/drain-memory")
 _OURS = "careen.dev/"
 _ZONE = "topology.kubernetes.io/zone"
 

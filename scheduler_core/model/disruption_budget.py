@@ -11,7 +11,8 @@ class DisruptionBudget(Value, kw_only=True):
 
     Decisions use the numbers of the status. `max_unavailable` and `min_available` are kept as written ("1", "50%");
     `max_unavailable` is read only to suggest another limit. `owner` names the budget's controller, such as
-    "CephCluster rook-ceph"; empty without one.
+    "CephCluster rook-ceph"; empty without one. `may_open` is
+    the caller's reason, as a clause, why the budget may open although its numbers say never.
     """
 
     name: str
@@ -28,6 +29,7 @@ class DisruptionBudget(Value, kw_only=True):
     uid: str = ""
     generation: int = 0
     owner: str = ""
+    may_open: str = ""
 
     @property
     def key(self) -> str:

@@ -218,7 +218,7 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
     return mapping
 
 
-def _budget_to_mapping(budget: DisruptionBudget, *, opens: bool) -> dict[str, Any]:
+def _budget_to_mapping(budget: BudgetNumbers, *, opens: bool) -> dict[str, Any]:
     mapping: dict[str, Any] = {
         "namespace": budget.namespace,
         "name": budget.name,

@@ -235,6 +235,7 @@ class _Rollout:
                 self.work[name].moves += each.pod.key in by_title
             else:
                 self.unplaced.append(_unplaced(each, by_title.get(each.pod.key), self.now))
+        self.account.slow.extend(pod.title for pod in forecast.slow)
         self.account.lost.extend(pod.title for pod in forecast.pods if pod.outcome is Outcome.LOST)
 
     def _place_again(self) -> None:
@@ -262,6 +263,7 @@ class _Rollout:
             waits=(*account.waits, *(each.wait(None) for each in self.unplaced)),
             lost=tuple(account.lost),
             unknown=tuple(account.unknown),
+            slow=tuple(dict.fromkeys(account.slow)),
             closings=account.closings(self.rules, self.nodes, begins, ends),
             hindrances=account.hindrances,
             left=tuple(

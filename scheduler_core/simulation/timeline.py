@@ -125,6 +125,7 @@ class Timeline(Value, kw_only=True):
     waits: tuple[Wait, ...] = ()
     lost: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()  # the drains wait until their budgets open
     hindrances: tuple[Hindrance, ...] = ()
     closings: tuple[Closing, ...] = ()
     left: tuple[Left, ...] = ()

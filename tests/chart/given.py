@@ -67,6 +67,7 @@ GIVEN: dict[str, Any] = {
         {"name": "b", "days": ["mo"], "start": "22:00", "end": "04:00"},
     ],
     "blockingPodSelector": ["app=a,tier=b", "x"],
+    "slowPodSelector": ["app=vm"],
     "prometheusUrl": "https://p:9090",
     "prometheusTimeout": "11s",
     "prometheusTokenFile": "",

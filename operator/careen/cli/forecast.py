@@ -181,7 +181,10 @@ async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits
     agents = await agents_of(cluster)
     selector = agents.settings.drain_pod_selector if agents.settings else None
     limits = replace(
-        limits, scheduler_config=limits.scheduler_config or agents.scheduler_config, drain_pod_selector=selector
+        limits,
+        scheduler_config=limits.scheduler_config or agents.scheduler_config,
+        drain_pod_selector=selector,
+        slow_pod_selectors=agents.settings.slow_pod_selector if agents.settings else (),
     )
     answer = await forecast_together(names, limits, kubeconfig=cluster.kubeconfig, context=cluster.context)
     return _Result(answer=answer, now=cluster.clock.now(), policy=agents.policy, note=agents.note)

@@ -28,6 +28,7 @@ from careen.cli.support.progress import progress
 from careen.cli.support.scheduler_configuration import agents_configuration, given_configuration
 from careen.cli.support.screen import no_such_node, say
 from careen.core.drain.drain_plan import rule_of
+from careen.core.drain.listed_budgets import with_listed
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, RequestKind
 from careen.core.facts.phases import Phase
@@ -260,6 +261,10 @@ def _made(request: _Request, connection: Connection) -> Plan:
     chosen = _chosen(world, request)
     world, busy = nobody_at_work(world, chosen)
     durations, duration_notes = _durations(world, policy, request)
+    if policy.drain.slow_selectors:
+        objects = world.snapshot.objects
+        budgets = with_listed(objects.budgets, world.snapshot.placed_pods, policy.drain)
+        world = replace(world, snapshot=world.snapshot.with_objects(budgets=budgets))
     stays = rule_of(policy.drain)
     rollout = _Rollout(
         world=world,

@@ -256,7 +256,11 @@ def _subject(refused: Refusal, forecast: Forecast | None) -> str:
     if refused.code is Code.LOST_POD:
         return f"pods that would be lost: {first_few(sorted(pod.title for pod in forecast.with_outcome(Outcome.LOST)))}"
     spent = sorted(
-        {f"{pod.budget.namespace}/{pod.budget.name}" for pod in forecast.with_outcome(Outcome.BLOCKED) if pod.budget}
+        {
+            f"{pod.budget.namespace}/{pod.budget.name}"
+            for pod in forecast.with_outcome(Outcome.BLOCKED)
+            if pod.budget and not pod.opens
+        }
     )
     if spent:
         return f"the disruption budget{'s' if len(spent) > 1 else ''} {', '.join(spent)}"

@@ -243,6 +243,15 @@ def risks(plan: Plan) -> list[Risk]:
                 "problems. In the real roll-out, a node may not reboot in the first window, or a pod may find no room.",
             )
         )
+    if timeline.slow:
+        found.append(
+            Risk(
+                what=f"the drains wait until what refuses the eviction of {listed(timeline.slow, most=3)} now "
+                "allows it; the plan assumes that this takes no time",
+                remedy="Check that the operators of these pods run. A drain that they hold up is undone after half an "
+                "hour without progress.",
+            )
+        )
     if timeline.lost:
         found.append(
             Risk(
@@ -467,6 +476,7 @@ def _timeline_json(timeline: Timeline) -> dict[str, Any]:
         ],
         "lost": list(timeline.lost),
         "unknown": list(timeline.unknown),
+        "slow": list(timeline.slow),
         "hindrances": [
             {"rule": each.rule, "subject": each.subject, "seconds": round(each.seconds), "nodes": list(each.nodes)}
             for each in timeline.hindrances

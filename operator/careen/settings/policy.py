@@ -101,6 +101,7 @@ def _drain(settings: Settings) -> DrainPolicy:
         timeout_seconds=settings.drain_timeout,
         grace_seconds=None if settings.drain_grace_period < 0 else settings.drain_grace_period,
         selector=settings.drain_pod_selector,
+        slow_selectors=settings.slow_pod_selector,
         skip_wait_for_delete_seconds=float(settings.skip_wait_for_delete_timeout),
         force_reboot=settings.force_reboot,
         force_past_budgets=settings.force_reboot_past_budgets,

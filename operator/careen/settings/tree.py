@@ -316,6 +316,12 @@ class Settings:
         kinds.SELECTOR,
         "Evict only pods that match this label selector; the other pods still run when the node reboots.",
     )
+    slow_pod_selector: tuple[Selector, ...] = _ours(
+        (),
+        kinds.SELECTORS,
+        "Label selector of pods whose disruption budget opens only during a drain, although its numbers say never. "
+        "careen recognises most such pods itself. Repeatable; in the environment, one selector per line.",
+    )
     pods_bound_to_node: str = _ours(
         "refuse",
         kinds.word("refuse", "stay"),

@@ -19,6 +19,8 @@ def why_it_may_open(
 
     An object without `apiVersion` counts as one of Kubernetes.
     """
+    if budget.may_open:
+        return budget.may_open
     if owner_kind and not is_plain(owner_kind, owner_api_version):
         return f"the pod's controller is of the kind {owner_kind}"
     if budget.owner:

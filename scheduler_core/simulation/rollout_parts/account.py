@@ -23,6 +23,7 @@ class Account:
     waits: list[Wait] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    slow: list[str] = field(default_factory=list)
     reboots: int = 0
     _met: dict[tuple[str, str], tuple[float, set[str]]] = field(default_factory=dict)  # by rule and subject
 

@@ -22,6 +22,7 @@ STAYS = (
     "careen.dev/last-reboot",
     "careen.dev/history",
     "careen.dev/learned-queries",
+    "careen.dev/drain-memory",
     "careen.dev/hold",
     "careen.dev/reboot-now",
 )

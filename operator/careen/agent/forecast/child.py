@@ -14,6 +14,7 @@ import random
 import resource
 import signal
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -130,6 +131,8 @@ def _answer(order: ForecastRequest) -> dict[str, Any]:
         configuration = _configuration(order) if order.scheduler_config else None
     except _NoConfigurationError as error:
         return {"mistake": f"--scheduler-config is not a KubeSchedulerConfiguration: {error}"}
+    if order.slow_pod_selectors:
+        snapshot = _with_listed(snapshot, order.slow_pod_selectors)
     stays = _rule_of(order.drain_pod_selector) if order.drain_pod_selector else moves_all
     made = simulate_drain(
         snapshot,
@@ -166,6 +169,15 @@ def _rule_of(selector: str) -> StaysBecause:
     from careen.core.facts.selectors import Selector
 
     return rule_of(DrainPolicy(selector=Selector.parse(selector)))
+
+
+def _with_listed(snapshot: Snapshot, selectors: Iterable[str]) -> Snapshot:
+    from careen.core.drain.listed_budgets import with_listed
+    from careen.core.facts.policy import DrainPolicy
+    from careen.core.facts.selectors import Selector
+
+    policy = DrainPolicy(slow_selectors=tuple(Selector.parse(each) for each in selectors))
+    return snapshot.with_objects(budgets=with_listed(snapshot.objects.budgets, snapshot.placed_pods, policy))
 
 
 def _learnt_searches(

@@ -39,6 +39,7 @@ class Limits(Value, kw_only=True):
     scheduler_config: str
     may_name_files: bool = False  # in the text of `scheduler_config`
     drain_pod_selector: Selector | None = None
+    slow_pod_selectors: tuple[Selector, ...] = ()
     more_nodes: NodesToAdd | None = None
     suggests_nodes: bool = False
 
@@ -113,6 +114,7 @@ async def forecast_together(
             may_name_files=limits.may_name_files,
             dump=dump,
             drain_pod_selector=limits.drain_pod_selector.text if limits.drain_pod_selector else "",
+            slow_pod_selectors=tuple(each.text for each in limits.slow_pod_selectors),
             more_nodes=limits.more_nodes,
             suggests_nodes=limits.suggests_nodes,
         ),

@@ -37,6 +37,8 @@ class ForecastRequest(Value, kw_only=True):
     """A file of `careen snapshot`, read instead of the API server."""
     drain_pod_selector: str = ""
     """The label selector of the pods to evict; empty for all labels."""
+    slow_pod_selectors: tuple[str, ...] = ()
+    """The label selectors of --slow-pod-selector."""
     more_nodes: NodesToAdd | None = None
     """Added for pods that find no room."""
     suggests_nodes: bool = False
@@ -62,6 +64,7 @@ class ForecastRequest(Value, kw_only=True):
                 "mayNameFiles": self.may_name_files,
                 "dump": self.dump,
                 "drainPodSelector": self.drain_pod_selector,
+                "slowPodSelectors": self.slow_pod_selectors,
                 "moreNodes": self.more_nodes
                 and (self.more_nodes.count, self.more_nodes.name, self.more_nodes.manifest),
                 "suggestsNodes": self.suggests_nodes,
@@ -81,6 +84,7 @@ class ForecastRequest(Value, kw_only=True):
             may_name_files=order["mayNameFiles"],
             dump=order["dump"],
             drain_pod_selector=order["drainPodSelector"],
+            slow_pod_selectors=tuple(order["slowPodSelectors"]),
             more_nodes=NodesToAdd(*order["moreNodes"]) if order["moreNodes"] else None,
             suggests_nodes=order["suggestsNodes"],
         )

@@ -490,4 +490,5 @@ def _limits(live: LiveSettings) -> Limits | Unknown:
         scheduler_config=configuration,
         may_name_files=live.may_scheduler_config_name_files,
         drain_pod_selector=settings.drain_pod_selector,
+        slow_pod_selectors=settings.slow_pod_selector,
     )

@@ -33,6 +33,7 @@ _FOLLOWED = (
     "late_policy",
     "prefer_no_schedule_taint",
     "drain_pod_selector",
+    "slow_pod_selector",
     "drain_delay",
     "load_balancer_settle",
     "pods_bound_to_node",

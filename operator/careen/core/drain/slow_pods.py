@@ -225,10 +225,8 @@ def after_success(situation: Situation) -> dict[str, str | None]:
 
 
 def _opened(row: Known, how: tuple[str, float], now: datetime) -> Known:
-    opens = Opens(how[0])
-    if opens is Opens.CORDON and row.webhook:
-        opens = Opens.ATTEMPT
-    return replace(row, opens=opens, seconds=how[1], undone=0, at=now)
+    # A webhook learns of the drain only by a real request.
+    return replace(row, opens=Opens.ATTEMPT if row.webhook else Opens(how[0]), seconds=how[1], undone=0, at=now)
 
 
 def after_undo(situation: Situation, slow: SlowDrain) -> dict[str, str | None]:
