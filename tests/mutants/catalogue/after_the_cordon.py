@@ -207,7 +207,7 @@ MUTANTS = (
         "FOREIGN_SECONDS",
     ),
     Mutant(
-        "A drain that a late refusal undid does not count towards --reboot-tries",
+        "A drain that a late refusal undid does not count as a try",
         _SHARED + "late_gates.py:_failed",
         "tries=situation.progress.tries + 1",
         "tries=situation.progress.tries",

@@ -390,7 +390,7 @@ class Code(StrEnum):
         "late-refusal",
         "A gate refused after the drain, and not because of the drain: the agent undid the drain and releases the "
         "claim.",
-        "Look at what the message names. careen tries the reboot again after a pause, up to --reboot-tries, or at once "
+        "Look at what the message names. careen tries the reboot again after a pause, three times in all, or at once "
         "with `careen retry NODE`. After a closed window it only waits for the next one.",
     )
 

@@ -6,7 +6,7 @@
 * A gate annotation set since the claim is another program's hook: the agent waits an hour for its removal.
 * Everything else is foreign: the agent waits ten minutes for its end.
 
-When such a wait is over, the drain has failed: it is undone, and tried again after a back-off, up to --reboot-tries.
+When such a wait is over, the drain has failed: it is undone, and tried again after a back-off, three times in all.
 With --late-policy=reboot only a hold, a pause, and unknown facts about the host or the lock stop the reboot.
 """
 
