@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
+from careen.core.facts.progress import from_rows, rows_of
 from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import fields_of, json_of, short, shown
 from careen.core.lock.content import UNREADABLE, Entry, Garbage, Instant, LockContent, Overdue
@@ -34,6 +35,7 @@ their number."""
 _MOST_CLAIMS = 1000
 """The greatest number of claims that the lock records as its limit, and the most rows that fill the list `locks` of a
 paused lock: each row takes about a hundred bytes of the 256 KiB that an object's annotations may have."""
+MOST_UNSETTLED = 50  # rows of at most 500 bytes
 _HANDOVER_TTL_NANOSECONDS = 600 * 10**9
 """The TTL of a lock that names waiting nodes but contains no claim; kured too leaves a lock without an owner (`locks:
 []`). Without the TTL, a kured that is installed later would wait for ever for the empty owner."""
@@ -80,6 +82,7 @@ def _content(record: dict[str, Any], head: _Head) -> LockContent:
             waiting=_bounded(head.waiting, _MOST_NODES),
             passed=head.passed,
         ),
+        unsettled=from_rows(notes.unsettled)[:MOST_UNSETTLED],
         released_at=_instant(notes.released_at),
     )
 
@@ -166,14 +169,17 @@ class _Notes(Value, kw_only=True, rename="camel"):
     due: Instant = ""
     overdue: Overdue | None = None
     released_at: Instant = ""
+    unsettled: tuple[Any, ...] = ()
 
 
-_OF_THE_LOCK = frozenset({*_Head.__struct_encode_fields__, "releasedAt"} - {"nodeID"})
+_OF_THE_LOCK = frozenset({*_Head.__struct_encode_fields__, "releasedAt", "unsettled"} - {"nodeID"})
 
 
 def render(content: LockContent) -> str | None:
-    """The annotation's text; None (no annotation) for a lock without claims, pause, named nodes and `released_at`."""
-    if not content.entries and not content.is_paused and not content.line.names and not content.released_at:
+    """The annotation's text; None (no annotation) for a lock without claims, pause, named nodes, unsettled workloads
+    and `released_at`."""
+    is_kept = content.line.names or content.unsettled or content.released_at
+    if not content.entries and not content.is_paused and not is_kept:
         return None
     first = content.entries[0] if content.entries else None
     owner = MANUAL if content.is_paused else "" if first is None else UNREADABLE if first.is_nameless else first.node
@@ -192,6 +198,8 @@ def render(content: LockContent) -> str | None:
     if content.pause_reason:
         record["reason"] = content.pause_reason
     record |= _line_record(content.line)
+    if content.unsettled:
+        record["unsettled"] = rows_of(content.unsettled[:MOST_UNSETTLED])
     if content.released_at:
         record["releasedAt"] = content.released_at
     return json.dumps(record, separators=(",", ":"))

@@ -248,7 +248,9 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
             if node.labels.get(key) != value
         },
         prior_readiness=node.readiness_taints,
-        owners=baseline.taken(situation, leaving),
+        owners=baseline.with_earlier(
+            baseline.taken(situation, leaving), situation.content.unsettled if situation.content else ()
+        ),
         drain_started=situation.mark(),
         drain_started_at=rfc3339(situation.server_now),
         displaced=len(leaving),
