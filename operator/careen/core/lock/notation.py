@@ -178,8 +178,8 @@ _OF_THE_LOCK = frozenset({*_Head.__struct_encode_fields__, "releasedAt", "unsett
 def render(content: LockContent) -> str | None:
     """The annotation's text; None (no annotation) for a lock without claims, pause, named nodes, unsettled workloads
     and `released_at`."""
-    is_kept = content.line.names or content.unsettled or content.released_at
-    if not content.entries and not content.is_paused and not is_kept:
+    is_kept = bool(content.unsettled or content.released_at)
+    if not content.entries and not content.is_paused and not content.line.names and not is_kept:
         return None
     first = content.entries[0] if content.entries else None
     owner = MANUAL if content.is_paused else "" if first is None else UNREADABLE if first.is_nameless else first.node
