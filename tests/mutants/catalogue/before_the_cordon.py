@@ -417,7 +417,7 @@ MUTANTS = (
     Mutant(
         "The record does not store the health of the displaced workloads",
         _CLAIMING + "_cordon",
-        "owners=baseline.taken(situation, leaving)",
+        "owners=_baseline(situation, leaving)",
         "owners=()",
     ),
     Mutant(

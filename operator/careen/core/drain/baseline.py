@@ -15,6 +15,7 @@ from careen.core.facts.observation import PodView
 from careen.core.facts.progress import OwnerHealth
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
+from scheduler_core.values import replace_value as replace
 
 # The kubelet's default limit of pods on a node. The rows must fit into an annotation: each takes about 100 bytes.
 MOST_DAEMON_SETS = 110
@@ -81,6 +82,33 @@ def worse(before: Iterable[OwnerHealth], now: Iterable[OwnerHealth]) -> tuple[tu
         if have < need:
             found.setdefault(key, (row, have, need))
     return tuple(found.values())
+
+
+def with_earlier(rows: Iterable[OwnerHealth], earlier: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
+    """The baseline, with workloads that did not recover from an earlier drain (--settle-policy=continue) as healthy as
+    before that."""
+    taken_rows = tuple(rows)
+    owed = Counter[str]()
+    for row in earlier:
+        owed[_key(row)] += row.ready
+    for row in taken_rows:
+        owed[_key(row)] -= row.ready
+    found = []
+    for row in taken_rows:
+        more = max(0, owed.pop(_key(row), 0)) if row.kind not in _NOT_COMPARED else 0
+        found.append(replace(row, ready=row.ready + more, replicas=max(row.replicas, row.ready + more)))
+    return tuple(found)
+
+
+def still_owed(
+    earlier: Iterable[OwnerHealth], before: Iterable[OwnerHealth], now: tuple[OwnerHealth, ...] | None
+) -> tuple[OwnerHealth, ...]:
+    """The workloads that have not recovered, for the next baselines: those of this record that are worse than before
+    (all, if their health is unknown), and those of earlier records that this one does not have."""
+    rows = compared(before)
+    bad = {_key(row) for row in rows} if now is None else {_key(row) for row, _, _ in worse(rows, now)}
+    ours = {_key(row) for row in rows}
+    return (*(row for row in earlier if _key(row) not in ours), *(row for row in rows if _key(row) in bad))
 
 
 def _key(row: OwnerHealth) -> str:

@@ -9,7 +9,7 @@ what a person can do.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -230,6 +230,23 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
+def rows_of(owners: Iterable[OwnerHealth]) -> list[list[str | int]]:
+    """The owners as rows without names, to stay short."""
+    return [_row(owner) for owner in owners]
+
+
+def from_rows(rows: Any) -> tuple[OwnerHealth, ...]:
+    """The owners of `rows_of`; () if the rows cannot be understood."""
+    try:
+        return msgspec.convert(_named(rows), tuple[OwnerHealth, ...])
+    except (ValueError, TypeError, OverflowError):
+        return ()
+
+
+def _named(rows: Any) -> list[dict[str, Any]]:
+    return [dict(zip(_OWNER_COLUMNS, row, strict=len(row) > len(_OWNER_COLUMNS))) for row in rows]
+
+
 _OLD_COLUMNS = ("kind", "namespace", "name", "uid", "generation", "replicas", "ready")
 _OWNER_COLUMNS = (*_OLD_COLUMNS, "parent", "selector", "containers")
 
@@ -247,5 +264,4 @@ def _with_named_columns(record: dict[str, Any]) -> dict[str, Any]:
     short."""
     if "owners" not in record:
         return record
-    rows = [dict(zip(_OWNER_COLUMNS, row, strict=len(row) > len(_OWNER_COLUMNS))) for row in record["owners"]]
-    return {**record, "owners": rows}
+    return {**record, "owners": _named(record["owners"])}

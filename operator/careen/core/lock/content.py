@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from careen.core.facts.progress import OwnerHealth
 from careen.core.lock.line import Line
 from scheduler_core.values import Value, replace_value
 
@@ -68,6 +69,7 @@ class LockContent(Value, kw_only=True):
     is_paused: bool = False
     pause_reason: str = ""
     line: Line = Line()
+    unsettled: tuple[OwnerHealth, ...] = ()  # as healthy as before the drain after which they did not recover
     released_at: str = ""  # RFC 3339, by the API server's clock: the last time that a rebooted node released its claim
 
     @property

@@ -24,6 +24,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
+from careen.core.facts.progress import from_rows, rows_of
 from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import LONGEST_SENTENCE, fields_of, json_of, short, shown
 from careen.core.lock.content import MOST_CLAIMS, UNREADABLE, Entry, Garbage, Instant, LockContent, Overdue
@@ -53,6 +54,7 @@ _MOST_ENTRIES = 1000
 """So many entries fit into 256 KiB in careen's form, with 200 characters each and hardly a value."""
 _UNREAD_ROOM = 16 * 1024
 """So many characters of unreadable entries the lock keeps for people, and of each at most 1,000."""
+MOST_UNSETTLED = 50  # rows of at most 500 bytes
 _HANDOVER_TTL_NANOSECONDS = 600 * 10**9
 """The TTL of a lock that names waiting nodes but contains no claim; kured too leaves a lock without an owner (`locks:
 []`). Without the TTL, a kured that is installed later would wait for ever for the empty owner."""
@@ -119,6 +121,7 @@ def _content(record: dict[str, Any], head: _Head, named: tuple[str, ...]) -> Loc
             waiting=_bounded(head.waiting, _MOST_NODES),
             passed=_plain_names(head.passed),
         ),
+        unsettled=from_rows(_unescaped_rows(notes.unsettled))[:MOST_UNSETTLED],
         released_at=_instant(notes.released_at),
     )
 
@@ -232,17 +235,20 @@ class _Notes(Value, kw_only=True, rename="camel"):
     due: Instant = ""
     overdue: Overdue | None = None
     released_at: Instant = ""
+    unsettled: tuple[Any, ...] = ()
 
 
-_OF_THE_LOCK = frozenset({*_Head.__struct_encode_fields__, "releasedAt", "form"} - {"nodeID"})
+_OF_THE_LOCK = frozenset({*_Head.__struct_encode_fields__, "releasedAt", "unsettled", "form"} - {"nodeID"})
 
 
 def render(content: LockContent) -> str | None:
-    """The annotation's text; None (no annotation) for a lock without claims, pause, named nodes and `released_at`.
+    """The annotation's text; None (no annotation) for a lock without claims, pause, named nodes, unsettled workloads
+    and `released_at`.
 
     The text has the form that the admission policies check: no backslash, and no bracket, brace or quotation mark
     inside a string. `nodeID` comes first in its object, and only the lock and the items of `locks` have one."""
-    if not content.entries and not content.is_paused and not content.line.names and not content.released_at:
+    is_kept = bool(content.unsettled or content.released_at)
+    if not content.entries and not content.is_paused and not content.line.names and not is_kept:
         return None
     first = content.entries[0] if content.entries else None
     owner = MANUAL if content.is_paused else "" if first is None else _name(first)
@@ -262,6 +268,8 @@ def render(content: LockContent) -> str | None:
     if content.pause_reason:
         record["reason"] = content.pause_reason
     record |= _line_record(content.line)
+    if content.unsettled:
+        record["unsettled"] = rows_of(content.unsettled[:MOST_UNSETTLED])
     if content.released_at:
         record["releasedAt"] = content.released_at
     return json_text(_escaped(record))
@@ -319,6 +327,11 @@ def _escaped(value: Any) -> Any:
 
 def _as_bytes(found: re.Match[str]) -> str:
     return "".join(f"%{byte:02X}" for byte in found.group().encode(errors="replace"))
+
+
+def _unescaped_rows(rows: tuple[Any, ...]) -> list[list[Any]]:
+    lists = (row for row in rows if isinstance(row, list))
+    return [[_unescaped(each) if isinstance(each, str) else each for each in row] for row in lists]
 
 
 def _unescaped(text: str) -> str:

@@ -13,10 +13,10 @@ from careen.core.actions import Occasion
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline, drain_plan, known_at_the_claim, slow_pods
 from careen.core.drain.forecast_annotation import forecast_annotation
-from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, Unknown
+from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, PodView, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Order
-from careen.core.facts.progress import UnreadableProgress
+from careen.core.facts.progress import OwnerHealth, UnreadableProgress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import asked, missing, refusals
@@ -249,7 +249,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
             if node.labels.get(key) != value
         },
         prior_readiness=node.readiness_taints,
-        owners=baseline.taken(situation, leaving),
+        owners=_baseline(situation, leaving),
         drain_started=situation.mark(),
         drain_started_at=rfc3339(situation.server_now),
         displaced=len(leaving),
@@ -283,6 +283,11 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
             ),
         ),
     )
+
+
+def _baseline(situation: Situation, leaving: tuple[PodView, ...]) -> tuple[OwnerHealth, ...]:
+    owed = situation.content.unsettled if situation.content else ()
+    return baseline.with_earlier(baseline.taken(situation, leaving), owed)
 
 
 def _back(

@@ -135,8 +135,13 @@ def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]
 
 
 def _with_next_nodes(situation: Situation, content: LockContent, waiters: tuple[NodeView, ...] | None) -> LockContent:
-    """The lock without this node's claim, and with the next nodes if the waiting nodes could be listed."""
+    """The lock without this node's claim, and with the next nodes if the waiting nodes could be listed. With
+    --settle-policy=continue it keeps how healthy the workloads were that have not recovered, until the roll-out ends:
+    the baselines of the next nodes must not begin with the worse state."""
     left = without_own_claim(situation, content)
+    is_over = waiters is not None and not waiters and not left.entries
+    owed = baseline.still_owed(left.unsettled, situation.progress.owners, known(situation.seen.owners))
+    left = replace(left, unsettled=() if is_over else owed)
     if waiters is None:
         return left  # the names in the lock are still valid
     node, at = situation.node, rfc3339(situation.seen.now)

@@ -12,7 +12,7 @@ from typing import Any
 
 from careen.core.lock import content, notation
 
-OF_THE_LOCK = ("abreast", "passed", "form")
+OF_THE_LOCK = ("abreast", "passed", "unsettled", "form")
 OF_AN_ENTRY = ("zone", "failed", "overdue")
 """The optional fields of a claim that the first preview release of careen did not have."""
 

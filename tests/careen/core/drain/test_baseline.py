@@ -144,3 +144,35 @@ def test_the_cordon_message_lists_at_most_three_unready_daemonsets() -> None:
     rows = [an_owner(name, kind="DaemonSet", ready=0) for name in "abcde"]
     assert baseline.said(rows).endswith("DaemonSet shop/a, DaemonSet shop/b, DaemonSet shop/c and 2 more")
     assert baseline.said([an_owner("a", kind="DaemonSet", ready=1)]) == ""
+
+
+@pytest.mark.parametrize(
+    ("row", "earlier", "ready"),
+    [
+        pytest.param(an_owner(ready=1), (an_owner(ready=3),), 3, id="it did not recover"),
+        pytest.param(an_owner(ready=3), (an_owner(ready=1),), 3, id="it is healthier now"),
+        pytest.param(an_owner(ready=1), (an_owner("other"),), 1, id="another workload did not recover"),
+        pytest.param(replace(NEW, ready=0), (OLD,), 3, id="a roll-out has replaced it since"),
+        pytest.param(an_owner(kind="Job", ready=0), (an_owner(kind="Job"),), 0, id="a Job"),
+    ],
+)
+def test_a_baseline_does_not_begin_with_the_state_after_an_earlier_drain(row: Any, earlier: Any, ready: int) -> None:
+    assert [each.ready for each in baseline.with_earlier((row,), earlier)] == [ready]
+
+
+def test_two_replicasets_of_one_deployment_owe_the_earlier_health_once() -> None:
+    rows = baseline.with_earlier((replace(OLD, ready=1), replace(NEW, ready=0)), (OLD,))
+    assert [row.ready for row in rows] == [3, 0]
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        pytest.param((an_owner(ready=1),), ["db", "web"], id="it is still worse"),
+        pytest.param((an_owner(),), ["db"], id="it recovered"),
+        pytest.param(None, ["db", "web"], id="its health is unknown"),
+    ],
+)
+def test_workloads_that_have_not_recovered_are_kept_for_the_next_baselines(now: Any, expected: list[str]) -> None:
+    earlier = (an_owner("db"), an_owner(ready=2))
+    assert [row.name for row in baseline.still_owed(earlier, (an_owner(),), now)] == expected

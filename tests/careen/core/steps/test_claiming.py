@@ -468,3 +468,10 @@ def test_a_lock_is_identified_by_the_uid_of_its_daemonset_and_the_key_of_its_ann
 
 def test_the_cordon_records_how_many_volumes_are_attached() -> None:
     assert the_record(claiming(node={"volumes": ("a", "b")})).volumes == 2
+
+
+def test_the_baseline_of_a_workload_that_has_not_recovered_is_the_earlier_one() -> None:
+    owed = replace(held(an_entry()), unsettled=(an_owner(ready=3),))
+    assert [
+        row.ready for row in the_record(claiming(lock=owed, pods=(a_pod(),), owners=(an_owner(ready=1),))).owners
+    ] == [3]

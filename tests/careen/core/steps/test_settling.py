@@ -16,6 +16,7 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import SettlePolicy
 from careen.core.facts.progress import Mark, OwnerHealth
 from careen.core.facts.reasons import Code
+from careen.core.lock import notation
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
 from tests.careen.core.builders import (
@@ -374,3 +375,21 @@ def test_a_settling_node_writes_its_expected_release_time_into_the_lock(
 def test_a_claim_that_is_released_at_once_gets_no_expected_release_time() -> None:
     decision = settling()
     assert (decision.phase, the_lock(decision).entries) == (Phase.IDLE, ())
+
+
+@pytest.mark.parametrize(
+    ("now", "waiters", "kept"),
+    [
+        pytest.param((an_owner(ready=1),), (N2,), (an_owner(),), id="the workload has not recovered"),
+        pytest.param((an_owner(),), (N2,), (), id="the workload has recovered"),
+        pytest.param((an_owner(ready=1),), (), (), id="the roll-out is over"),
+        pytest.param((an_owner(ready=1),), Unknown("503"), (an_owner(),), id="the waiting nodes are unknown"),
+    ],
+)
+def test_the_lock_keeps_how_healthy_a_workload_was_that_has_not_recovered(now: Any, waiters: Any, kept: Any) -> None:
+    """With --settle-policy=continue, the next node's baseline must not begin with the worse state."""
+    record = replace(RECORD, settle_started=ago(601))
+    policy = a_policy(settle_policy=SettlePolicy.CONTINUE)
+    content = the_lock(settling(record, owners=now, waiters=waiters, policy=policy))
+    assert content.unsettled == kept
+    assert notation.parse(notation.render(content)) == content
