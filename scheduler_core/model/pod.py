@@ -228,3 +228,17 @@ class Pod(Value, kw_only=True):
 
     def on_node(self, node_name: str) -> Pod:
         return replace_value(self, node_name=node_name, nominated_node_name="")
+
+
+RESTING: tuple[tuple[str, str], ...] = (
+    ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),  # cluster autoscaler
+    ("karpenter.sh/do-not-disrupt", "true"),  # Karpenter
+    ("karpenter.sh/do-not-evict", "true"),  # Karpenter before v1beta1
+)
+"""The annotations and their values."""
+_TEXTS = tuple((key, value, f"{key}={value}") for key, value in RESTING)
+
+
+def wants_rest(annotations: Mapping[str, str]) -> str:
+    """The first of these annotations, such as `karpenter.sh/do-not-disrupt=true`; "" without one."""
+    return next((text for key, value, text in _TEXTS if annotations.get(key) == value), "")

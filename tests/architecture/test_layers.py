@@ -157,7 +157,7 @@ def test_each_import_contract_rejects_a_violation(copy: Path, contract: str, fil
 
 # They import only its type.
 CLIENTS_WITH_A_SESSION = {
-    f"careen.services.{name}" for name in ("alertmanager", "prometheus", "silences", "starts", "wire.asking")
+    f"careen.services.{name}" for name in ("alertmanager", "prometheus", "silences", "wire.asking", "wire.starts")
 }
 
 

@@ -1,7 +1,7 @@
 """Tests the table of attacks in SECURITY.md. Each row must name an attack, the defence against the attack, and an
 existing test of the defence.
 
-The test of a defence runs against a real API server, unless the validation of settings stops the attack.
+The test of a defence runs against a real API server, unless settings, a gate or a client alone stops the attack.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def markers_of(file: str) -> dict[str, set[str]]:
     return {
         each.name: {match for mark in each.decorator_list for match in re.findall(r"mark\.(\w+)", ast.unparse(mark))}
         for each in tree.body
-        if isinstance(each, ast.FunctionDef) and each.name.startswith("test_")
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) and each.name.startswith("test_")
     }
 
 
@@ -36,7 +36,9 @@ def markers_of(file: str) -> dict[str, set[str]]:
 def test_each_attack_has_an_existing_test(row: list[str]) -> None:
     assert len(row) == 5
     assert all(row), "a row with an empty column"
-    found = re.fullmatch(r"`(tests/cluster/\w+\.py|tests/careen/settings/test_config_map_limits\.py)::(\w+)`", row[4])
+    found = re.fullmatch(
+        r"`(tests/cluster/\w+\.py|tests/careen/(?:settings|services|core/gates)/\w+\.py)::(\w+)`", row[4]
+    )
     assert found, row[4]
     file, name = found.groups()
     assert name in markers_of(file), row[4]
@@ -44,7 +46,14 @@ def test_each_attack_has_an_existing_test(row: list[str]) -> None:
 
 def test_each_attacker_has_an_attack_in_the_table() -> None:
     who = {re.split(r"[:,]", row[0])[0] for row in rows()}
-    assert who == {"tenant", "editor of the ConfigMap", "kubelet", "agent's token", "node's root"}
+    assert who == {
+        "tenant",
+        "server that agents ask",
+        "editor of the ConfigMap",
+        "kubelet",
+        "agent's token",
+        "node's root",
+    }
 
 
 EXPLOITS = ("test_exploits.py", "test_exploit_stories.py", "test_config_map_editor.py")

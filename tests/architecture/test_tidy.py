@@ -101,7 +101,7 @@ MAY = {
     "scheduler_core.__main__": "a command line",
     "careen.agent.observe": "random claim ids, because no two claims may have the same id",
     "careen.services.wire.bounded": "a thread stops reading a response when the real clock reaches the deadline",
-    "careen.services.starts": "the age of a server's start, and how long its rules have not been evaluated",
+    "careen.services.wire.starts": "the age of a server's start, and how long its rules have not been evaluated",
     "scheduler_core.extenders.transport": "deadlines of requests to another scheduler",
 }
 MAY_FOLDERS = ("drydock",)  # simulated hosts run in real time, and the demo generates its cluster from a seed

@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from careen.core.drain.forecast_objection import bound_in, objection_to, objection_to_bound
-from careen.core.drain.protection import lost_in, objection_to_disturbance, objection_to_loss, protected_in
+from careen.core.drain.forecast_objection import (
+    bound_in,
+    lost_in,
+    objection_to,
+    objection_to_bound,
+    objection_to_disturbance,
+    objection_to_loss,
+    protected_in,
+)
 from careen.core.facts import keys
 from careen.core.facts.policy import ForecastPolicy, Policy
 from careen.core.facts.times import from_rfc3339

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from careen.core.facts.observation import Alert, Unknown
-from careen.services import starts
 from careen.services.prometheus import AlertSource
+from careen.services.wire import starts
 from careen.services.wire.asking import Access, TooEarly, UnusableAnswer, answer_of, headers_of, read_json
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import msgspec
 from careen.core.facts.observation import Alert, Sample, Unknown
 from careen.core.facts.untrusted import LONGEST_TEXT, object_of
 from careen.core.plain_text import one_line
-from careen.services import starts
+from careen.services.wire import starts
 from careen.services.wire.asking import (
     REJECTIONS,
     Access,

@@ -49,9 +49,9 @@ from scheduler_core.model.pod import (
     PodVolume,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
+    wants_rest,
 )
 from scheduler_core.model.resources import whole_amounts
-from scheduler_core.model.rest import wants_rest
 from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.model.taints import Taint, Toleration
 from scheduler_core.values import Value

@@ -16,10 +16,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from careen.core.facts.observation import Unknown
-from careen.services import starts
 from careen.services.alertmanager import Alertmanager
 from careen.services.prometheus import FIRED_BEFORE, QUERY, Prometheus
 from careen.services.silences import Silences
+from careen.services.wire import starts
 from careen.services.wire.asking import Access, RequestHeader
 from tests.patience import LONG_SECONDS
 

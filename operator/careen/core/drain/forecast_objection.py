@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from careen.core.facts.policy import BoundPods, Policy
+from careen.core.facts.policy import BlockingPods, BoundPods, Policy
 from scheduler_core.sentences import first_few
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
@@ -43,6 +43,38 @@ def objection_to_bound(forecast: Forecast, policy: Policy) -> str:
         f"these pods are bound to this node and return after each eviction: {_name(bound)}; "
         "--pods-bound-to-node=stay leaves such pods on the node"
     )
+
+
+def protected_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
+    """The pods of the forecast because of which the gate `protected-pods` refuses. Those that --drain-pod-selector
+    leaves on the node are not among them: a forecast cannot tell them from a DaemonSet's."""
+    if not policy.protects_pods:
+        return ()
+    return tuple(pod for pod in forecast.pods if pod.wants_rest and pod.outcome is not Outcome.STAYS)
+
+
+def lost_in(forecast: Forecast, policy: Policy) -> tuple[tuple[PodForecast, BlockingPods], ...]:
+    """The pods because of which the gate `lost-pods` refuses, each with the first entry that selects it."""
+    rules = tuple(each for each in policy.blocking_pods if each.is_lost)
+    found = ((pod, rule) for pod in forecast.with_outcome(Outcome.LOST) for rule in rules)
+    first: dict[str, tuple[PodForecast, BlockingPods]] = {}
+    for pod, rule in found:
+        if not rule.namespaces or pod.namespace in rule.namespaces:
+            first.setdefault(pod.uid, (pod, rule))
+    return tuple(first.values())
+
+
+def objection_to_loss(forecast: Forecast, policy: Policy) -> str:
+    """The sentence of the gate `lost-pods`; "" without such pods."""
+    lost = lost_in(forecast, policy)
+    names = first_few(sorted(f"{pod.title} ({pod.sentence})" for pod, _ in lost))
+    return f"these pods would be lost: {names}" if lost else ""
+
+
+def objection_to_disturbance(forecast: Forecast, policy: Policy) -> str:
+    """The sentence of the gate `protected-pods`; "" without such pods."""
+    names = first_few(sorted(f"{pod.title} ({pod.wants_rest})" for pod in protected_in(forecast, policy)))
+    return f"these pods ask not to be disturbed: {names}" if names else ""
 
 
 def _name(pods: tuple[PodForecast, ...]) -> str:

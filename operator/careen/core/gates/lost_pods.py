@@ -3,7 +3,7 @@ would create it again. The forecast says which pods these are, also with --forec
 
 from __future__ import annotations
 
-from careen.core.drain.protection import lost_in, objection_to_loss
+from careen.core.drain.forecast_objection import lost_in, objection_to_loss
 from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.reasons import Code

@@ -6,12 +6,17 @@ node has, of DaemonSets and static ones, do not: their node could never reboot.
 
 from __future__ import annotations
 
-from careen.core.drain.protection import LONGEST_SECONDS, disturbed
+from careen.core.drain.drain_plan import to_evict
 from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import DrainPolicy
 from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate
 from careen.core.situation import Situation
+from scheduler_core.model.pod import wants_rest
 from scheduler_core.sentences import first_few
+
+_LONGEST_SECONDS = 86400.0  # then an alert fires; a person decides
+_EVERY_POD = DrainPolicy()
 
 
 @gate(
@@ -24,11 +29,13 @@ def protected_pods(situation: Situation) -> No | None:
     pods = situation.seen.pods
     if not isinstance(pods, tuple):
         return No(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {pods.why}")
-    protected = sorted(f"{pod.title} ({annotation})" for pod, annotation in disturbed(pods))
+    protected = sorted(
+        f"{pod.title} ({mark})" for pod in to_evict(pods, _EVERY_POD) if (mark := wants_rest(pod.annotations))
+    )
     if not protected:
         return None
     return No(
         Code.PROTECTED_POD,
         f"these pods ask not to be disturbed: {first_few(protected)}",
-        longest_seconds=LONGEST_SECONDS,
+        longest_seconds=_LONGEST_SECONDS,
     )

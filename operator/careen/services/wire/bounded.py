@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import io
 import socket
+import threading
 import time
-from functools import partial
+from concurrent.futures import Future
+from functools import partial, partialmethod
 from http.client import HTTPResponse
 from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError
 from urllib3.util.retry import Retry
 
 from careen.core.facts.times import span
@@ -75,7 +77,11 @@ class _Adapter(HTTPAdapter):
         kind: Any = pool.ConnectionCls
         if isinstance(getattr(kind, "response_class", None), partial):
             return pool  # of an earlier request
-        pool.ConnectionCls = type(kind.__name__, (kind,), {"response_class": partial(_Response, ends=self._ends)})
+        own = {
+            "response_class": partial(_Response, ends=self._ends),
+            "_new_conn": partialmethod(_connected, self._ends),
+        }
+        pool.ConnectionCls = type(kind.__name__, (kind,), own)
         return pool
 
     def send(self, request: requests.PreparedRequest, *_: Any, **named: Any) -> requests.Response:
@@ -103,6 +109,57 @@ class _Adapter(HTTPAdapter):
             if values > MOST_VALUES:
                 raise Unbounded(f"the answer has more than {MOST_VALUES} values")
         return bytes(content)
+
+
+def _connected(connection: Any, ends: float) -> socket.socket:
+    """urllib3's own tries every address of a name for the whole time-out, and waits for the name without one."""
+    host, last = connection._dns_host, OSError("the name has no address")
+    try:
+        found = _addresses(host, connection.port, min(connection.timeout, ends - time.monotonic()))
+        for number, (family, kind, protocol, _, address) in enumerate(found):
+            left = ends - time.monotonic()
+            if left <= 0:
+                break
+            own = socket.socket(family, kind, protocol)
+            try:
+                own.settimeout(min(connection.timeout, left if number == len(found) - 1 else left / 2))
+                for option in connection.socket_options or ():
+                    own.setsockopt(*option)
+                own.connect(address)
+            except OSError as error:
+                own.close()
+                last = error
+            else:
+                own.settimeout(connection.timeout)
+                return own
+        raise last
+    except socket.gaierror as error:
+        raise NameResolutionError(host, connection, error) from error
+    except TimeoutError as error:
+        raise ConnectTimeoutError(connection, f"{host} did not answer in time") from error
+    except OSError as error:
+        raise NewConnectionError(connection, f"{host} cannot be reached: {error}") from error
+
+
+_resolving: dict[tuple[str, int], Future[list[Any]]] = {}
+"""The questions for addresses that have no answer yet. Nothing can end such a question, so there is one for a name."""
+
+
+def _addresses(host: str, port: int, seconds: float) -> list[Any]:
+    """Raises TimeoutError after `seconds`, and socket.gaierror."""
+
+    answer = _resolving.get((host, port))
+    if answer is None or answer.done():
+        answer = _resolving[host, port] = Future()
+        threading.Thread(target=_resolve, args=(host, port, answer), daemon=True, name=f"addresses of {host}").start()
+    return answer.result(max(seconds, 0.0))
+
+
+def _resolve(host: str, port: int, answer: Future[list[Any]]) -> None:
+    try:
+        answer.set_result(list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+    except Exception as error:
+        answer.set_exception(error)
 
 
 class _Response(HTTPResponse):

@@ -1,0 +1,123 @@
+"""Time and memory of each client of a service against each nasty answer: `python -m bench.services` writes results.md.
+
+Each question has `SECONDS` for the connection and for each read, and twice that in all. The memory is the peak of the
+Python heap. A name with dead addresses and one without an answer of DNS are simulated in the resolver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+import tracemalloc
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from tests.careen.services import nasty
+from tests.careen.services.nasty import BROKEN, ENDLESS, SLOW, WRONG, serving
+from tests.careen.services.test_nasty_answers import ASKING
+
+SECONDS = 1.0
+RESULTS = Path(__file__).parent / "results.md"
+
+Ask = Callable[[str, float], Awaitable[Any]]
+
+
+def slow_handshake(_: str) -> Iterator[bytes]:
+    """The first bytes of a TLS record, one by one."""
+    yield b"\x16"
+    while True:
+        yield b"\x03"
+
+
+@contextmanager
+def dead_addresses() -> Iterator[str]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(listener.getsockname())
+        rows = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", listener.getsockname())] * 100
+        with mock.patch("socket.getaddrinfo", return_value=rows):
+            yield "http://many.example:9"
+        for each in waiting:
+            each.close()
+
+
+@contextmanager
+def slow_names() -> Iterator[str]:
+    over = threading.Event()
+
+    def slow(*_: Any, **__: Any) -> list[Any]:
+        over.wait()
+        raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+
+    with mock.patch("socket.getaddrinfo", slow):
+        yield "http://slow.example:9"
+        over.set()
+
+
+async def measured(ask: Ask, url: str) -> tuple[float, float, str]:
+    """Seconds, MiB, and the answer."""
+    tracemalloc.start()
+    began = time.monotonic()
+    answer = await ask(url, SECONDS)
+    took = time.monotonic() - began
+    peak = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    return took, peak, type(answer).__name__
+
+
+async def rows() -> list[tuple[str, str, float, float, str]]:
+    found = []
+    nasty.packed()
+    for client, ask in ASKING.items():
+        for answer in (*SLOW, *ENDLESS, *BROKEN, *WRONG, slow_handshake):
+            with serving(answer, "http://127.0.0.1:9") as server:
+                url = server.url.replace("http:", "https:") if answer is slow_handshake else server.url
+                found.append((client, answer.__name__, *await measured(ask, url)))
+        for place in (dead_addresses, slow_names):
+            with place() as url:
+                found.append((client, place.__name__, *await measured(ask, url)))
+    return found
+
+
+def table(found: list[tuple[str, str, float, float, str]]) -> str:
+    clients = list(dict.fromkeys(row[0] for row in found))
+    answers = list(dict.fromkeys(row[1] for row in found))
+    cells = {(client, answer): (took, peak, said) for client, answer, took, peak, said in found}
+    lines = [
+        "# Clients against nasty answers",
+        "",
+        "`python -m bench.services`: each cell has the seconds and the peak of the Python heap in MiB. A question has",
+        f"{SECONDS:g} s for each read and {2 * SECONDS:g} s in all. Each answer is unknown; any other is marked.",
+        "",
+        f"| answer | {' | '.join(clients)} |",
+        f"|---|{'---|' * len(clients)}",
+    ]
+    for answer in answers:
+        row = []
+        for client in clients:
+            took, peak, said = cells[client, answer]
+            mark = "" if said == "Unknown" else f" **{said}**"
+            row.append(f"{took:.2f} s, {peak:.0f} MiB{mark}")
+        lines.append(f"| {answer.replace('_', ' ')} | {' | '.join(row)} |")
+    worst = max(found, key=lambda row: row[2]), max(found, key=lambda row: row[3])
+    longest, most = ((row[0], row[1].replace("_", " ")) for row in worst)
+    lines += [
+        "",
+        f"Longest: {worst[0][2]:.2f} s ({', '.join(longest)}). Most: {worst[1][3]:.0f} MiB ({', '.join(most)}).",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    text = table(asyncio.run(rows()))
+    RESULTS.write_text(text)
+    print(text)
