@@ -3,7 +3,7 @@
 # tests/architecture/test_image.py carries out the removals below and sees that the agent still starts.
 
 # `make pin-base` writes the digest behind the tag, so that the same base is taken until somebody asks for another one.
-ARG BASE=docker.io/library/python:3.11-slim-bookworm
+ARG BASE=docker.io/library/python:3.13-slim-trixie
 
 FROM ${BASE} AS build
 WORKDIR /source

@@ -34,14 +34,16 @@ help: ## this list
 install: $(INSTALLED) ## a virtual environment in .venv with everything the other targets need
 
 # pip learnt dependency groups in 25.1; the one that comes with Python 3.11 is older.
-$(INSTALLED): pyproject.toml scheduler_core/pyproject.toml
+# What the image has too comes in the versions of the lock.
+$(INSTALLED): pyproject.toml scheduler_core/pyproject.toml requirements.lock
 	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "careen needs Python 3.11 or newer; '$(PYTHON3)' is $$($(PYTHON3) --version 2>&1). Try: make PYTHON3=python3.11" >&2; exit 1; }
 	@test -x $(PYTHON) || $(PYTHON3) -m venv $(VENV) \
 		|| { echo "cannot make a virtual environment; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@echo "installing what pyproject.toml names into $(VENV)"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable ./scheduler_core --editable . --group test --group check
+	@sed -nE 's/^([A-Za-z0-9._-]+==[^ ]+) .*/\1/p' requirements.lock > $(VENV)/locked.txt
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --constraint $(VENV)/locked.txt --editable ./scheduler_core --editable . --group test --group check
 	@touch $@
 
 .PHONY: demo

@@ -198,7 +198,7 @@ WANTED = {
     ],
     "requirements-build.lock": [*PROJECT["build-system"]["requires"], *LIBRARY["build-system"]["requires"]],
 }
-IMAGE = {"python_version": "3.11", "python_full_version": "3.11.0", "sys_platform": "linux", "platform_system": "Linux"}
+IMAGE = {"python_version": "3.13", "python_full_version": "3.13.0", "sys_platform": "linux", "platform_system": "Linux"}
 
 
 def locked(file: str) -> dict[str, tuple[str, list[str]]]:
@@ -270,7 +270,7 @@ def test_both_stages_of_the_dockerfile_use_the_same_base_image() -> None:
         "FROM ${BASE}",
     ]
     (base,) = re.findall(r"^ARG BASE=(.*)$", DOCKERFILE, re.MULTILINE)
-    assert re.fullmatch(r"docker\.io/library/python:3\.11-slim-bookworm(@sha256:[0-9a-f]{64})?", base)
+    assert re.fullmatch(r"docker\.io/library/python:3\.13-slim-trixie(@sha256:[0-9a-f]{64})?", base)
 
 
 # ---- make pin-base ----
@@ -358,4 +358,4 @@ def test_pin_base_finds_its_line_in_the_dockerfile(tmp_path: Path) -> None:
     spec.loader.exec_module(module)
     found = module._LINE.search(DOCKERFILE)
     assert found is not None
-    assert found.groups() == ("docker.io", "library/python", "3.11-slim-bookworm")
+    assert found.groups() == ("docker.io", "library/python", "3.13-slim-trixie")

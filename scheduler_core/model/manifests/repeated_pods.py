@@ -14,14 +14,34 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from scheduler_core.model.manifests import wire
-from scheduler_core.model.manifests.error import FieldError, ManifestError
+from scheduler_core.model.manifests.error import FieldError, ManifestError, RulesLeftOut
 from scheduler_core.model.manifests.from_manifest import PodReader, SharedParts
 from scheduler_core.model.pod import Pod
 
-# Bounds the kept texts, so that pods without a common text do not fill the memory.
+# Bound the kept texts, so that pods without a common text do not fill the memory: their number, and their bytes.
 _MOST_TEXTS: Final = 4096
+_MOST_BYTES: Final = 8 << 20
+# The rules of pods (`_RULES`) take ten times their JSON. A namespace of 2,000 workloads with 1 KiB each is within both.
+MOST_RULES_OF_NAMESPACE: Final = 2 << 20
+MOST_RULES: Final = 16 << 20
+_RULES: Final = ("affinity", "topology_spread_constraints", "tolerations", "node_selector")
 
 _NULL: Final = msgspec.Raw(b"null")
+
+# An affinity that nobody can evaluate: it selects nothing while the pod runs, and leaves open where the pod may go.
+_LEFT_OUT: Final = msgspec.convert(
+    {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchExpressions": [{"key": "rules", "operator": "left out to save memory"}]},
+                }
+            ]
+        }
+    },
+    wire.WireAffinity,
+)
 
 Written = TypeVar("Written")
 
@@ -47,16 +67,19 @@ class _Texts(Generic[Written]):
     def __init__(self, shape: Any) -> None:
         self._decoder: msgspec.json.Decoder[Written] = msgspec.json.Decoder(shape)
         self._known: dict[object, Written] = {}
+        self._bytes = 0
 
     def read(self, text: bytes) -> Written:
         if text in self._known:
             return self._known[text]
-        return self._keep(text, self._decoder.decode(text))
+        return self._keep(text, self._decoder.decode(text), len(text))
 
-    def _keep(self, key: object, written: Written) -> Written:
-        if len(self._known) >= _MOST_TEXTS:
+    def _keep(self, key: object, written: Written, size: int) -> Written:
+        if len(self._known) >= _MOST_TEXTS or self._bytes + size > _MOST_BYTES:
             self._known.clear()
+            self._bytes = 0
         self._known[key] = written
+        self._bytes += size
         return written
 
 
@@ -82,7 +105,7 @@ class _TextsButFor(_Texts[Written]):
             return self._known[key], own.decode()
         written = self._decoder.decode(text)
         if self._own_of(written) == own.decode():
-            self._keep(key, written)
+            self._keep(key, written, len(text))
         return written, self._own_of(written)
 
 
@@ -102,11 +125,15 @@ class RepeatedPods:
         )
         # The keys are the ids of structures. The values keep the structures, so that no other object gets their ids.
         self._parts: dict[tuple[object, ...], tuple[SharedParts, object]] = {}
+        self._parts_bytes = 0
+        self._rules = _Rules()
 
     def pods(self, page: bytes) -> list[Pod | ManifestError]:
         """A pod with an unreadable amount or time becomes a ManifestError. Raises msgspec.ValidationError if an item is
-        not a valid pod; the caller must then read the page pod by pod."""
-        return [self._pod(written) for written in self._pages.decode(page).items or ()]
+        not a valid pod; the caller must then read the page pod by pod. A pod whose rules are too many is there without
+        them, and a RulesLeftOut names its namespace."""
+        read = [self._pod(written) for written in self._pages.decode(page).items or ()]
+        return [*read, *self._rules.new_problems()]
 
     def _pod(self, written: _PodInPage) -> Pod | ManifestError:
         meta = written.metadata
@@ -136,13 +163,64 @@ class RepeatedPods:
         key = (namespace, id(labels), id(owners), id(spec), id(status))
         known = self._parts.get(key)
         if known is None:
-            if len(self._parts) >= _MOST_TEXTS:
+            kept, size = self._rules.within_limits(spec, namespace)
+            if len(self._parts) >= _MOST_TEXTS or self._parts_bytes + size > _MOST_BYTES:
                 self._parts.clear()
+                self._parts_bytes = 0
+            self._parts_bytes += size
             parts = SharedParts(
                 labels=self._reader.shared_labels(labels),
                 owner=self._reader.controller(owners),
-                spec=self._reader.shared_spec(spec, namespace),
+                spec=self._reader.shared_spec(kept, namespace),
                 status_fields=self._reader.status_fields(status, spec),
             )
             known = self._parts[key] = (parts, (labels, owners, spec, status))
         return known[0]
+
+
+class _Rules:
+    """Limits what pods may write into their rules about places. A tenant who writes more than that loses the rules of
+    further pods, not the forecast: the pods are there, with their requests."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, set[int]] = {}
+        self._bytes: dict[str, int] = {}
+        self._total = 0
+        self._told: set[str] = set()
+        self._problems: list[ManifestError] = []
+
+    def within_limits(self, spec: wire.WirePodSpec, namespace: str) -> tuple[wire.WirePodSpec, int]:
+        """The spec, without its rules if its namespace, or all namespaces, have too many different ones; and the bytes
+        of its rules. Equal rules count once."""
+        rules = [getattr(spec, name) for name in _RULES]
+        if not any(rules):
+            return spec, 0
+        text = msgspec.json.encode(rules)
+        seen = self._seen.setdefault(namespace, set())
+        if (number := hash(text)) in seen:
+            return spec, len(text)
+        used = self._bytes.get(namespace, 0) + len(text)
+        if used <= MOST_RULES_OF_NAMESPACE and self._total + len(text) <= MOST_RULES:
+            seen.add(number)
+            self._bytes[namespace] = used
+            self._total += len(text)
+            return spec, len(text)
+        self._tell(namespace)
+        return msgspec.structs.replace(spec, **(dict.fromkeys(_RULES) | {"affinity": _LEFT_OUT})), len(text)
+
+    def _tell(self, namespace: str) -> None:
+        if namespace not in self._told:
+            self._told.add(namespace)
+            self._problems.append(
+                RulesLeftOut(
+                    kind="Namespace",
+                    key=namespace,
+                    field="",
+                    problem="its pods have more different rules (affinity, spread constraints, tolerations, node "
+                    "selectors) than fit into memory; some pods count without theirs, and where those land is unknown",
+                )
+            )
+
+    def new_problems(self) -> list[ManifestError]:
+        found, self._problems = self._problems, []
+        return found

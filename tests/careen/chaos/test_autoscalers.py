@@ -48,7 +48,7 @@ def test_a_node_keeps_its_autoscaler_annotations_through_the_reboot_if_its_agent
 ) -> None:
     world = run_virtually(agents_that_die(Shape(nodes=3), seed, lives_seconds))
     assert (unprotected(world), left(world)) == ([], [])
-    assert world.verdict(but=("taint", "settled", "reported")) == [], world.report([])
+    assert world.verdict(but=("taint", "settled", "service", "reported")) == [], world.report([])
 
 
 async def with_persons(change: dict[str, dict[str, str | None]], *, wipes: bool = False) -> World:

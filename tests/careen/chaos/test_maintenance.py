@@ -77,7 +77,7 @@ def booted(world: World) -> list[str]:
     return [event.host for event in world.fleet.log if event.what == "booted"]
 
 
-LENIENT: dict[str, Any] = {"but": ("taint", "settled", "once", "reported", "explained", "drained")}
+LENIENT: dict[str, Any] = {"but": ("taint", "settled", "service", "once", "reported", "explained", "drained")}
 
 
 def test_a_node_in_maintenance_stays_drained_and_returns_without_a_reboot() -> None:

@@ -169,6 +169,7 @@ def test_a_draining_node_that_loses_its_record_annotation_does_not_delay_the_rol
             "tidy",
             "explained",
             "settled",
+            "service",
             "theft",
             "drained",
             "loop",

@@ -38,5 +38,5 @@ async def agents_that_die(shape: Shape, seed: int, lives_seconds: float) -> Worl
 @pytest.mark.parametrize("seed", range(3))
 def test_agents_killed_every_five_seconds_still_reboot_the_whole_fleet(shape: Shape, seed: int) -> None:
     world = run_virtually(agents_that_die(shape, seed, 5.0))
-    assert world.verdict(but=("taint", "settled")) == [], world.report([])
+    assert world.verdict(but=("taint", "settled", "service")) == [], world.report([])
     assert sum(event.what == "booted" for event in world.fleet.log) == shape.nodes

@@ -166,7 +166,9 @@ def test_a_recreated_node_without_a_reboot_request_releases_its_claim_at_once(
     world = run_virtually(a_recreated_node(phase))
     assert [
         each
-        for each in world.verdict(but=("drained", "claims", "claim", "finished", "settled", "tidy", "own-node"))
+        for each in world.verdict(
+            but=("drained", "claims", "claim", "finished", "settled", "service", "tidy", "own-node")
+        )
         if "end:" not in each
     ] == [], world.report([])
 

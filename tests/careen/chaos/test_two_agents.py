@@ -66,7 +66,7 @@ def test_two_agents_per_node_request_each_reboot_once_and_keep_the_claim(
     world = run_virtually(two_agents(seed, fault_rate, shutdown_seconds))
     broken = [
         *asked_twice(world),
-        *world.verdict(but=("taint", "own-node", "claim", "claims", "settled", "release")),
+        *world.verdict(but=("taint", "own-node", "claim", "claims", "settled", "service", "release")),
     ]
     assert not broken, world.report(broken)
 
@@ -109,7 +109,19 @@ def test_removing_the_record_annotation_in_any_phase_breaks_no_rule(seed: int, p
     broken = [
         *world.verdict(
             but=(
-                *("taint", "finished", "once", "tidy", "claim", "claims", "settled", "release", "drained", "explained"),
+                *(
+                    "taint",
+                    "finished",
+                    "once",
+                    "tidy",
+                    "claim",
+                    "claims",
+                    "settled",
+                    "service",
+                    "release",
+                    "drained",
+                    "explained",
+                ),
                 *tolerated,
             )
         ),

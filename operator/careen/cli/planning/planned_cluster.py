@@ -99,7 +99,7 @@ def from_dump(path: Path) -> World:
 
 
 def _unread(snapshot: Snapshot) -> list[str]:
-    return [f"the plan leaves out an object that could not be read: {problem}" for problem in snapshot.problems[:5]]
+    return [f"the plan leaves out {problem.leaves_out}: {problem}" for problem in snapshot.problems[:5]]
 
 
 def _view(node: Node) -> NodeView:

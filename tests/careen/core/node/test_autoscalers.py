@@ -292,6 +292,12 @@ def test_the_load_balancer_delay_does_not_count_towards_the_drain_timeout() -> N
     assert decided(late, policy, pods=(a_pod(),)).phase is Phase.FAILED
 
 
+def test_the_load_balancer_delay_counts_from_now_if_the_record_is_of_another_boot() -> None:
+    progress = a_progress(Phase.DRAINING, drain_started=ago(300, boot="another"))
+    waits = decided(progress, a_policy(balancer_settle_seconds=45), pods=(a_pod(),))
+    assert (waits.phase, evicted(waits)) == (Phase.DRAINING, [])
+
+
 # ---- a Node that is being deleted ----
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler_core.model.manifests import repeated_pods
-from scheduler_core.model.manifests.error import ManifestError
+from scheduler_core.model.manifests.error import ManifestError, RulesLeftOut
 from scheduler_core.model.manifests.object_reader import ObjectReader
 from scheduler_core.snapshot.loading import load_pages
 from scheduler_core.testing.builders import a_pod
@@ -107,7 +107,7 @@ def test_a_copy_of_a_pod_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -
     read: list[bytes] = []
     keep = repeated_pods._Texts._keep
     monkeypatch.setattr(
-        repeated_pods._Texts, "_keep", lambda self, key, made: read.append(key) or keep(self, key, made)
+        repeated_pods._Texts, "_keep", lambda self, key, made, size: read.append(key) or keep(self, key, made, size)
     )
     found = read_page(ObjectReader(), texts)
     assert len({id(pod.spec) for pod in found}) == 1
@@ -124,6 +124,62 @@ def test_the_number_of_cached_pod_texts_is_limited(monkeypatch: pytest.MonkeyPat
     repeated = reader._repeated
     for kept in (repeated._labels._known, repeated._specs._known, repeated._parts):
         assert len(kept) <= 3
+
+
+def with_rules(number: int, *, namespace: str = "tenant", terms: int = 100) -> str:
+    """A pod with about 16 KiB of affinity that no other pod has."""
+    preferred = [
+        {
+            "weight": 1,
+            "podAffinityTerm": {
+                "topologyKey": "kubernetes.io/hostname",
+                "labelSelector": {"matchLabels": {f"key-{number}-{term}": f"value-{number}-{term}"}},
+            },
+        }
+        for term in range(terms)
+    ]
+    manifest = a_pod(f"p{number}", namespace=namespace).on("n").requesting(cpu="1").manifest
+    affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    return compact({**manifest, "spec": {**manifest["spec"], "affinity": affinity}})
+
+
+def is_ruled(pod: Any) -> bool:
+    return bool(pod.spec.pod_affinity.preferred)
+
+
+def test_pods_beyond_their_namespaces_share_of_rules_count_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_pods, "MOST_RULES_OF_NAMESPACE", 3 * len(with_rules(0)))
+    reader = ObjectReader()
+    first = read_page(reader, [*(with_rules(number) for number in range(9)), with_rules(9, namespace="other")])
+    pods, problems = first[:10], first[10:]
+    assert [is_ruled(pod) for pod in pods] == [True] * 3 + [False] * 6 + [True]
+    assert len({str(pod.spec.containers) for pod in pods}) == 1
+    assert [(type(each), each.key) for each in problems] == [(RulesLeftOut, "tenant")]
+    again = read_page(reader, [with_rules(0), with_rules(20)])
+    assert [is_ruled(pod) for pod in again] == [True, False]
+
+
+def test_many_namespaces_together_have_a_limit_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_pods, "MOST_RULES", 3 * len(with_rules(0)))
+    found = read_page(ObjectReader(), [with_rules(number, namespace=f"t{number}") for number in range(5)])
+    assert [is_ruled(pod) for pod in found[:5]] == [True] * 3 + [False] * 2
+    assert [each.key for each in found[5:]] == ["t3", "t4"]
+
+
+def test_equal_rules_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_pods, "MOST_RULES_OF_NAMESPACE", 2 * len(with_rules(0)))
+    texts = [with_rules(0).replace('"p0"', f'"p{number}"') for number in range(20)]
+    assert all(is_ruled(pod) for pod in read_page(ObjectReader(), texts))
+
+
+def test_the_texts_that_are_kept_are_limited_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 4 * len(with_rules(0))
+    monkeypatch.setattr(repeated_pods, "_MOST_BYTES", most)
+    monkeypatch.setattr(repeated_pods, "MOST_RULES_OF_NAMESPACE", most)
+    reader = ObjectReader()
+    read_page(reader, [with_rules(number) for number in range(40)])
+    assert len(reader._repeated._specs._known) <= 4
+    assert len(reader._repeated._parts) <= 5
 
 
 def test_a_page_of_invalid_json_is_refused() -> None:
