@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from careen.core.actions import PostEvent, WriteLock
 from careen.core.decision import Decision, Reason
-from careen.core.facts.memory import Versions
+from careen.core.facts.memory import SeenVersions
 from careen.core.facts.observation import NodeView, NotAsked
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
@@ -33,7 +33,7 @@ _AGAIN_SECONDS = 300.0  # a policy may forbid agents to pause; then a person doe
 class Checked(Value):
     """What this turn knows of the versions, and the decision if no other may be made."""
 
-    versions: Versions
+    versions: SeenVersions
     decision: Decision | None = None
 
 
@@ -45,7 +45,7 @@ def check(seen: Observation, node: NodeView, phase: Phase, policy: Policy) -> Ch
     is_node_behind = node_at is not None and node_at < known.node
     is_lock_behind = lock_at < known.lock if lock_at is not None else known.is_lock_behind
     if not is_node_behind and not is_lock_behind:
-        return Checked(Versions(node=max(known.node, node_at or 0), lock=max(known.lock, lock_at or 0)))
+        return Checked(SeenVersions(node=max(known.node, node_at or 0), lock=max(known.lock, lock_at or 0)))
     since = seen.uptime if known.behind_since is None else known.behind_since
     known = replace(known, behind_since=since, is_lock_behind=is_lock_behind)
     what = f"Node {node.name}" if is_node_behind else "the lock's DaemonSet"
@@ -57,7 +57,7 @@ def check(seen: Observation, node: NodeView, phase: Phase, policy: Policy) -> Ch
     if reading is None or not isinstance(content, LockContent) or seen.uptime - since < CONFIRM_SECONDS:
         return Checked(known, _nothing(seen, phase, why))
     if content.is_paused:
-        return Checked(Versions(node=node_at or 0, lock=lock_at or 0))
+        return Checked(SeenVersions(node=node_at or 0, lock=lock_at or 0))
     if seen.uptime < known.pause_not_before:
         return Checked(known, _nothing(seen, phase, why))
     jitter = 0.5 + 0.5 * seen.chance.jitter

@@ -223,7 +223,7 @@ class Losses(Value, kw_only=True):
     told: Mapping[str, float] = field(default_factory=dict)  # the uptime of the Event about the mark
 
 
-class Versions(Value, kw_only=True):
+class SeenVersions(Value, kw_only=True):
     """The highest resourceVersions that this process has seen, and since when a read was behind them (`rollback.py`).
     0: none was a number."""
 
@@ -262,7 +262,7 @@ class Memory(Value, kw_only=True):
     crowd: Crowd = Crowd()
     patience: Patience = Patience()
     losses: Losses = Losses()
-    versions: Versions = Versions()
+    versions: SeenVersions = SeenVersions()
     reported: Reported = Reported()
 
 

@@ -26,8 +26,8 @@ from careen.core.facts.memory import (
     RebootMemory,
     RebootOutcome,
     Reported,
+    SeenVersions,
     StrangerMemory,
-    Versions,
     WrittenMark,
     after_eviction,
     after_reboot_asked,
@@ -118,7 +118,7 @@ FULL = Memory(
     holder_check=HolderCheck(at=UPTIME, suspected={"c": UPTIME}, overdue=(("n2", "2026-03-04T11:00:00Z"),)),
     crowd=Crowd(count=3, until=UPTIME + 60),
     patience=Patience(since=UPTIME, gates=frozenset({"alerts"}), claim="c"),
-    versions=Versions(node=7, lock=42),
+    versions=SeenVersions(node=7, lock=42),
     losses=Losses(written={"cordon": WrittenMark(value="set", at=UPTIME, stops=True)}),
     reported=Reported(code="held", at=UPTIME),
 )
