@@ -69,6 +69,14 @@ class ObjectChange:
         return "DELETED" if self.after is None else "MODIFIED"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """All objects at one version."""
+
+    version: int
+    objects: Mapping[Storage, Mapping[Key, Stored]]
+
+
 class HistoryGone(Exception):
     """The requested version is older than the history: the caller must list again."""
 
@@ -146,6 +154,19 @@ class Store:
             del history[:surplus]
         for wake in tuple(self._listeners[storage]):
             wake()
+
+    def backup(self) -> Backup:
+        """What `restore` needs, like a snapshot of etcd."""
+        return Backup(version=self.version, objects={storage: dict(found) for storage, found in self._objects.items()})
+
+    def restore(self, backup: Backup, storages: Iterable[Storage]) -> None:
+        """The objects of these kinds and the counter of versions as in the backup: later versions are given out again.
+        Watches get a 410."""
+        self.version = backup.version
+        for storage in storages:
+            self._objects[storage] = dict(backup.objects.get(storage, {}))
+            self._history[storage].clear()
+            self._floor[storage] = self.version
 
     def floor(self, storage: Storage) -> int:
         """The oldest version since which every change of the kind is still known."""

@@ -18,6 +18,7 @@ MOST_PARAMETERS = {"": 12, CORE: 8}
 # Each of these classes is a list of similar things with one line each, so it may have more fields than MOST_FIELDS.
 LISTS = {
     "operator/careen/settings/tree.py:Settings": "one field for each setting",
+    "operator/careen/core/facts/memory.py:Memory": "one field for each thing that a process remembers",
     "operator/careen/core/facts/policy.py:Policy": "one field for each setting that decisions obey",
     "operator/careen/core/facts/progress.py:Progress": "one field for each key of the record on the Node",
     "operator/careen/core/facts/observation.py:PodView": "one field for each part of a Pod that a decision reads",

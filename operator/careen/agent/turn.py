@@ -81,6 +81,8 @@ class Reconciler:
         self._remember_reports(decision, applied, _uid(seen))
         if applied.is_node_written or applied.stop is not None:
             self._observer.saw_node(applied.node, applied.node_written_at)
+        if decision.memory.versions.behind_since is not None:
+            self._observer.saw_node(None, 0.0)  # what is behind is read again, not copied
         if applied.lock is not None:
             self._observer.saw_lock(applied.lock, applied.lock_written_at)
         if applied.stop is None and (applied.is_node_written or applied.lock is not None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from careen.core import losses, patience
+from careen.core import losses, patience, rollback
 from careen.core.actions import PatchNode, PostEvent
 from careen.core.decision import Decision, Reason, stored_refusals
 from careen.core.facts import keys
@@ -59,6 +59,14 @@ def decide(observation: Observation, policy: Policy) -> Decision:
         return _powerless(observation, Code.NODE_UNKNOWN, f"the Node cannot be read: {node.why}")
     if isinstance(node, Gone):
         return _powerless(observation, Code.NODE_GONE, f"there is no Node {policy.node_name}")
+    phase = phase_of(node.record) if isinstance(node.record, Progress) else Phase.IDLE
+    restored = rollback.check(observation, node, phase, policy)
+    decision = restored.decision or _of_kept(observation, policy, node)
+    return replace(decision, memory=replace(decision.memory, versions=restored.versions))
+
+
+def _of_kept(observation: Observation, policy: Policy, node: NodeView) -> Decision:
+    """The decision about a Node whose writes may not stick."""
     known = losses.after_read(observation.memory.losses, node, observation.lock, uptime=observation.uptime)
     before = replace(observation.memory, losses=known)
     node_as_kept = losses.as_if_kept(node, known, uptime=observation.uptime)

@@ -235,6 +235,17 @@ class Losses(Value, kw_only=True):
     told: Mapping[str, float] = field(default_factory=dict)  # the uptime of the Event about the mark
 
 
+class SeenVersions(Value, kw_only=True):
+    """The highest resourceVersions that this process has seen, and since when a read was behind them (`rollback.py`).
+    0: none was a number."""
+
+    node: int = 0
+    lock: int = 0  # of the DaemonSet
+    behind_since: float | None = None  # the uptime
+    is_lock_behind: bool = False
+    pause_not_before: float = 0.0  # the uptime before which the agent does not try again to pause the lock
+
+
 class Reported(Value, kw_only=True):
     """What the agent last told people: by an Event, and on the Node."""
 
@@ -263,6 +274,7 @@ class Memory(Value, kw_only=True):
     crowd: Crowd = Crowd()
     patience: Patience = Patience()
     losses: Losses = Losses()
+    versions: SeenVersions = SeenVersions()
     reported: Reported = Reported()
 
 

@@ -323,6 +323,13 @@ class Code(StrEnum):
         "The lock's content cannot be understood; no reboot may start.",
         "Run `careen lock show`, then correct or remove the lock's annotation.",
     )
+    STORE_RESTORED = _warning(
+        "store-restored",
+        "A resourceVersion went back, as after a restore of etcd from a backup: the lock and the records may be older "
+        "than what happened. The agent does nothing until the lock is paused, and pauses it.",
+        "Check that every node is in service. Six minutes after the restore, when each agent has noticed it, run "
+        "`careen lock resume`; see `operations.md`. If the lock is not paused, first run `careen lock pause`.",
+    )
     WRITE_NOT_KEPT = _warning(
         "write-not-kept",
         "The API server accepts what the agent writes on the Node or into the lock, but it does not stay there.",

@@ -26,6 +26,7 @@ from careen.core.facts.memory import (
     RebootMemory,
     RebootOutcome,
     Reported,
+    SeenVersions,
     StrangerMemory,
     WrittenMark,
     after_eviction,
@@ -117,6 +118,7 @@ FULL = Memory(
     holder_check=HolderCheck(at=UPTIME, suspected={"c": UPTIME}, overdue=(("n2", "2026-03-04T11:00:00Z"),)),
     crowd=Crowd(count=3, until=UPTIME + 60),
     patience=Patience(since=UPTIME, gates=frozenset({"alerts"}), claim="c"),
+    versions=SeenVersions(node=7, lock=42),
     losses=Losses(written={"cordon": WrittenMark(value="set", at=UPTIME, stops=True)}),
     reported=Reported(code="held", at=UPTIME),
 )
@@ -164,5 +166,6 @@ def test_every_group_of_memory_fields_declares_in_which_phases_the_group_is_kept
         "crowd",
         "patience",
         "losses",
+        "versions",
         "reported",
     }
