@@ -219,8 +219,8 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
             "desiredHealthy": pod.budget.desired_healthy,
             "expectedPods": pod.budget.expected_pods,
         }
-        if pod.opens:
-            mapping["budget"] |= {"owner": pod.budget.owner, "identity": pod.budget.identity}
+        more = {"owner": pod.budget.owner, "identity": pod.budget.identity}
+        mapping["budget"] |= {name: value for name, value in more.items() if value}
     return mapping
 
 
