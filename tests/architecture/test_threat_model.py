@@ -36,7 +36,7 @@ def markers_of(file: str) -> dict[str, set[str]]:
 def test_each_attack_has_an_existing_test(row: list[str]) -> None:
     assert len(row) == 5
     assert all(row), "a row with an empty column"
-    found = re.fullmatch(r"`(tests/cluster/\w+\.py|tests/careen/settings/test_config_map_limits\.py)::(\w+)`", row[4])
+    found = re.fullmatch(r"`(tests/cluster/\w+\.py|tests/careen/settings/test_config_map_limits\.py|tests/careen/chaos/test_slow_pods\.py)::(\w+)`", row[4])
     assert found, row[4]
     file, name = found.groups()
     assert name in markers_of(file), row[4]
