@@ -214,11 +214,11 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
     if pod.remedies:
         mapping["remedies"] = list(pod.remedies)
     if pod.budget:
-        mapping["budget"] = _budget_to_mapping(pod.budget, opens=pod.opens is not None)
+        mapping["budget"] = _budget_to_mapping(pod.budget)
     return mapping
 
 
-def _budget_to_mapping(budget: BudgetNumbers, *, opens: bool) -> dict[str, Any]:
+def _budget_to_mapping(budget: BudgetNumbers) -> dict[str, Any]:
     mapping: dict[str, Any] = {
         "namespace": budget.namespace,
         "name": budget.name,
@@ -227,7 +227,8 @@ def _budget_to_mapping(budget: BudgetNumbers, *, opens: bool) -> dict[str, Any]:
         "desiredHealthy": budget.desired_healthy,
         "expectedPods": budget.expected_pods,
     }
-    return mapping | {"owner": budget.owner, "identity": budget.identity} if opens else mapping
+    more = {"owner": budget.owner, "identity": budget.identity}
+    return mapping | {name: value for name, value in more.items() if value}
 
 
 def _pod_from_mapping(mapping: Mapping[str, Any]) -> PodForecast:

@@ -15,8 +15,7 @@ from careen.agent.few_at_a_time import all_or_none
 from careen.agent.need_watch import NeedWatch
 from careen.agent.self_test import SelfTests
 from careen.cluster.agents_nodes import AgentsNodes
-from careen.cluster.closed_budgets import closed_budgets
-from careen.cluster.evictions import Evicted, allowed_disruptions, evict
+from careen.cluster.evictions import Evicted, allowed_disruptions, closed_budgets, evict
 from careen.cluster.foreign import find_foreign
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import count_nodes, list_nodes, read_node
