@@ -27,7 +27,7 @@ from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import NotSent, Unclear
 from careen.cluster.wire.transport import Request, Response
 from careen.core.facts.policy import Policy
-from careen.services.prometheus import AlertSource
+from careen.services.prometheus import AlertSource, MetricSource
 from scheduler_core.simulation.forecast import Forecast
 from tests.careen.chaos.fleet import older
 from tests.careen.chaos.fleet.machines import Fleet, Host
@@ -266,6 +266,7 @@ class Agents:
         self.is_older: Callable[[str], bool] = lambda _node: False
         """Whether the agent that starts on this node is of an older release."""
         self.alerts: AlertSource | None = None
+        self.metrics: MetricSource | None = None
         self.is_server_down = False
         self.clocks: dict[str, Clock] = {}
         self.processes: list[Process] = []
@@ -313,6 +314,7 @@ class Agents:
                     self_tests=SelfTests(host, clock),
                     forecaster=self.forecaster(api, node),
                     alerts=lambda: self.alerts,
+                    metrics=lambda: self.metrics,
                     chance=chance,
                 )
             ),
