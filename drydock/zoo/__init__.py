@@ -56,3 +56,18 @@ IN_THE_DEMO = (
     "graceful-shutdown-late",
     "late-volumes",
 )
+
+# Citizens that leave a roll-out of many faults a way home, whatever people and machines do.
+IN_STORMS = (
+    "pod-graceful-drain",
+    "rook-ceph",
+    "hpa",
+    "strimzi",
+    "clone-set",
+    "static-etcd",
+    "graceful-shutdown-failed",
+    "graceful-shutdown-missing",
+    "graceful-shutdown-late",
+    "late-volumes",
+    "roll-out",
+)

@@ -1,4 +1,5 @@
-"""Each citizen of `drydock.zoo` behaves like the operator that it imitates. No agent acts: a person cordons and evicts."""
+"""Each citizen of `drydock.zoo` behaves like the operator that it imitates. No agent acts: a person cordons and
+evicts."""
 
 from __future__ import annotations
 
