@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from careen.core.facts.policy import AlertPolicy, HealthQuery
@@ -41,6 +42,13 @@ def _breaks(app: str) -> Callable[[World], None]:
 
 def _with_prometheus(change: Callable[[Monitoring], None] = lambda _: None) -> Callable[[World], None]:
     return lambda world: change(add_prometheus(world))
+
+
+def _long_drains_with_prometheus(world: World) -> None:
+    """A drain lasts longer than half a minute, so the rules see the pods that cannot return to their node."""
+    add_prometheus(world)
+    apps = world.fleet.workloads.apps
+    apps["web"] = replace(apps["web"], ends_within=(40.0, 50.0))
 
 
 def _lacks_a_store(monitoring: Monitoring) -> None:
@@ -233,7 +241,7 @@ STORIES: tuple[CitizenStory, ...] = (
         claim="With kube-prometheus' default rules every node reboots, and no node is drained more than twice.",
         wanted=all_reboot(most_drains=2),
         settings={"alerts": FEW_ALERTS},
-        prepare=_with_prometheus(),
+        prepare=_long_drains_with_prometheus,
         seconds=7200.0,
     ),
     CitizenStory(

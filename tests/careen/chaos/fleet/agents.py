@@ -267,6 +267,7 @@ class Agents:
         """Whether the agent that starts on this node is of an older release."""
         self.alerts: AlertSource | None = None
         self.metrics: MetricSource | None = None
+        """The server that answers health queries. Set it before the first agent starts (`World(prepare=…)`)."""
         self.is_server_down = False
         self.clocks: dict[str, Clock] = {}
         self.processes: list[Process] = []
@@ -314,8 +315,8 @@ class Agents:
                     self_tests=SelfTests(host, clock),
                     forecaster=self.forecaster(api, node),
                     alerts=lambda: self.alerts,
-                    metrics=lambda: self.metrics,
                     chance=chance,
+                    **({"metrics": lambda: self.metrics} if self.metrics is not None else {}),
                 )
             ),
             Hands(
