@@ -70,3 +70,8 @@ MUTANTS ?=
 .PHONY: mutants
 mutants: $(INSTALLED) ## makes each mistake of tests/mutants/catalogue and runs the tests that reach it
 	$(PYTHON) -m tests.mutants $(MUTANTS)
+
+# A story for each operator of docs/operators.md; ZOO=longhorn for one of them.
+.PHONY: zoo
+zoo: $(INSTALLED) ## what a roll-out costs beside Longhorn, Rook, CloudNativePG, KubeVirt and others: drains, reboots, evictions, verdict
+	$(PYTHON) -m tests.careen.chaos.citizens $(ZOO)

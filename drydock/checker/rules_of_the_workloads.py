@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from drydock.checker.journal import Journal, Object
 from drydock.checker.rule import Breach, rule
@@ -23,7 +23,8 @@ _COUNTED_BEFORE_SECONDS = 2.0
 def settled(journal: Journal) -> Iterator[Breach]:
     """At the release, each owner of evicted pods has at least as many ready pods as before the cordon. Skips Jobs,
     because their pods may end."""
-    ready = _ready_over_time(journal)
+    parents = _deployments(journal)
+    ready = _ready_over_time(journal, parents)
     cordons = [write for write in journal.writes("nodes") if write.cordons and write.agent == write.name]
     for write, before, after in journal.lock_writes():
         for node in released_nodes(write, before, after):
@@ -33,7 +34,7 @@ def settled(journal: Journal) -> Iterator[Breach]:
                 continue
             # The displaced pods were gone by then, so an older count would be from before the drain.
             seen_from = max(write.at - _READ_BEFORE_SECONDS, boots[-1])
-            for owner, owner_name in sorted(_displaced(journal, node, since, write.at).items()):
+            for owner, owner_name in sorted(_displaced(journal, parents, node, (since, write.at)).items()):
                 ready_before = _fewest_before(ready[owner], since, _COUNTED_BEFORE_SECONDS + journal.answer_seconds)
                 ready_now = _most_between(ready[owner], seen_from, write.at)
                 if ready_now < ready_before:
@@ -45,14 +46,22 @@ def settled(journal: Journal) -> Iterator[Breach]:
 
 
 Timeline = list[tuple[float, int]]
+Owner = tuple[str, str]
+"""The controller's uid, and its kind and name for messages."""
 
 
-def _ready_over_time(journal: Journal) -> dict[str, Timeline]:
+def _deployments(journal: Journal) -> dict[str, Owner]:
+    """For each ReplicaSet's uid its Deployment: a roll-out moves the pods from one ReplicaSet to another."""
+    sets = [write.after or write.before for write in journal.writes("replicasets")]
+    return {each["metadata"]["uid"]: parent for each in sets if (parent := _controller(each)) != ("", "")}
+
+
+def _ready_over_time(journal: Journal, parents: Mapping[str, Owner]) -> dict[str, Timeline]:
     """For each owner's uid: the times of writes to its pods, each with the number of its ready pods after the write."""
     ready: dict[str, set[tuple[str, str]]] = {}
     lines: dict[str, Timeline] = {}
     for write in journal.writes("pods"):
-        owner = _owner(write.after or write.before)[0]
+        owner = _owner(write.after or write.before, parents)[0]
         pods = ready.setdefault(owner, set())
         if _serves(write.after):
             pods.add(write.key)
@@ -69,18 +78,26 @@ def _serves(pod: Object) -> bool:
     )
 
 
-def _owner(pod: Object) -> tuple[str, str]:
-    """The controller's uid, and its kind and name for messages."""
-    for reference in pod["metadata"].get("ownerReferences") or ():
+def _owner(pod: Object, parents: Mapping[str, Owner]) -> Owner:
+    controller = _controller(pod)
+    return parents.get(controller[0], controller)
+
+
+def _controller(obj: Object) -> Owner:
+    for reference in obj["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             return reference["uid"], f"{reference['kind']} {reference['name']}"
     return "", ""
 
 
-def _displaced(journal: Journal, node: str, since: float, until: float) -> dict[str, str]:
-    """The owners of the pods that the node's agent evicted, except Jobs: their pods also end without a drain."""
+def _displaced(journal: Journal, parents: Mapping[str, Owner], node: str, span: tuple[float, float]) -> dict[str, str]:
+    """The owners of the pods that the node's agent evicted in this span, except Jobs: their pods also end without a
+    drain."""
+    since, until = span
     evicted = [w for w in journal.writes("pods") if w.verb == "evict" and w.agent == node and since <= w.at <= until]
-    return {uid: name for uid, name in (_owner(w.before) for w in evicted) if uid and not name.startswith("Job ")}
+    return {
+        uid: name for uid, name in (_owner(w.before, parents) for w in evicted) if uid and not name.startswith("Job ")
+    }
 
 
 def _at(line: Timeline, instant: float) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from drydock.controllers.control_loop import Controller
 from drydock.controllers.ownership import (
+    OTHER_CONTROLLER,
     PODS,
     count,
     is_active,
@@ -39,7 +40,8 @@ _TOLERATED = (
 
 def reconcile(verbs: Verbs) -> None:
     for stored in verbs.store.items(_SETS.storage):
-        if not is_going(stored.content):
+        has_another = OTHER_CONTROLLER in (stored.content["metadata"].get("annotations") or {})
+        if not is_going(stored.content) and not has_another:
             _reconcile_one(verbs, stored.content)
 
 

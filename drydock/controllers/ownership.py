@@ -13,6 +13,8 @@ from drydock.server.store import Content
 from drydock.server.verbs import Verbs
 
 PODS = resource_named("pods")
+# A DaemonSet with this annotation has a controller of its own, so that its pods can be late.
+OTHER_CONTROLLER = "drydock.example/controller"
 # apimachinery util/rand SafeEncodeString: hashes without vowels, so that no words appear.
 _SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 

@@ -21,6 +21,19 @@ _NODES = resource_named("nodes")
 _ACTOR = "system:kubelet"
 
 
+def can_start(pod: Content) -> bool:
+    """Nobody can pull an image with the tag `broken`."""
+    return not any(str(each.get("image", "")).endswith(":broken") for each in pod["spec"].get("containers") or ())
+
+
+def start_seconds(pod: Content) -> float:
+    """How long the slowest readiness probe waits before its first look."""
+    containers = pod["spec"].get("containers") or ()
+    return max(
+        (float((each.get("readinessProbe") or {}).get("initialDelaySeconds", 0)) for each in containers), default=0.0
+    )
+
+
 class Kubelets:
     """All kubelets in one object. Each starts and stops a pod after a delay, and then looks first whether the pod
     has changed."""
@@ -90,8 +103,11 @@ class Kubelets:
         if is_going(pod):
             grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
             self._later("stop", pod, min(grace, self._lasts(self._timings.pod_stop)))
-        elif pod["status"].get("phase") == "Pending" or (rebooted and (uid, "start") not in self._under_way):
-            self._later("start", pod, self._lasts(self._timings.pod_start))
+        elif can_start(pod) and (
+            pod["status"].get("phase") == "Pending" or (rebooted and (uid, "start") not in self._under_way)
+        ):
+            delay = self._timings.pod_start + self._timings.pace * start_seconds(pod)
+            self._later("start", pod, self._lasts(delay))
 
     def _lasts(self, seconds: float) -> float:
         return seconds * self._chance.uniform(1 - self._timings.spread, 1 + self._timings.spread)

@@ -33,6 +33,7 @@ from drydock.server.api_server import ApiServer, embedded_api
 from drydock.server.evictions import pod_is_ready
 from drydock.server.faults import FaultPlan, no_faults
 from drydock.server.kinds.resources import BY_KIND, resource_named
+from drydock.zoo.citizen import Citizen
 
 CONTROLLERS = (
     deployments.CONTROLLER,
@@ -92,10 +93,12 @@ async def running_cluster(
     plan: FaultPlan = no_faults,
     port: int = 0,
     agent_arguments: Sequence[str] = (),
+    citizens: Sequence[Citizen] = (),
 ) -> AsyncIterator[EmbeddedCluster]:
     """Runs a cluster with the demo's workloads for the `async with` block; all hosts are up when the block begins.
 
-    No agent is started; careen's DaemonSet shows `agent_arguments` as its container's.
+    `citizens` of the zoo live beside the demo's workloads. No agent is started; careen's DaemonSet shows
+    `agent_arguments` as its container's.
     """
     pace, chance = timings or Timings(), random.Random(seed)
     api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), seed=seed, plan=plan)
@@ -117,8 +120,11 @@ async def running_cluster(
     _create(api, manifests, nodes, agent_arguments)
     for host in by_name.values():
         kubelets.node_is_up(host.name, host.boot_id)
+    for citizen in citizens:
+        citizen.settle(api.verbs)
+    theirs = (controller for citizen in citizens for controller in citizen.controllers)
     parts: dict[str, Coroutine[Any, Any, None]] = {
-        "controllers": run_controllers(api.verbs, CONTROLLERS),
+        "controllers": run_controllers(api.verbs, (*CONTROLLERS, *theirs)),
         "kubelets": kubelets.run(),
         "hosts": hosts.run(),
         "scheduler": cluster.scheduler.run(),

@@ -25,13 +25,17 @@ from drydock.hosts.disturbances import (
 from drydock.hosts.rogues import ROGUES, Rogue, Scene
 from drydock.rollout.cluster import EmbeddedCluster, running_cluster
 from drydock.rollout.forecast_score import ForecastScore, score_forecasts
+from drydock.rollout.monitoring_server import serving
 from drydock.rollout.patience import GaveUp, TimeLimit, crowding
 from drydock.rollout.progress_report import RolloutProgress, read_progress
-from drydock.rollout.sample_cluster import NAMESPACE
+from drydock.rollout.sample_cluster import NAMESPACE, node_names
 from drydock.rollout.timings import Timings
 from drydock.server.audit import sent_events, writes_of
 from drydock.server.faults import seeded_faults
 from drydock.server.kinds.resources import resource_named
+from drydock.zoo import CITIZENS
+from drydock.zoo.citizen import Citizen, Habitat
+from drydock.zoo.monitoring import Monitoring
 
 _LOOK_SECONDS = 0.25
 _SETTLE_SECONDS = 30.0
@@ -42,6 +46,8 @@ _AGENT_START_SECONDS = 30.0
 _FUTILE_STARTS = 3
 _LAST_LOOK_SECONDS = 0.5
 _ROGUE_SECONDS = 60.0
+# Watchdog always fires, so that people notice when no alert reaches them.
+_NO_ALERTS = "^(Watchdog|InfoInhibitor)$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +62,7 @@ class RolloutPlan:
     is_patience_exact: bool = False
     has_faults: bool = False
     broken_rule: str = ""
+    citizens: Sequence[str] = ()  # of `drydock.zoo.CITIZENS`
     timings: Timings = field(default_factory=Timings)
     taint_seconds: float = 10.0
     port: int = 0
@@ -317,8 +324,23 @@ class Rollout:
 @contextlib.asynccontextmanager
 async def running_rollout(plan: RolloutPlan, folder: Path) -> AsyncIterator[Rollout]:
     """A roll-out that is ready for `set_up`. The end of the block ends every process and closes every port."""
+    habitat = Habitat(nodes=tuple(node_names(plan.nodes)), chance=random.Random(plan.seed), pace=plan.timings.pace)
+    citizens = [CITIZENS[name](habitat) for name in plan.citizens]
+    monitoring = Monitoring(habitat, serve=lambda verbs: [row for each in citizens for row in each.series(verbs)])
+    async with (
+        serving(monitoring) if citizens else contextlib.nullcontext("") as url,
+        _rollout(plan, folder, [*citizens, monitoring.citizen()] if citizens else [], url) as rollout,
+    ):
+        yield rollout
+
+
+@contextlib.asynccontextmanager
+async def _rollout(
+    plan: RolloutPlan, folder: Path, citizens: Sequence[Citizen], prometheus: str
+) -> AsyncIterator[Rollout]:
     suffers = (lambda user: user.startswith(AGENT_USER)) if plan.has_faults else (lambda _user: False)
-    arguments = ["--concurrency", str(plan.concurrency), *plan.agent_arguments]
+    alerts = ["--prometheus-url", prometheus, "--alert-filter-regexp", _NO_ALERTS] if prometheus else []
+    arguments = ["--concurrency", str(plan.concurrency), *alerts, *plan.agent_arguments]
     async with running_cluster(
         folder / "hosts",
         nodes=plan.nodes,
@@ -327,6 +349,7 @@ async def running_rollout(plan: RolloutPlan, folder: Path) -> AsyncIterator[Roll
         plan=seeded_faults(plan.seed, suffers=suffers),
         port=plan.port,
         agent_arguments=arguments,
+        citizens=citizens,
     ) as cluster:
         agents = None
         if plan.has_agents:

@@ -10,6 +10,8 @@ class Timings:
     """In seconds: a tenth of a real cluster's, so that a person can watch a roll-out in a minute."""
 
     pod_start: float = 0.8
+    # The factor on the delays of readiness probes.
+    pace: float = 0.1
     pod_stop: float = 0.4
     # From the reboot command until the host is down. This time and the next one are a tenth of a fast machine's, so
     # that twelve nodes take less than a minute.

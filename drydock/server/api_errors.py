@@ -126,6 +126,11 @@ def too_many_requests(
     return ApiError(429, "TooManyRequests", message, details=details, headers=headers)
 
 
+def denied(webhook: str, why: str, *, code: int) -> ApiError:
+    """A webhook's refusal. The server passes its code on, and no reason (apiserver webhook/errors/statuserror.go)."""
+    return ApiError(code, "", f'admission webhook "{webhook}" denied the request: {why}')
+
+
 def internal_error(message: str) -> ApiError:
     return ApiError(500, "InternalError", f"Internal error occurred: {message}")
 

@@ -24,8 +24,11 @@ _MOST_DISRUPTED_PODS = 2000
 
 
 def evict(verbs: Verbs, namespace: str, name: str, options: DeleteOptions, *, actor: str) -> None:
-    """Deletes the pod if its budget allows it. Raises 429 (cause DisruptionBudget), 409, 404 or 500 otherwise."""
+    """Deletes the pod if the webhooks and its budget allow it. Raises 429 (cause DisruptionBudget), 409, 404 or 500
+    otherwise, and whatever a webhook answers."""
     pod = verbs.read(_PODS, namespace, name).content
+    for webhook in verbs.eviction_webhooks:
+        options = webhook(verbs, pod, options)
     _refuse_other_pod(pod, options)
     if not _needs_no_budget(pod):
         budgets = _budgets_of(verbs, pod)

@@ -67,12 +67,18 @@ class DeleteOptions:
         )
 
 
+EvictionWebhook = Callable[["Verbs", Mapping[str, Any], DeleteOptions], DeleteOptions]
+"""An admission webhook for evictions: gets the pod and the eviction's options, and returns the options with which the
+eviction goes on. Raises `api_errors.denied` to refuse."""
+
+
 class Verbs:
     """Reads and writes with kube-apiserver's semantics. Every refusal is an ApiError."""
 
     def __init__(self, store: Store, *, wall_clock: Callable[[], datetime], chance: random.Random) -> None:
         self.store = store
         self.wall_clock = wall_clock
+        self.eviction_webhooks: list[EvictionWebhook] = []
         self._chance = chance
 
     def now(self) -> str:

@@ -86,6 +86,14 @@ class _NoVerdict(click.ClickException):
     help="Inject faults: the API server loses answers, rejects requests and fails for a while; agents are killed.",
 )
 @click.option(
+    "--workloads",
+    type=click.Choice(["polite", "zoo"]),
+    default="polite",
+    show_default=True,
+    help="`zoo` adds imitations of operators and webhooks that users have beside careen, such as Rook and Strimzi, and "
+    "a Prometheus with alerts.",
+)
+@click.option(
     "--break",
     "broken_rule",
     metavar="RULE",
@@ -123,6 +131,7 @@ def demo(
     seed: int,
     concurrency: int,
     faults: bool,
+    workloads: str,
     broken_rule: str,
     serve: bool,
     port: int,
@@ -139,6 +148,7 @@ def demo(
     from drydock.rollout.cluster import PartDied
     from drydock.rollout.patience import GaveUp
     from drydock.rollout.rollout import RolloutPlan
+    from drydock.zoo import IN_THE_DEMO
 
     plan = RolloutPlan(
         nodes=nodes,
@@ -146,6 +156,7 @@ def demo(
         concurrency=concurrency,
         has_faults=faults,
         broken_rule=broken_rule,
+        citizens=IN_THE_DEMO if workloads == "zoo" else (),
         port=port,
         taint_seconds=_TAINT_SECONDS_WITH_FAULTS if faults else _TAINT_SECONDS,
         patience_seconds=_default_patience(nodes, broken_rule) if patience is None else patience,

@@ -452,3 +452,16 @@ def test_pods_of_an_unready_node_become_unready(world: World) -> None:
     world.verbs.bind("shop", world.pod_names()[0], {"target": {"name": "n1"}}, actor="scheduler")
     world.settle(ready=False)
     assert world.status("deployments", "web")["readyReplicas"] == 0
+
+
+def test_a_pod_whose_owner_has_an_unknown_kind_is_no_garbage() -> None:
+    world = World()
+    owners = [
+        {"kind": "StrimziPodSet", "apiVersion": "core.strimzi.io/v1beta2"},
+        {"kind": "Job", "apiVersion": "batch/v1"},
+    ]
+    for name, owner in zip(("broker", "orphan"), owners, strict=True):
+        reference = {**owner, "name": "gone", "uid": "uid-gone", "controller": True}
+        world.create("pods", name, {"containers": []}, ownerReferences=[reference])
+    garbage.reconcile(world.verbs)
+    assert [item.key[1] for item in world.verbs.store.items(resource_named("pods").storage)] == ["broker"]

@@ -5,10 +5,12 @@ reboot.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from click.testing import CliRunner
 
@@ -18,11 +20,16 @@ from drydock.hosts.disturbances import edit_node, with_cordon
 from drydock.hosts.machines import SimulatedHost
 from drydock.rollout.cluster import EmbeddedCluster, running_cluster
 from drydock.rollout.kubeconfig import write_kubeconfig
+from drydock.rollout.monitoring_server import serving
+from drydock.rollout.sample_cluster import node_names
 from drydock.rollout.timings import Timings
 from drydock.server.api_errors import ApiError
 from drydock.server.evictions import evict
 from drydock.server.kinds.resources import resource_named
 from drydock.server.verbs import DeleteOptions
+from drydock.zoo import CITIZENS, IN_THE_DEMO
+from drydock.zoo.citizen import NAMESPACE, Habitat
+from drydock.zoo.monitoring import Monitoring
 from tests.patience import until
 
 FAST = Timings(pod_start=0.05, pod_stop=0.03, shutdown=0.05, boot=0.1, kubelet_start=0.05)
@@ -238,3 +245,30 @@ async def test_the_same_seed_gives_the_same_boot_ids(tmp_path: Path) -> None:
 def _is_ready(cluster: EmbeddedCluster, name: str) -> bool:
     conditions = cluster.api.verbs.read(NODES, "", name).content["status"]["conditions"]
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+async def test_the_citizens_of_the_demo_settle_beside_its_workloads(tmp_path: Path) -> None:
+    """Their pods belong to kinds that this server does not have; the garbage collector leaves them alone."""
+    habitat = Habitat(nodes=tuple(node_names(4)), chance=random.Random(1), pace=0.01)
+    citizens = [CITIZENS[name](habitat) for name in IN_THE_DEMO]
+    async with cluster_of(tmp_path, 4, citizens=citizens) as cluster:
+        await cluster.wait_until_settled(20)
+        kinds = Counter(pod["metadata"]["ownerReferences"][0]["kind"] for pod in pods(cluster, NAMESPACE))
+        assert {"StrimziPodSet", "CloneSet", "ReplicaSet", "StatefulSet", "DaemonSet", "Node"} <= set(kinds)
+        assert kinds["StrimziPodSet"] == 4
+        assert len(cluster.api.verbs.eviction_webhooks) == 1
+
+
+async def test_the_zoos_prometheus_answers_instant_queries_over_http(tmp_path: Path) -> None:
+    monitoring = Monitoring(Habitat(nodes=(), chance=random.Random(1), pace=0.001))
+    async with (
+        serving(monitoring) as url,
+        cluster_of(tmp_path, 1, citizens=[monitoring.citizen()]),
+        aiohttp.ClientSession() as session,
+    ):
+        found: list[Any] = []
+        while not found:
+            async with session.post(f"{url}/api/v1/query", data={"query": "ALERTS"}) as answer:
+                found = (await answer.json())["data"]["result"]
+            await asyncio.sleep(0.01)
+        assert "Watchdog" in {row["metric"]["alertname"] for row in found}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from drydock.server.api_errors import ApiError
+from drydock.server.api_errors import ApiError, denied
 from drydock.server.evictions import evict
 from drydock.server.store import Store
 from drydock.server.verbs import DeleteOptions, Verbs
@@ -154,3 +155,28 @@ def test_an_eviction_with_an_old_resource_version_is_a_conflict() -> None:
     with pytest.raises(ApiError) as refusal:
         evict(verbs, "default", "p", DeleteOptions(resource_version="1"), actor="me")
     assert refusal.value.code == 409
+
+
+def test_a_webhook_can_refuse_an_eviction_with_its_own_code_and_no_reason() -> None:
+    verbs = a_cluster(disruptionsAllowed=1)
+
+    def refuse(_verbs: Verbs, _pod: Any, _options: DeleteOptions) -> DeleteOptions:
+        raise denied("guard.example", "not now", code=429)
+
+    verbs.eviction_webhooks.append(refuse)
+    with pytest.raises(ApiError) as refused:
+        evict(verbs, "default", "p", DeleteOptions(), actor="me")
+    assert refused.value.status()["code"] == 429
+    assert (refused.value.reason, refused.value.message) == (
+        "",
+        'admission webhook "guard.example" denied the request: not now',
+    )
+    assert verbs.store.get(PODS, ("default", "p")) is not None
+
+
+def test_a_webhook_can_turn_an_eviction_into_a_dry_run() -> None:
+    verbs = a_cluster(disruptionsAllowed=1)
+    verbs.eviction_webhooks.append(lambda _verbs, _pod, options: replace(options, dry_run=True))
+    before = verbs.store.version
+    evict(verbs, "default", "p", DeleteOptions(), actor="me")
+    assert verbs.store.version == before

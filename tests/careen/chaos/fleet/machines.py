@@ -36,6 +36,7 @@ class Host:
     takes_long_to_go_down: bool = False
     is_going_down: bool = False
     is_sentinel_readable: bool = True
+    keeps_boot_id: bool = False  # as in a container of LXC, which shows the boot id of its host
 
     # These three attributes are not in the protocol `Host` of careen.host. `careen.agent.startup.wiring` reads them
     # from a `LocalHost`, which this class replaces if a test runs a whole agent.
@@ -48,7 +49,7 @@ class Host:
 
     @property
     def boot_id(self) -> str:
-        return f"boot-{self.name}-{self.boot}"
+        return f"boot-{self.name}-{1 if self.keeps_boot_id else self.boot}"
 
     async def read_need(self) -> Need:
         if not self.is_sentinel_readable:
@@ -91,6 +92,8 @@ class Fleet:
         self.labels: dict[str, dict[str, str]] = {}
         self.on_down: Callable[[str], None] = lambda _: None
         self.on_up: Callable[[str], None] = lambda _: None
+        self.on_boot: list[Callable[[Host], None]] = []
+        """Called when a host has booted, before its kubelet and its agent start."""
         self.slowness = 1.0
         self.shutdown_seconds = (0.1, 4.0)
         self._loop = loop
@@ -182,6 +185,8 @@ class Fleet:
         else:
             host.has_need = False
         self.log_host(host, "booted")
+        for each in self.on_boot:
+            each(host)
         if host.more_boots:
             host.more_boots -= 1
             self.later(host.chance.uniform(0.5, 25.0), lambda: self._go_down(host, boot, "lost"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drydock.controllers.budgets import reconcile as count_budgets
+from drydock.server.evictions import pod_is_ready
 from drydock.server.kinds.resources import resource_named
 from drydock.server.verbs import DeleteOptions
 from tests.careen.chaos.fleet.small_server import SmallServer
@@ -452,8 +453,7 @@ def _owner(kind: str, name: str) -> dict[str, Any]:
 
 
 def _serves(pod: Mapping[str, Any]) -> bool:
-    conditions = pod["status"]["conditions"]
-    return "deletionTimestamp" not in pod["metadata"] and bool(conditions) and conditions[0]["status"] == "True"
+    return "deletionTimestamp" not in pod["metadata"] and pod_is_ready(pod)
 
 
 def _status(*, is_ready: bool, phase: str = "Running") -> dict[str, Any]:

@@ -14,11 +14,13 @@ from careen.agent.observe import Forecaster
 from careen.cluster.wire.api import ClusterApi
 from careen.core.facts.policy import Budget, Order, Policy
 from careen.settings.live import LiveSettings
+from drydock.zoo import CITIZENS
 from tests.careen.chaos.fleet.admission import GITOPS, Admission
 from tests.careen.chaos.fleet.agents import LOCK, START, Agents, Plan
 from tests.careen.chaos.fleet.laws import verdict
 from tests.careen.chaos.fleet.machines import Fleet
 from tests.careen.chaos.fleet.small_server import SmallServer
+from tests.careen.chaos.fleet.zoo import Zoo
 
 ZONE, CONTROL_PLANE = "topology.kubernetes.io/zone", "node-role.kubernetes.io/control-plane"
 
@@ -36,6 +38,7 @@ class Shape:
     has_real_forecast: bool = False
     budgets: tuple[Budget, ...] = ()
     order: Order = Order.OLDEST
+    zoo: tuple[str, ...] = ()  # names of `drydock.zoo.CITIZENS`
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,6 +123,8 @@ class World:
             self.fleet.add_town()
         else:
             self.fleet.add_workloads(shape.nodes * shape.replicas_per_node)
+        self.zoo = Zoo(self.server, self.fleet, seed)
+        self.zoo.settle(CITIZENS[name] for name in shape.zoo)
         self.server.page_size = shape.page_size
         self.agents.is_older = self.older.__contains__
         if shape.has_real_forecast:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from careen.cluster.wire.transport import Request
+from drydock.zoo import IN_STORMS
 from tests.careen.chaos.fleet import admission, operations, people
 from tests.careen.chaos.fleet.agents import Fault
 from tests.careen.chaos.storm.story import Event, Story
@@ -113,6 +114,9 @@ WEATHER: Mapping[str, Weather] = {
 }
 
 
+_ZOO_EVERY = 3
+
+
 def story_of(seed: int) -> Story:
     """Draw the storm of this seed. Eleven successive seeds give the eleven kinds of storms. In one of ten storms,
     scheduler_core computes the forecasts. In all other storms, a test double allows every drain."""
@@ -133,6 +137,7 @@ def story_of(seed: int) -> Story:
         has_real_forecast=seed // len(WEATHER) % 10 == seed % len(WEATHER),
         older=tuple(each for each in names if chance.random() < 0.5) if name in ("releases", "everything") else (),
         crashing_daemons=tuple(each for each in names if weather.has_crashing_daemons and chance.random() < 0.3),
+        zoo=_zoo(random.Random(f"{seed} zoo")),
         events=tuple(
             sorted(
                 [*_needs(names, chance), *_acts(weather, names, chance), *_faults(weather, names, chance)],
@@ -140,6 +145,17 @@ def story_of(seed: int) -> Story:
             )
         ),
     )
+
+
+def _zoo(chance: random.Random) -> tuple[str, ...]:
+    """Draw one or two citizens of the zoo in a third of the storms. The draws are apart from those of the storm, so
+    that a citizen changes no other event."""
+    if chance.randrange(_ZOO_EVERY) != 0:
+        return ()
+    found = chance.sample(IN_STORMS, chance.randint(1, 2))
+    # A kubelet shuts down in one way only.
+    is_twice = len([name for name in found if name.startswith("graceful-shutdown")]) == 2
+    return tuple(found[:1] if is_twice else found)
 
 
 def _needs(names: list[str], chance: random.Random) -> list[Event]:

@@ -43,6 +43,7 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     acts: Counter[str] = field(default_factory=Counter)
     moves: Counter[str] = field(default_factory=Counter)
+    citizens: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Tally) -> None:
         for name, value in vars(other).items():
@@ -163,6 +164,7 @@ def _tally(story: Story, world: World) -> Tally:
         faults=Counter(world.agents.met),
         acts=Counter(event.what for event in story.events if not event.is_fault),
         moves=_moves(world),
+        citizens=Counter(story.zoo),
     )
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from careen.core.facts.phases import MOVES
+from drydock.zoo import IN_STORMS
 from tests.careen.chaos.fleet.agents import CutOff, Fault
 from tests.careen.chaos.storm.draw import ACTS
 from tests.careen.chaos.storm.play import Outcome, Tally
@@ -27,6 +28,7 @@ def totals(tally: Tally) -> str:
         ),
         f"faults: {_by_number(tally.faults)}",
         f"acts: {_by_number(tally.acts)}",
+        f"storms with citizens of the zoo: {_by_number(tally.citizens)}",
         f"reads and writes in which the older release dropped newer fields of the lock: {tally.lost_by_older}",
         f"phase changes: {_by_number(tally.moves)}",
         f"phase changes of the phase table that occurred: {len(reached)} of {len(moves)}"
@@ -41,6 +43,7 @@ def never(tally: Tally) -> Iterator[str]:
     yield from (fault.name for fault in Fault if not tally.faults[fault.name])
     yield from (way.name for way in CutOff if not tally.faults[way.name])
     yield from (name for name in ACTS if not tally.acts[name])
+    yield from (name for name in IN_STORMS if not tally.citizens[name])
     if not tally.real_forecasts:
         yield "the real forecast"
     if not tally.lost_by_older:

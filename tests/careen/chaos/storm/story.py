@@ -46,6 +46,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     has_real_forecast: bool = False
     older: tuple[str, ...] = ()
     crashing_daemons: tuple[str, ...] = ()
+    zoo: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
     was_wrong: str = ""  # of a kept story: the defect that it found
 
@@ -61,6 +62,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             is_town=True,
             page_size=self.page_size,
             has_real_forecast=self.has_real_forecast,
+            zoo=self.zoo,
         )
 
     def text(self) -> str:

@@ -1,0 +1,73 @@
+"""Small imitations of the operators, webhooks and servers that users have beside careen.
+
+Each citizen uses only objects, a clock and chance, so the demo's cluster and the tests' virtual world run the same
+code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from drydock.zoo.after_boot import AfterBoot, graceful_shutdown, static_etcd
+from drydock.zoo.ceph import rook_ceph
+from drydock.zoo.citizen import Citizen, Habitat
+from drydock.zoo.databases import cloudnative_pg, zalando_postgres
+from drydock.zoo.eviction_webhooks import kubevirt, pod_graceful_drain, strimzi_drain_cleaner
+from drydock.zoo.foreign_sets import clone_set, strimzi
+from drydock.zoo.in_motion import hpa, roll_out
+from drydock.zoo.node_owners import argo_cd, cloud_controller
+from drydock.zoo.storage import longhorn
+from drydock.zoo.volumes import late_volumes, stuck_pods
+
+Settler = Callable[[Habitat], Citizen]
+
+CITIZENS: Mapping[str, Settler] = {
+    "longhorn": longhorn,
+    "cloudnative-pg": cloudnative_pg,
+    "zalando-postgres": zalando_postgres,
+    "kubevirt": kubevirt,
+    "pod-graceful-drain": pod_graceful_drain,
+    "rook-ceph": rook_ceph,
+    "hpa": hpa,
+    "roll-out": roll_out,
+    "bad-roll-out": partial(roll_out, is_good=False),
+    "strimzi": strimzi,
+    "broken-strimzi": partial(strimzi, is_broken=True),
+    "strimzi-drain-cleaner": partial(strimzi, webhooks=(strimzi_drain_cleaner,)),
+    "clone-set": clone_set,
+    "static-etcd": static_etcd,
+    "graceful-shutdown-failed": partial(graceful_shutdown, how=AfterBoot.FAILED),
+    "graceful-shutdown-late": partial(graceful_shutdown, how=AfterBoot.LATE),
+    "graceful-shutdown-missing": partial(graceful_shutdown, how=AfterBoot.MISSING),
+    "late-volumes": late_volumes,
+    "stuck-pods": stuck_pods,
+    "cloud-controller": cloud_controller,
+    "argo-cd": argo_cd,
+}
+
+IN_THE_DEMO = (
+    "pod-graceful-drain",
+    "rook-ceph",
+    "hpa",
+    "strimzi",
+    "clone-set",
+    "static-etcd",
+    "graceful-shutdown-late",
+    "late-volumes",
+)
+
+# Citizens that leave a roll-out of many faults a way home, whatever people and machines do.
+IN_STORMS = (
+    "pod-graceful-drain",
+    "rook-ceph",
+    "hpa",
+    "strimzi",
+    "clone-set",
+    "static-etcd",
+    "graceful-shutdown-failed",
+    "graceful-shutdown-missing",
+    "graceful-shutdown-late",
+    "late-volumes",
+    "roll-out",
+)

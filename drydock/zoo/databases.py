@@ -1,0 +1,115 @@
+"""Databases whose primary has a budget of zero, and moves when its node is cordoned.
+
+Sources: CloudNativePG `pkg/specs/poddisruptionbudget.go` and its switchover from unschedulable nodes; Zalando
+postgres-operator `pkg/controller/node.go` (moveMasterPodsOffNode).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from drydock.controllers.control_loop import Controller
+from drydock.server.kinds.object_rules import Object
+from drydock.server.store import Content
+from drydock.server.verbs import Verbs
+from drydock.zoo.citizen import (
+    Citizen,
+    Habitat,
+    Stopwatch,
+    budget,
+    change_pod,
+    create_pod,
+    is_cordoned,
+    owner,
+    pod_named,
+    pods_of_the_zoo,
+    serves,
+    template,
+    workload,
+)
+
+_SWITCH_SECONDS = 5.0
+_INSTANCES = 3
+
+
+def cloudnative_pg(habitat: Habitat) -> Citizen:
+    """Pods and budgets belong to a Cluster, a kind of the operator's own."""
+    cluster = owner("postgresql.cnpg.io/v1", "Cluster", "pg")
+    size = min(_INSTANCES, len(habitat.nodes))
+    roles = _Roles(habitat, "pg", _Names("cnpg.io/instanceRole", "primary", "replica"), "cnpg")
+
+    def reconcile(verbs: Verbs) -> float | None:
+        for number in range(1, size + 1):
+            if pod_named(verbs, f"pg-{number}") is None:
+                labels = {"cnpg.io/cluster": "pg", "cnpg.io/instanceRole": "replica"}
+                create_pod(verbs, f"pg-{number}", template("pg"), actor="cnpg", controller=cluster, labels=labels)
+        return roles.keep(verbs)
+
+    return Citizen(
+        name="cloudnative-pg",
+        objects=(
+            budget("pg-primary", {"cnpg.io/instanceRole": "primary"}, controller=cluster, minAvailable=1),
+            budget("pg", {"cnpg.io/instanceRole": "replica"}, controller=cluster, minAvailable=max(0, size - 2)),
+        ),
+        controllers=(Controller(name="cnpg", watches=("pods", "nodes"), reconcile=reconcile),),
+    )
+
+
+def zalando_postgres(habitat: Habitat) -> Citizen:
+    """Pods belong to a StatefulSet. Only the budget's selector shows that another controller decides."""
+    roles = _Roles(habitat, "acid", _Names("spilo-role", "master", "replica"), "postgres-operator")
+    size = min(_INSTANCES, len(habitat.nodes))
+    pods = template("acid")
+    return Citizen(
+        name="zalando-postgres",
+        objects=(
+            workload("StatefulSet", "acid", size, pods, serviceName="acid", podManagementPolicy="Parallel"),
+            budget("postgres-acid-pdb", {"app": "acid", "spilo-role": "master"}, minAvailable=1),
+        ),
+        controllers=(Controller(name="postgres-operator", watches=("pods", "nodes"), reconcile=roles.keep),),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    label: str
+    primary: str
+    replica: str
+
+
+class _Roles:
+    """Keeps the label of the role: one primary, on a node that is not cordoned if a ready replica is on one."""
+
+    def __init__(self, habitat: Habitat, app: str, names: _Names, actor: str) -> None:
+        self._habitat = habitat
+        self._app = app
+        self._names = names
+        self._actor = actor
+        self._unfit_for = Stopwatch()
+
+    def keep(self, verbs: Verbs) -> float | None:
+        members = [pod for pod in pods_of_the_zoo(verbs) if pod["metadata"]["labels"].get("app") == self._app]
+        primary = next((pod for pod in members if self._role(pod) == self._names.primary), None)
+        ready = [pod for pod in members if pod is not primary and serves(pod)]
+        fit = [pod for pod in ready if not is_cordoned(verbs, pod["spec"]["nodeName"])]
+        is_down = not serves(primary)
+        is_unfit = is_down or is_cordoned(verbs, (primary or {})["spec"]["nodeName"])
+        waited = self._unfit_for.seconds(verbs, "primary", holds=is_unfit)
+        chosen = fit or (ready if is_down else [])
+        if is_unfit and chosen and waited >= (self._habitat.seconds(_SWITCH_SECONDS) if primary else 0.0):
+            self._move(verbs, primary, chosen[0])
+        for pod in members:
+            if pod["metadata"]["labels"].get(self._names.label) is None:
+                change_pod(verbs, pod, "labels", self._as(self._names.replica), actor=self._actor)
+        return self._habitat.resync if is_unfit else None
+
+    def _role(self, pod: Content) -> str:
+        return str(pod["metadata"]["labels"].get(self._names.label, ""))
+
+    def _as(self, role: str) -> Object:
+        return {self._names.label: role}
+
+    def _move(self, verbs: Verbs, primary: Content | None, to: Content) -> None:
+        if primary is not None:
+            change_pod(verbs, primary, "labels", self._as(self._names.replica), actor=self._actor)
+        change_pod(verbs, to, "labels", self._as(self._names.primary), actor=self._actor)

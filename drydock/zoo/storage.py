@@ -1,0 +1,96 @@
+"""Longhorn: a budget of zero for each node's instance manager, until the node is cordoned and its volumes are detached.
+
+Source: longhorn-manager, `controller/instance_manager_controller.go` (syncInstanceManagerPDB), with the default node
+drain policy block-if-contains-last-replica.
+"""
+
+from __future__ import annotations
+
+from drydock.controllers.control_loop import Controller
+from drydock.server.verbs import Verbs
+from drydock.zoo.citizen import (
+    Citizen,
+    Habitat,
+    Stopwatch,
+    budget,
+    create_pod,
+    is_cordoned,
+    is_up,
+    keep_budget,
+    node_named,
+    owner,
+    pod_named,
+    serves,
+    template,
+    workload,
+)
+from drydock.zoo.volumes import attach_detach, attached_to, with_volume
+
+_ACTOR = "longhorn-manager"
+_DRIVER = "driver.longhorn.io"
+_DETACH_SECONDS = 5.0
+_REBUILD_SECONDS = 20.0
+
+
+def longhorn(habitat: Habitat) -> Citizen:
+    """Each volume has a replica on its own node of the list and on the next one."""
+    manager = _Manager(habitat)
+    pods = with_volume(template("shelf"), "pvc-*")
+    return Citizen(
+        name="longhorn",
+        objects=(workload("StatefulSet", "shelf", len(habitat.nodes), pods, serviceName="shelf"),),
+        controllers=(
+            attach_detach(habitat, _DRIVER, _DETACH_SECONDS),
+            Controller(
+                name=_ACTOR,
+                watches=("nodes", "pods", "poddisruptionbudgets", "volumeattachments"),
+                reconcile=manager.reconcile,
+            ),
+        ),
+    )
+
+
+def instance_manager(node: str) -> str:
+    return f"instance-manager-{node}"
+
+
+class _Manager:
+    def __init__(self, habitat: Habitat) -> None:
+        self._habitat = habitat
+        self._healthy_for = Stopwatch()
+
+    def reconcile(self, verbs: Verbs) -> float | None:
+        healthy = {node for node in self._habitat.nodes if self._has_healthy_replicas(verbs, node)}
+        for node in self._habitat.nodes:
+            self._keep_instance_manager(verbs, node)
+            name = instance_manager(node)
+            may_go = (
+                is_cordoned(verbs, node)
+                and not attached_to(verbs, node, _DRIVER)
+                and not self._has_a_last_replica(node, healthy)
+            )
+            wanted = budget(name, {"app": name}, minAvailable=1)
+            keep_budget(verbs, wanted, stands=pod_named(verbs, name) is not None and not may_go, actor=_ACTOR)
+        return self._habitat.resync if len(healthy) < len(self._habitat.nodes) else None
+
+    def _keep_instance_manager(self, verbs: Verbs, node: str) -> None:
+        """Longhorn disables a cordoned node, and starts no instance manager there."""
+        name = instance_manager(node)
+        if pod_named(verbs, name) is None and is_up(verbs, node) and not is_cordoned(verbs, node):
+            controller = owner("longhorn.io/v1beta2", "InstanceManager", name)
+            labels = {"longhorn.io/component": "instance-manager", "longhorn.io/node": node}
+            create_pod(verbs, name, template(name), actor=_ACTOR, controller=controller, labels=labels, nodeName=node)
+
+    def _has_healthy_replicas(self, verbs: Verbs, node: str) -> bool:
+        """After the instance manager has started, the replicas on its node are rebuilt. Replicas that existed when the
+        cluster began are healthy."""
+        is_served = node_named(verbs, node) is not None and serves(pod_named(verbs, instance_manager(node)))
+        seconds = self._healthy_for.seconds(verbs, node, holds=is_served)
+        began = verbs.store.clock() < self._habitat.seconds(_REBUILD_SECONDS)
+        return is_served and (began or seconds >= self._habitat.seconds(_REBUILD_SECONDS))
+
+    def _has_a_last_replica(self, node: str, healthy: set[str]) -> bool:
+        nodes = self._habitat.nodes
+        index = nodes.index(node)
+        others = (nodes[index - 1], nodes[(index + 1) % len(nodes)])
+        return node in healthy and any(other not in healthy for other in others)

@@ -1,0 +1,146 @@
+"""Volumes that stay on a node: the attach-detach controller detaches them late, and pods with a finalizer that nobody
+removes keep terminating."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from drydock.controllers.control_loop import Controller
+from drydock.controllers.ownership import PODS
+from drydock.server.kinds.object_rules import Object
+from drydock.server.kinds.resources import resource_named
+from drydock.server.store import Content
+from drydock.server.verbs import DeleteOptions, Verbs, rfc3339
+from drydock.zoo.citizen import (
+    NAMESPACE,
+    NODES,
+    Citizen,
+    Habitat,
+    Stopwatch,
+    create_pod,
+    node_named,
+    pods_of_the_zoo,
+    template,
+    workload,
+)
+
+VOLUME = "zoo.example/volume"
+"""The annotation with the name of the volume that a pod uses. Its value ends with the pod's own name if it ends with
+`*`, as the claims of a StatefulSet do."""
+ATTACHMENTS = resource_named("volumeattachments")
+STUCK_POD = "report"
+_ACTOR = "system:attachdetach-controller"
+
+
+def volume_of(pod: Content) -> str:
+    """The volume that the pod uses; "" if it uses none."""
+    name = (pod["metadata"].get("annotations") or {}).get(VOLUME, "")
+    return f"{name[:-1]}{pod['metadata']['name']}" if name.endswith("*") else name
+
+
+def with_volume(pods: Object, volume: str) -> Object:
+    return {**pods, "metadata": {**pods["metadata"], "annotations": {VOLUME: volume}}}
+
+
+def attached_to(verbs: Verbs, node: str, driver: str = "") -> list[str]:
+    """The volumes that a VolumeAttachment attaches to the node."""
+    return [
+        item.content["spec"]["source"]["persistentVolumeName"]
+        for item in verbs.store.items(ATTACHMENTS.storage)
+        if item.content["spec"]["nodeName"] == node and driver in ("", item.content["spec"]["attacher"])
+    ]
+
+
+def attach_detach(habitat: Habitat, driver: str, detach_seconds: float) -> Controller:
+    """Attaches the volumes of bound pods to their nodes. A volume that no pod of its node uses any more is unmounted at
+    once (`volumesInUse`), and detached after `detach_seconds` (VolumeAttachment, `volumesAttached`)."""
+    unused = Stopwatch()
+
+    def reconcile(verbs: Verbs) -> float | None:
+        used = {
+            (volume, pod["spec"]["nodeName"])
+            for pod in pods_of_the_zoo(verbs)
+            if (volume := volume_of(pod)) and pod["spec"].get("nodeName")
+        }
+        for volume, node in sorted(used):
+            _attach(verbs, driver, volume, node)
+        is_waiting = False
+        for item in verbs.store.items(ATTACHMENTS.storage):
+            spec = item.content["spec"]
+            place = (spec["source"]["persistentVolumeName"], spec["nodeName"])
+            waited = unused.seconds(verbs, item.key[1], holds=place not in used)
+            if waited >= habitat.seconds(detach_seconds):
+                verbs.delete(ATTACHMENTS, "", item.key[1], DeleteOptions(), actor=_ACTOR)
+            is_waiting = is_waiting or waited >= 0.0
+        for node in habitat.nodes:
+            _report(verbs, driver, node, sorted(volume for volume, where in used if where == node))
+        return habitat.resync if is_waiting else None
+
+    return Controller(name=_ACTOR, watches=("pods", "nodes", "volumeattachments"), reconcile=reconcile)
+
+
+def _attach(verbs: Verbs, driver: str, volume: str, node: str) -> None:
+    name = f"csi-{volume}-{node}"
+    if verbs.store.get(ATTACHMENTS.storage, ("", name)) is None:
+        source = {"persistentVolumeName": volume}
+        made = {"metadata": {"name": name}, "spec": {"attacher": driver, "nodeName": node, "source": source}}
+        verbs.create(ATTACHMENTS, "", made, actor=_ACTOR)
+        attached = {"attached": True}
+        verbs.change(ATTACHMENTS, "", name, lambda old: {**old, "status": attached}, actor=_ACTOR, subresource="status")
+
+
+def _report(verbs: Verbs, driver: str, node: str, used: list[str]) -> None:
+    if node_named(verbs, node) is None:
+        return
+    named = [f"kubernetes.io/csi/{driver}^{volume}" for volume in used]
+    attached = [
+        {"name": f"kubernetes.io/csi/{driver}^{volume}", "devicePath": ""}
+        for volume in sorted(attached_to(verbs, node))
+    ]
+
+    def edit(old: Object) -> Object:
+        status = {key: value for key, value in old["status"].items() if key not in ("volumesInUse", "volumesAttached")}
+        shown = {**({"volumesInUse": named} if named else {}), **({"volumesAttached": attached} if attached else {})}
+        return {**old, "status": {**status, **shown}}
+
+    verbs.change(NODES, "", node, edit, actor=_ACTOR, subresource="status")
+
+
+def late_volumes(habitat: Habitat, *, detach_seconds: float = 40.0) -> Citizen:
+    """A StatefulSet whose volumes are detached long after their pods have gone."""
+    pods = with_volume(template("ledger"), "pv-*")
+    return Citizen(
+        name="late-volumes",
+        objects=(workload("StatefulSet", "ledger", len(habitat.nodes), pods, serviceName="ledger"),),
+        controllers=(attach_detach(habitat, "csi.example", detach_seconds),),
+    )
+
+
+def stuck_pods(habitat: Habitat, *, node: str = "", days: float = 2.0) -> Citizen:
+    """A pod on `node` (by default the first) that has been terminating for days: nobody removes its finalizer."""
+    place = node or habitat.nodes[0]
+
+    def arrive(verbs: Verbs) -> None:
+        """No verb backdates a deletion, so the store is written directly."""
+        create_pod(verbs, STUCK_POD, template(STUCK_POD), actor="person", nodeName=place)
+        pod = verbs.read(PODS, NAMESPACE, STUCK_POD).content
+        metadata = {
+            **pod["metadata"],
+            "deletionTimestamp": rfc3339(verbs.wall_clock() - timedelta(days=days)),
+            "deletionGracePeriodSeconds": 0,
+            "finalizers": ["reports.example/upload"],
+        }
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+        content = {**pod, "metadata": metadata, "status": {**pod["status"], **status}}
+        verbs.store.put(PODS.storage, (NAMESPACE, STUCK_POD), content, actor="person", verb="delete")
+
+    return Citizen(name="stuck-pods", arrive=arrive)
+
+
+def finish(verbs: Verbs) -> None:
+    """Removes the finalizer of the stuck pod, as a person does. So the pod goes."""
+
+    def edit(old: Object) -> Object:
+        return {**old, "metadata": {**old["metadata"], "finalizers": []}}
+
+    verbs.change(PODS, NAMESPACE, STUCK_POD, edit, actor="person")
