@@ -39,6 +39,9 @@ bench-formats: $(INSTALLED) ## a pod read as JSON and as protobuf: bytes, micros
 bench-rollout: $(INSTALLED) cluster-programs ## a roll-out over 12 nodes, measured, for any AGENT='command' or KURED_BIN=file
 	$(PYTHON) -m bench.rollout $(if $(AGENT),--agent '$(AGENT)') $(if $(KURED_BIN),--kured '$(KURED_BIN)') $(ROLLOUT_FLAGS)
 
+bench-moves: $(INSTALLED) ## simulated: how many pods move twice, by order and number of nodes at once
+	nice $(PYTHON) -m bench.moves $(MOVES_FLAGS) | tee bench/moves/results.md
+
 bench-moved: $(INSTALLED) cluster-programs ## how often pods move, with and without the early taint, and with the kured of KURED_BIN=file
 	$(PYTHON) -m bench.rollout.moved $(if $(KURED_BIN),--kured '$(KURED_BIN)') $(MOVED_FLAGS)
 

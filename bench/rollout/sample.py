@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.cluster.harness.api import Object
@@ -61,6 +61,7 @@ class SampleFleet:
     seed: int
     sizes: Mapping[str, WorkloadSize]
     asks: Mapping[str, float]
+    places: tuple[tuple[str, str], ...]  # name and zone of each node
 
     @property
     def pods(self) -> int:
@@ -70,7 +71,7 @@ class SampleFleet:
     @property
     def load(self) -> float:
         """The share of the cpu that pods request."""
-        return load(self.sizes)
+        return load(self.sizes, len(self.places))
 
     def daemons(self) -> list[Object]:
         return [
@@ -101,30 +102,40 @@ class SampleFleet:
         return {"replicas": size.replicas, "cpu": f"{size.millicpu}m", "memory": size.memory}
 
 
-def sample(seed: int, asking: int = NODES) -> SampleFleet:
-    """The same for every agent. The seed also orders the hosts, of which the first `asking` need a reboot."""
-    names = [name for name, _ in nodes()]
+def sample(seed: int, asking: int = NODES, *, times: int = 1, zones: int = len(ZONES)) -> SampleFleet:
+    """The same for every agent. The seed also orders the hosts, of which the first `asking` need a reboot. `times` is
+    the size of the fleet and of its workloads, in multiples of 12 nodes."""
+    places = nodes(NODES * times, zones)
+    names = [name for name, _ in places]
     if seed == 0:
-        return SampleFleet(seed=0, sizes=REFERENCE, asks=dict.fromkeys(names[:asking], 0.0))
+        sizes = _larger(REFERENCE, times)
+        return SampleFleet(seed=0, sizes=sizes, asks=dict.fromkeys(names[:asking], 0.0), places=places)
     chance = random.Random(f"roll-out {seed}")
     sizes = _drawn(chance)
     while not LEAST_LOAD <= load(sizes) <= GREATEST_LOAD:
         sizes = _drawn(chance)
     chance.shuffle(names)
     return SampleFleet(
-        seed=seed, sizes=sizes, asks={name: place * SECONDS_BETWEEN_HOSTS for place, name in enumerate(names[:asking])}
+        seed=seed,
+        sizes=_larger(sizes, times),
+        asks={name: place * SECONDS_BETWEEN_HOSTS for place, name in enumerate(names[:asking])},
+        places=places,
     )
 
 
-def nodes() -> list[tuple[str, str]]:
+def nodes(count: int = NODES, zones: int = len(ZONES)) -> tuple[tuple[str, str], ...]:
     """Name and zone of each node."""
-    return [(f"n{number:03}", ZONES[number % len(ZONES)]) for number in range(NODES)]
+    return tuple((f"n{number:03}", ZONES[number % zones]) for number in range(count))
 
 
-def load(sizes: Mapping[str, WorkloadSize]) -> float:
+def load(sizes: Mapping[str, WorkloadSize], count: int = NODES) -> float:
     """The share of the cpu that these controllers and the DaemonSets request."""
-    requested = sum(size.replicas * size.millicpu for size in sizes.values()) + NODES * DAEMONS_MILLICPU
-    return requested / (NODES * NODE_MILLICPU)
+    requested = sum(size.replicas * size.millicpu for size in sizes.values()) + count * DAEMONS_MILLICPU
+    return requested / (count * NODE_MILLICPU)
+
+
+def _larger(sizes: Mapping[str, WorkloadSize], times: int) -> Mapping[str, WorkloadSize]:
+    return {name: replace(size, replicas=size.replicas * times) for name, size in sizes.items()}
 
 
 def _drawn(chance: random.Random) -> dict[str, WorkloadSize]:

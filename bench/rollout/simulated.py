@@ -14,16 +14,16 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import NormalDist, fmean, stdev
 from typing import Any
 
 from bench.rollout.placement import places
-from bench.rollout.sample import NODE_MILLICPU, NODES, SampleFleet, nodes, sample
+from bench.rollout.sample import NODE_MILLICPU, NODES, SampleFleet, sample
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
-from careen.core.facts.policy import ForecastPolicy, Policy
+from careen.core.facts.policy import ForecastPolicy, Order, Policy
 from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.forecast import Forecast
@@ -78,7 +78,7 @@ def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
     """One roll-out per field of `Lot`. The number `lot` is a seed for the placement and for the random order."""
     chance = random.Random(f"lot {drawn.seed} {lot}")
     snapshot = placed(drawn, chance)
-    names = [name for name, _ in nodes()]
+    names = [name for name, _ in drawn.places]
     chance.shuffle(names)
     drawn_order = names[:asking]
     return Lot(
@@ -88,21 +88,21 @@ def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
     )
 
 
-def as_agents_go(snapshot: Snapshot) -> RolloutRules:
+def as_agents_go(snapshot: Snapshot, *, order: Order = Order.OLDEST, at_once: int = 1) -> RolloutRules:
     """The order of careen's agents, with every need from the beginning and no refusing forecast."""
     views = [
         NodeView(name=node.name, uid=node.name, resource_version="", labels=node.labels) for node in snapshot.nodes
     ]
     return RolloutRules(
         views,
-        Policy(node_name="any", forecast=ForecastPolicy.OFF),
+        Policy(node_name="any", forecast=ForecastPolicy.OFF, order=order, concurrency=at_once),
         moves=movable_pods(snapshot),
         moves_in_zone=movable_in_zone(snapshot),
     )
 
 
 def repeat_moves(snapshot: Snapshot, asking: Sequence[str], rules: Rules, *, taint_key: str | None) -> int:
-    """Simulates a roll-out, one node at a time, and counts its repeat moves."""
+    """Simulates a roll-out and counts its repeat moves."""
     made = simulate_rollout(
         snapshot, asking, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=taint_key
     )
@@ -134,19 +134,20 @@ def difference(differences: Sequence[int]) -> str:
 
 @dataclass(slots=True)
 class InOrder:
-    """One node at a time, in the given order; no node is kept from its reboot."""
+    """So many nodes at once, in the given order; no node is kept from its reboot."""
 
     order: tuple[str, ...]
-    at_work: str = ""
+    at_once: int = 1
+    at_work: set[str] = field(default_factory=set)
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:  # noqa: ARG002 - the port's signature
-        return () if self.at_work else [name for name in self.order if name in waiting][:1]
+        return [name for name in self.order if name in waiting][:1] if len(self.at_work) < self.at_once else ()
 
     def claimed(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
-        self.at_work = node
+        self.at_work.add(node)
 
     def released(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
-        self.at_work = ""
+        self.at_work.discard(node)
 
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None: ...
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None: ...
@@ -156,7 +157,8 @@ class InOrder:
 
 def placed(drawn: SampleFleet, chance: random.Random) -> Snapshot:
     """The seed's cluster after the scheduler has placed every pod."""
-    objects = [*_nodes(), *(pod for name, _ in nodes() for pod in _daemons(drawn, name)), *_owners(drawn)]
+    daemons = (pod for name, _ in drawn.places for pod in _daemons(drawn, name))
+    objects = [*_nodes(drawn), *daemons, *_owners(drawn)]
     waiting = [pod for item in drawn.workloads() if item["kind"] != "PodDisruptionBudget" for pod in _pods(item)]
     if not drawn.seed:
         # In the measured roll-out of the reference, the controllers create their pods at the same time, so the order of
@@ -166,7 +168,7 @@ def placed(drawn: SampleFleet, chance: random.Random) -> Snapshot:
     return load_objects([*objects, *bound])
 
 
-def _nodes() -> list[Object]:
+def _nodes(drawn: SampleFleet) -> list[Object]:
     allocatable = {"cpu": f"{NODE_MILLICPU}m", "memory": "32Gi", "pods": "110"}
     return [
         {
@@ -179,7 +181,7 @@ def _nodes() -> list[Object]:
             },
             "status": {**READY, "allocatable": allocatable},
         }
-        for name, zone in nodes()
+        for name, zone in drawn.places
     ]
 
 

@@ -47,6 +47,11 @@ CITIZENS: Mapping[str, Settler] = {
 }
 
 IN_THE_DEMO = (
+    "longhorn",
+    "cloudnative-pg",
+    "zalando-postgres",
+    "kubevirt",
+    "strimzi-drain-cleaner",
     "pod-graceful-drain",
     "rook-ceph",
     "hpa",
@@ -59,6 +64,11 @@ IN_THE_DEMO = (
 
 # Citizens that leave a roll-out of many faults a way home, whatever people and machines do.
 IN_STORMS = (
+    "longhorn",
+    "cloudnative-pg",
+    "zalando-postgres",
+    "kubevirt",
+    "strimzi-drain-cleaner",
     "pod-graceful-drain",
     "rook-ceph",
     "hpa",

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from bench.moves.__main__ import _lot, repeats
 from bench.rollout import simulated
 from bench.rollout.sample import NODES, sample
 
@@ -62,3 +63,10 @@ def test_a_row_of_the_simulation_has_means_and_confidence_intervals() -> None:
     ]
     assert simulated.row("3", lots) == "| 3 | 14.0 | 11.0 | -3.0 ± 1.1 | 8.7 | -2.3 ± 0.7 |"
     assert simulated.row("3", lots[:1]) == "| 3 | 12.0 | 10.0 | -2.0 ± nan | 8.0 | -2.0 ± nan |"
+
+
+def test_zones_that_take_turns_move_fewer_pods_twice_than_chance_and_than_one_zone_after_the_other() -> None:
+    lots = [_lot(seed, 0, times=1, zones=3) for seed in range(3)]
+    found = [repeats(snapshot, names, 3) for snapshot, names in lots]
+    oldest, random, zone = (sum(each[name] for each in found) for name in ("oldest", "random", "zone"))
+    assert oldest < random < zone

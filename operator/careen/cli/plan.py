@@ -121,17 +121,25 @@ class _Rollout(Value, kw_only=True):
         """The first node may start its drain from here on."""
         return self.request.begins or self.world.taken_at
 
-    def simulate(self, order: Order, seed: int = 0) -> Timeline:
-        """Simulates the roll-out in this order, and shows the progress."""
+    def neighbours(self) -> tuple[int, ...]:
+        """Half and twice as many nodes at once, as far as that makes a difference."""
+        most = self.policy.concurrency
+        return tuple(each for each in (-(-most // 2), min(2 * most, len(self.chosen))) if each not in (0, most))
+
+    def simulate(self, order: Order, seed: int = 0, at_once: int = 0) -> Timeline:
+        """Simulates the roll-out in this order, with `at_once` instead of --concurrency unless 0, and shows the
+        progress."""
         rules = RolloutRules(
             self.world.views,
-            replace(self.policy, order=order),
+            replace(self.policy, order=order, concurrency=at_once or self.policy.concurrency),
             named=self.world.named,
             moves=self.moves,
             moves_in_zone=self.moves_in_zone,
             released_at=self.world.released_at,
         )
         title = f"simulation with the order {order}"
+        if at_once:
+            title = f"{title} and {at_once} nodes at once"
         if seed:
             title = f"{title} and random seed {seed + 1} of {self.request.seeds}"
         with few_collections(), progress(title, len(self.chosen), SystemClock().monotonic) as on_progress:
@@ -172,7 +180,8 @@ class _Rollout(Value, kw_only=True):
 @click.option(
     "--compare",
     is_flag=True,
-    help="Simulate the roll-out with each order of the nodes, and show the results side by side.",
+    help="Simulate the roll-out with each order of the nodes, and with half and twice as many nodes at once, and show "
+    "the results side by side.",
 )
 @click.option(
     "--boot",
@@ -280,6 +289,7 @@ def _made(request: _Request, connection: Connection) -> Plan:
     wanted = Order(request.line) if request.line else policy.order
     others = {each: rollout.simulate(each) for each in Order if each is not wanted} if request.compare else {}
     timeline = rollout.simulate(wanted)
+    at_once = {each: rollout.simulate(wanted, at_once=each) for each in rollout.neighbours() if request.compare}
     drawn = (rollout.simulate(wanted, seed) for seed in range(1, request.seeds if timeline.is_open else 1))
     return Plan(
         timeline=timeline,
@@ -289,6 +299,7 @@ def _made(request: _Request, connection: Connection) -> Plan:
         concurrency=policy.concurrency,
         zone=policy.window.zone,
         others=others,
+        at_once=at_once,
         origin=replace(world.origin, settings=followed_settings(with_changes(world.agents.settings, changed))),
         closes=WindowGroups(world.views, policy).next_closing(timeline.ends) if timeline.visits else None,
         zone_of={view.name: view.zone for view in world.views},

@@ -40,6 +40,7 @@ class Plan(Value, kw_only=True):
     notes: tuple[str, ...] = ()
     ranges: Ranges | None = None  # over several seeds; the timeline is that of the first
     others: Mapping[Order, Timeline] = field(default_factory=dict)  # the same roll-out in other orders, to compare
+    at_once: Mapping[int, Timeline] = field(default_factory=dict)  # and with other values of --concurrency
     origin: Origin | None = None
     closes: datetime | None = None  # when the window in which the last node is done ends; None: it never does
     zone_of: Mapping[str, str] = field(default_factory=dict)  # each node's topology zone
@@ -277,6 +278,11 @@ def comparison(plan: Plan) -> list[tuple[Order, Timeline]]:
     return [(plan.line, plan.timeline), *plan.others.items()]
 
 
+def widths(plan: Plan) -> list[tuple[int, Timeline]]:
+    """The plan's --concurrency and the others, with their timelines, in order."""
+    return sorted({**plan.at_once, plan.concurrency: plan.timeline}.items())
+
+
 def order_note(plan: Plan, line: Order) -> str:
     """Who uses this order: the agents now, everybody by default, or whoever opts in."""
     if line is plan.agents_line:
@@ -285,20 +291,29 @@ def order_note(plan: Plan, line: Order) -> str:
 
 
 def comparison_text(plan: Plan, *, width: int | None = None) -> str:
-    """The roll-out's figures in each order, as a table."""
-    rows = [
-        [
-            line.value,
-            str(len(each.reboots)),
-            duration(each.ends - each.begins),
-            str(len(each.moves)),
-            str(each.double_moves),
-            _seconds(each.pending_seconds),
-            order_note(plan, line),
-        ]
-        for line, each in comparison(plan)
+    """The roll-out's figures in each order, and with each number of nodes at once, as tables."""
+    columns = ["REBOOTS", "TAKES", "MOVES", "DOUBLE", "PENDING", "NOTE"]
+    orders = [[line.value, *_shown_figures(each), order_note(plan, line)] for line, each in comparison(plan)]
+    tables = [table(["ORDER", *columns], orders, width=width)]
+    if plan.at_once:
+        rows = [[str(most), *_shown_figures(each), width_note(plan, most)] for most, each in widths(plan)]
+        tables.append(table(["AT ONCE", *columns], rows, width=width))
+    return "\n\n".join(tables)
+
+
+def width_note(plan: Plan, most: int) -> str:
+    """Whether the plan, and the agents, have this --concurrency."""
+    return "this plan" if most == plan.concurrency else ""
+
+
+def _shown_figures(timeline: Timeline) -> list[str]:
+    return [
+        str(len(timeline.reboots)),
+        duration(timeline.ends - timeline.begins),
+        str(len(timeline.moves)),
+        str(timeline.double_moves),
+        _seconds(timeline.pending_seconds),
     ]
-    return table(["ORDER", "REBOOTS", "TAKES", "MOVES", "DOUBLE", "PENDING", "NOTE"], rows, width=width)
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
@@ -314,6 +329,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "ranges": _ranges_json(plan, plan.ranges) if plan.ranges else None,
         "risks": [{"what": risk.what, "remedy": risk.remedy} for risk in risks(plan)],
         "comparison": {line.value: _figures(timeline) for line, timeline in comparison(plan)},
+        "atOnce": {str(most): _figures(timeline) for most, timeline in widths(plan)},
     }
 
 

@@ -232,12 +232,11 @@ class Settings:
     order: str = _ours(
         "oldest",
         kinds.word("oldest", "zone", "fewest-moves"),
-        "Order of the nodes: oldest, zone or fewest-moves. With --order=oldest, a node of a zone in which reboots have "
-        "begun goes before nodes of other zones. Within a zone, the node that has needed a reboot for longest goes "
-        "first. If several nodes began to need a reboot in the same hour, the node whose drain makes the fewest pods "
-        "move twice goes first. With --order=zone, the same rules apply, but careen never works in two zones at the "
-        "same time. With --order=fewest-moves, the node that has the fewest pods to evict goes first, and each agent "
-        "counts the pods of its own node.",
+        "Order of the nodes: oldest, zone or fewest-moves. With --order=oldest, the node that has needed a reboot for "
+        "longest goes first; among needs of the same hour, the node whose drain makes the fewest pods move twice. One "
+        "node at a time finishes zone after zone; with --concurrency above 1, zones take turns. With --order=zone, "
+        "careen never works in two zones at the same time. With --order=fewest-moves, the node that has the fewest "
+        "pods to evict goes first, and each agent counts the pods of its own node.",
     )
     budget: tuple[Budget, ...] = _ours(
         (),

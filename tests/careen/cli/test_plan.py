@@ -336,6 +336,19 @@ def test_the_compare_flag_of_plan_shows_the_number_of_moves_in_each_order(shop: 
     assert "fewest-moves   3         13m40s" in shop.ok("plan", *START, "--compare")
 
 
+def test_the_compare_flag_of_plan_shows_what_half_and_twice_as_many_nodes_at_once_cost(shop: Desk) -> None:
+    shop.lock(flags=["--concurrency=2"])
+    plan = shop.json("plan", *START, "--compare")
+    assert {most: each["reboots"] for most, each in plan["atOnce"].items()} == {"1": 3, "2": 3, "3": 3}
+    assert plan["atOnce"]["1"]["seconds"] > plan["atOnce"]["2"]["seconds"] > plan["atOnce"]["3"]["seconds"]
+    rows = [line.split() for line in shop.ok("plan", *START, "--compare").splitlines()]
+    assert [row[0] for row in rows[rows.index(next(row for row in rows if row[:2] == ["AT", "ONCE"])) + 1 :][:3]] == [
+        "1",
+        "2",
+        "3",
+    ]
+
+
 def test_a_plan_from_a_dump_equals_the_live_plan_and_lists_missing_facts(shop: Desk, tmp_path: Path) -> None:
     file = dumped(shop, tmp_path)
     live, replayed = shop.json("plan", *START), shop.json("plan", *START, "--from", file, "--kubeconfig", "/nowhere")

@@ -1,14 +1,16 @@
 """Which waiting nodes come next, and in which order.
 
-In the default order, zones are finished one after another. Within a zone, the node that has needed a reboot for longest
-comes first. Among nodes whose need began in the same hour, the node with the fewest pods comes first in the first zone;
-in later zones the node with the fewest zone-bound pods, because its other pods can move to rebooted nodes.
+In the default order, the node that has needed a reboot for longest comes first. Needs of the same hour count as equally
+old; among them, one node at a time: zones are finished one after another, and the node with the fewest pods comes first
+(in later zones the node with the fewest zone-bound pods, because its other pods can move to rebooted nodes). Several
+nodes at once: zones take turns, so that no wave drains a part of a zone onto the part that goes next.
 Control-plane nodes come last and one at a time. `--order` selects another order. A node that releases or takes a claim
 lists the waiting nodes once and writes the next names into the lock, so that other agents rarely read the lock.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from careen.core.facts import keys
@@ -16,7 +18,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.core.lock.content import LockContent, slots_beside_holders, zones_at_work
+from careen.core.lock.content import LockContent, limit, slots_beside_holders, zones_at_work
 from careen.core.lock.groups import groups
 from scheduler_core.values import replace_value as replace
 
@@ -74,14 +76,16 @@ def next_nodes(
     """The ready nodes that come next, in order.
 
     A node that is already in the line keeps its place if the order allows that. Nodes that would exceed the budget of a
-    group come last. `zone` is the zone in which nodes hold claims: its nodes come first, except with
-    --order=fewest-moves. Without `zone`, claims and a line, a new roll-out begins in the zone that `_first_zone`
-    chooses. `moves_of` counts a node's pods for --order=fewest-moves; other orders read the number from the Node.
+    group come last. `zone` is the zone in which nodes hold claims: its nodes come first where zones are finished one
+    after another. Without `zone`, claims and a line, such a roll-out begins in the zone that `_first_zone` chooses.
+    `moves_of` counts a node's pods for --order=fewest-moves; other orders read the number from the Node.
     """
     not_in_line = {*content.holders, leave_out}
     still_waiting = [node for node in waiters if node.name not in not_in_line]
     candidates = [node for node in still_waiting if node.labels.get(keys.REBOOT_LABEL) == READY]
     match policy.order:
+        case Order.OLDEST if limit(content, policy.concurrency) > 1:
+            key = _by_turns(content, candidates)
         case Order.OLDEST:
             key = _by_need(still_waiting, content, zone, candidates)
         case Order.ZONE:
@@ -112,6 +116,35 @@ def _by_need(
         node.zone != working_zone,
         *by_zone_and_need(node),
     )
+
+
+def _by_turns(content: LockContent, candidates: Sequence[NodeView]) -> _Key:
+    """For several nodes at once: the first nodes of all zones, then the second ones. The pods of a wave then find nodes
+    of their zone that have rebooted in the wave before."""
+    alike = {node.name: among_alike(node) for node in candidates}
+    turns: dict[str, int] = {}
+    zones: Counter[tuple[bool, bool, str]] = Counter()
+    for node in sorted(candidates, key=lambda node: alike[node.name]):
+        group = _may_not_come(node, content), node.is_control_plane, node.zone
+        turns[node.name] = zones[group]
+        zones[group] += 1
+
+    def key(node: NodeView) -> tuple[bool | int | str, ...]:
+        hour, pods, in_zone, since, name = alike[node.name]
+        turn = turns[name]
+        return (
+            _may_not_come(node, content),
+            _place(node, content),
+            node.is_control_plane,
+            hour,
+            turn,
+            pods,
+            in_zone,
+            since,
+            name,
+        )
+
+    return key
 
 
 def _by_zone(

@@ -23,9 +23,11 @@ from careen.report.plan_report import (
     summary,
     visit_note,
     waited,
+    width_note,
+    widths,
 )
 from careen.report.tables import count_of, duration
-from scheduler_core.simulation.timeline import Move
+from scheduler_core.simulation.timeline import Move, Timeline
 
 
 def plan_html(plan: Plan) -> str:
@@ -35,6 +37,7 @@ def plan_html(plan: Plan) -> str:
         _risks(plan),
         _timeline(plan),
         _comparison(plan),
+        _at_once(plan),
         _nodes(plan),
         _waits(plan),
         _moves(plan),
@@ -106,23 +109,33 @@ def _timeline(plan: Plan) -> str:
 def _comparison(plan: Plan) -> str:
     if not plan.others:
         return ""
-    orders = [
-        [
-            line.value,
-            len(each.reboots),
-            duration(each.ends - each.begins),
-            len(each.moves),
-            each.double_moves,
-            duration(timedelta(seconds=each.pending_seconds)),
-            order_note(plan, line),
-        ]
-        for line, each in comparison(plan)
-    ]
+    orders = [[line.value, *_figures(each), order_note(plan, line)] for line, each in comparison(plan)]
     return section(
         "orders",
         "The same roll-out in each order of the nodes",
-        table(["Order", "Reboots", "Takes", "Moves", "Double moves", "Pending", "Note"], orders),
+        table(["Order", *_FIGURES, "Note"], orders),
     )
+
+
+def _at_once(plan: Plan) -> str:
+    if not plan.at_once:
+        return ""
+    rows = [[most, *_figures(each), width_note(plan, most)] for most, each in widths(plan)]
+    title = "The same roll-out with more and fewer nodes at once"
+    return section("at-once", title, table(["At once (--concurrency)", *_FIGURES, "Note"], rows))
+
+
+_FIGURES = ("Reboots", "Takes", "Moves", "Double moves", "Pending")
+
+
+def _figures(timeline: Timeline) -> list[object]:
+    return [
+        len(timeline.reboots),
+        duration(timeline.ends - timeline.begins),
+        len(timeline.moves),
+        timeline.double_moves,
+        duration(timedelta(seconds=timeline.pending_seconds)),
+    ]
 
 
 def _nodes(plan: Plan) -> str:

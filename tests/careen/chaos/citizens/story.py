@@ -33,14 +33,12 @@ Wanted = Callable[[Played], list[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class CitizenStory:
-    """`claim` is a sentence of docs/operators.md. `waits_for` names the defect for which the story fails, "" if none
-    does."""
+    """`claim` is a sentence of docs/operators.md."""
 
     name: str
     citizens: tuple[str, ...]
     claim: str
     wanted: Wanted
-    waits_for: str = ""
     shape: Shape = field(default_factory=lambda: Shape(nodes=3))
     settings: Mapping[str, Any] = field(default_factory=dict)
     prepare: Callable[[World], None] = lambda _: None

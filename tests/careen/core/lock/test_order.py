@@ -48,6 +48,43 @@ def with_pods(waiter: NodeView, moves: int, in_zone: int = 0) -> NodeView:
     return replace(waiter, annotations={**waiter.annotations, **counted})
 
 
+def test_zones_take_turns_if_several_nodes_may_be_down_at_once() -> None:
+    waiters = [
+        with_pods(a_waiter(name, zone=zone), pods)
+        for name, zone, pods in (("n1", "a", 5), ("n2", "a", 3), ("n3", "b", 4), ("n4", "b", 9), ("n5", "c", 8))
+    ]
+    assert next_names(waiters, FREE, a_policy(concurrency=2)) == ("n2", "n3", "n5", "n1", "n4")
+    assert next_names(waiters, FREE, a_policy(concurrency=1)) == ("n2", "n1", "n3", "n4", "n5")
+
+
+def test_a_smaller_limit_in_the_lock_finishes_zone_after_zone() -> None:
+    waiters = [a_waiter("n1"), a_waiter("n2"), a_waiter("n3", zone="b")]
+    content = held(an_entry("n9", zone="a", limit=1))
+    assert next_names(waiters, content, a_policy(concurrency=2), zone="a") == ("n1", "n2", "n3")
+    assert next_names(waiters, FREE, a_policy(concurrency=2), zone="a") == ("n1", "n3", "n2")
+
+
+def test_an_older_need_goes_before_the_turn_of_its_zone() -> None:
+    waiters = [a_waiter("n1", "09:00"), a_waiter("n2", "09:10"), a_waiter("n3", "10:00", zone="b")]
+    assert next_names(waiters, FREE, a_policy(concurrency=2)) == ("n1", "n2", "n3")
+
+
+def test_a_node_that_may_not_come_takes_no_turn_of_its_zone() -> None:
+    waiters = [a_waiter("n1", ready=False), a_waiter("n2"), a_waiter("n3", zone="b")]
+    assert next_names(waiters, FREE, a_policy(concurrency=2)) == ("n2", "n3", "n1")
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), min_size=1, max_size=9), st.integers(2, 9))
+def test_no_zone_is_two_nodes_ahead_of_a_zone_that_has_nodes_left(nodes: list[tuple[str, int]], at_once: int) -> None:
+    waiters = [with_pods(a_waiter(f"n{number}", zone=zone), pods) for number, (zone, pods) in enumerate(nodes)]
+    zone_of = {node.name: node.zone for node in waiters}
+    zones = [zone_of[name] for name in next_names(waiters, FREE, a_policy(concurrency=at_once))]
+    for length in range(len(zones) + 1):
+        counts = {zone: zones[:length].count(zone) for zone in set(zones)}
+        unfinished = [count for zone, count in counts.items() if count < zones.count(zone)]
+        assert max(counts.values(), default=0) - min(unfinished, default=max(counts.values(), default=0)) <= 1
+
+
 def test_the_node_with_the_fewest_pods_is_first_among_nodes_whose_need_began_in_the_same_hour() -> None:
     waiters = [
         with_pods(a_waiter("n1", "09:00"), 7),
