@@ -55,7 +55,6 @@ IN_THE_DEMO = (
     "pod-graceful-drain",
     "rook-ceph",
     "hpa",
-    "strimzi",
     "clone-set",
     "static-etcd",
     "graceful-shutdown-late",

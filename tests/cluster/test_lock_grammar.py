@@ -34,6 +34,7 @@ def answer(scene: Guarded, text: str | None) -> str:
     return refusal(lambda: scene.agent.patch(f"{CAREEN.path}?dryRun=All", annotated(**{LOCK_ANNOTATION: text})))
 
 
+@pytest.mark.exploit
 def test_a_token_can_write_no_text_that_the_agents_read_differently(scene: Guarded) -> None:
     """The policy sees less: an owner in a text that it lets in, which it does not know. The texts replace a lock in
     which the other nodes have claims, so the policy refuses neither these claims nor that of n00."""

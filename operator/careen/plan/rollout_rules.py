@@ -6,7 +6,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -25,6 +25,7 @@ from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
 from careen.core.people.requests import request_of
+from careen.core.steps.shared import late_gates
 from careen.plan.simulated_agent import SimulatedAgent, Stand, facts_at, facts_of, simulated, turns
 from careen.plan.waiters import Waiters
 from careen.plan.window_groups import WindowGroups
@@ -148,7 +149,10 @@ class RolloutRules:
         zone come next, except with --order=fewest-moves."""
         agent = self._holders.pop(node).agent
         agent = agent.settled() if agent.record.phase == Phase.REBOOTING else agent
-        self._content = self._turns(agent, self._content, at).content
+        stand = self._turns(agent, self._content, at)
+        if stand.content.entries_of(node):  # a drained node waits for the end of a refusal, and then undoes the drain
+            stand = self._turns(stand.agent, stand.content, at + _LONGEST_WAIT)
+        self._content = stand.content
         assert not self._content.entries_of(node), f"{node} keeps its claim"
         self._zone = self._waiters[node].zone
 
@@ -178,6 +182,7 @@ def _group_sizes(nodes: Iterable[NodeView], policy: Policy) -> dict[str, int]:
     return Counter(group for node in nodes for budget in shares if (group := budget.group_of(node.labels)) is not None)
 
 
+_LONGEST_WAIT = timedelta(seconds=max(late_gates.FOREIGN_SECONDS, late_gates.HOOK_SECONDS) + 1)
 _OF_AN_EARLIER_TRY = frozenset({keys.PROGRESS, keys.REFUSALS, keys.RETRY})
 
 

@@ -24,7 +24,7 @@ from careen.agent.turn import Reconciler
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import connect
 from careen.cluster.wire.errors import Unclear
-from careen.cluster.wire.transport import Request, Response
+from careen.cluster.wire.transport import Request, Response, Transport
 from careen.core.facts.observation import Need, NeedAnswer
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
@@ -38,10 +38,28 @@ from tests.careen.agent.conftest import KEY, Shell
 from tests.careen.virtual_shell import Meddling, VirtualClock
 
 POLICY = Policy(node_name="n1", daemonset_namespace="careen", daemonset_name="careen")
+PODS = ("web-1", "web-2")
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-web", "controller": True}
 
 
 class Killed(BaseException):
     """Simulates the end of the process by `kill -9`. It is a BaseException, so no code of the agent catches it."""
+
+
+class Controlled:
+    """A transport to a cluster with a ReplicaSet controller, which acts after each eviction, even if the agent does not
+    receive the response."""
+
+    act: Callable[[], None]
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    async def send(self, request: Request) -> Response:
+        response = await self._inner.send(request)
+        if request.path.endswith("/eviction"):
+            self.act()
+        return response
 
 
 class OnVirtualTime(Meddling):
@@ -79,22 +97,8 @@ class Life(Shell):
                 "status": {"readyReplicas": 2},
             },
         )
-        for name in ("web-1", "web-2"):
-            self.put_pod(
-                name,
-                metadata={
-                    "uid": name,
-                    "ownerReferences": [
-                        {
-                            "apiVersion": "apps/v1",
-                            "kind": "ReplicaSet",
-                            "name": "web",
-                            "uid": "uid-web",
-                            "controller": True,
-                        }
-                    ],
-                },
-            )
+        for name in PODS:
+            self.put_pod(name, metadata={"uid": name, "ownerReferences": [OWNER]})
         self.host.need = Need(answer=NeedAnswer.YES)
         self.host.ask_reboot = self.reboot  # type: ignore[method-assign]
         self.forecaster.answer = Forecast(
@@ -102,9 +106,16 @@ class Life(Shell):
             made_at="2026-03-04T12:00:00Z",
             pods=tuple(
                 PodForecast(namespace="shop", name=name, uid=name, outcome=Outcome.MOVES, sentence="", landing=("n2",))
-                for name in ("web-1", "web-2")
+                for name in PODS
             ),
         )
+
+    def replace_evicted_pods(self) -> None:
+        """Create the pods that take the place of the evicted ones, ready on n2."""
+        for name in PODS:
+            again = f"{name}-again"
+            if self.server.get("pods", name, "shop") is None and self.server.get("pods", again, "shop") is None:
+                self.put_pod(again, "n2", metadata={"uid": again, "ownerReferences": [OWNER]})
 
     def status(self, boot: str) -> dict[str, Any]:
         return {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": boot}}
@@ -123,7 +134,7 @@ class Life(Shell):
         """Check safety rule 2: when the agent asks the host to reboot, the node is cordoned and drained and its claim
         is in the lock."""
         assert self.node("n1")["spec"].get("unschedulable") is True
-        assert [name for name in ("web-1", "web-2") if self.server.get("pods", name, "shop")] == []
+        assert [name for name in PODS if self.server.get("pods", name, "shop")] == []
         assert [entry["nodeID"] for entry in self.lock_content()["locks"]] == ["n1"]
 
     def lock_content(self) -> dict[str, Any]:
@@ -177,9 +188,11 @@ async def a_life(folder: Path) -> AsyncIterator[Life]:
     clock = VirtualClock()
     async with running_server() as server:
         transport = connect(server.write_kubeconfig(folder / "kubeconfig"), part="test")
-        wire = OnVirtualTime(transport)
+        controlled = Controlled(transport)
+        wire = OnVirtualTime(controlled)
         wire.clock = clock
         life = Life(server=server, wire=wire, api=ClusterApi(wire, clock, chance=lambda: 0.0), clock=clock)
+        controlled.act = life.replace_evicted_pods
         life.put_daemonset()
         life.prepare()
         yield life

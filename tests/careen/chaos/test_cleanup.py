@@ -100,6 +100,7 @@ def test_a_roll_out_writes_almost_every_key_that_careen_cleanup_knows() -> None:
     long = run_virtually(interrupted_after(400.0))
     assert KNOWN - keys_written(long) <= {
         *(mark.key for mark in MARKS if mark.proof is Proof.PERSON),
+        "careen.dev/drain-memory",  # the simulated pods become ready soon, so no budget stays closed
         "careen.dev/forecast",
         "careen.dev/learned-queries",
         "careen.dev/moves-in-zone",  # the fleet's pods need not spread over zones

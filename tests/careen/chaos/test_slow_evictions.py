@@ -40,4 +40,4 @@ def test_a_hold_takes_effect_within_seconds_despite_twenty_slow_evictions() -> N
 
     world, took = run_virtually(story())
     assert took < 15.0, world.report([f"the hold took effect after {took:.0f} s"])
-    assert not (broken := world.verdict()), world.report(broken)
+    assert not (broken := world.verdict(but=("settled", "service"))), world.report(broken)

@@ -59,7 +59,7 @@ def try_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(read_only_the_first_page, 14, "drained", id="careen reads only the first page of a list"),
         pytest.param(write_whatever_stands_there_now, 26, "end", id="patches of a Node contain no resourceVersion"),
         pytest.param(wait_for_no_pod_that_ends, 4, "drained", id="a drain does not wait for terminating pods"),
-        pytest.param(try_again_at_once, 79, "effort", id="careen makes no pause after a failed drain"),
+        pytest.param(try_again_at_once, 94, "effort", id="careen makes no pause after a failed drain"),
         pytest.param(count_no_holders, 0, "claims", id="careen ignores the limit of claims"),
     ],
 )

@@ -43,7 +43,7 @@ ASKED = (
 )
 
 # Objects whose keys are names of settings, plugins and outcomes instead of field names.
-OPEN = (".counts", ".settings", ".scores", ".verdicts", ".comparison")
+OPEN = (".counts", ".settings", ".scores", ".verdicts", ".comparison", ".atOnce")
 
 
 def cluster_with_nothing_to_report(desk: Desk) -> None:

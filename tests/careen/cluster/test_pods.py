@@ -115,6 +115,7 @@ async def test_a_pod_is_read_with_the_fields_that_a_drain_needs() -> None:
         name="a",
         uid="u1",
         labels={"app": "db"},
+        annotations={"kubernetes.io/config.mirror": "x"},
         phase="Pending",
         owner_kind="ReplicaSet",
         owner_name="rs",

@@ -256,7 +256,7 @@ async def test_the_citizens_of_the_demo_settle_beside_its_workloads(tmp_path: Pa
         kinds = Counter(pod["metadata"]["ownerReferences"][0]["kind"] for pod in pods(cluster, NAMESPACE))
         assert {"StrimziPodSet", "CloneSet", "ReplicaSet", "StatefulSet", "DaemonSet", "Node"} <= set(kinds)
         assert kinds["StrimziPodSet"] == 4
-        assert len(cluster.api.verbs.eviction_webhooks) == 1
+        assert len(cluster.api.verbs.eviction_webhooks) == 3
 
 
 async def test_the_zoos_prometheus_answers_instant_queries_over_http(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 _WRITES, _ERRORS, _ANSWERS, _API = (f"cluster/wire/{name}.py:" for name in ("writes", "errors", "answers", "api"))
 _CLIENT, _EVICTIONS, _NODES = "cluster/wire/client.py:", "cluster/evictions.py:", "cluster/nodes.py:"
 _OBJECTS, _PODS, _FOREIGN = "cluster/objects.py:", "cluster/pods.py:", "cluster/foreign.py:"
-_STORE = "cluster/lock_store.py:"
+_STORE, _LOSSES = "cluster/lock_store.py:", "core/losses.py:"
 
 _HEALTH = "cluster/workloads/health.py:"
 
@@ -327,21 +327,21 @@ MUTANTS = (
     ),
     Mutant(
         "A patch is treated as executed although the Node does not have the labels of the patch",
-        _NODES + "stands",
-        "_contains(node.labels, patch.labels)\n        and",
+        _LOSSES + "wishes",
+        "*(Wish(Kind.LABEL, key, value) for key, value in patch.labels.items()),",
         "",
     ),
     Mutant(
         "A patch that cordons or uncordons the Node is treated as executed although the cordon did not change",
-        _NODES + "stands",
-        "and (patch.unschedulable is None or patch.unschedulable == node.unschedulable)",
+        _LOSSES + "wishes",
+        '*(() if patch.unschedulable is None else (Wish(Kind.CORDON, "", _SET if patch.unschedulable else None),)),',
         "",
     ),
     Mutant(
         "A patch is treated as not executed because the node controller added another taint",
-        _NODES + "_of_others_than_controllers",
-        'if not taint.key.startswith("node.kubernetes.io/")',
-        "",
+        _LOSSES + "lacking",
+        "_soft(after.taints)",
+        "after.taints",
     ),
     Mutant(
         "The Node's managed fields do not show that careen set the cordon",

@@ -34,7 +34,7 @@ _LONGEST_SECONDS = 10.0**7
 _LONGEST_TEXT = 320  # a kind, a namespace and a name
 
 
-class Known(Value, kw_only=True):
+class KnownOwner(Value, kw_only=True):
     """What is known of one controller's slow pods."""
 
     owner_uid: str = ""
@@ -70,14 +70,14 @@ class UnderWay(Value, kw_only=True):
 class DrainMemory(Value, kw_only=True):
     """The annotation's content. `undone` has the instants of the node's last undone drains, the newest last."""
 
-    known: Mapping[str, Known] = field(default_factory=dict)  # by controller, such as "Cluster shop/pg"
+    known: Mapping[str, KnownOwner] = field(default_factory=dict)  # by controller, such as "Cluster shop/pg"
     undone: tuple[datetime, ...] = ()
     under_way: UnderWay | None = None
 
-    def of(self, pod: SlowPod) -> Known:
+    def of(self, pod: SlowPod) -> KnownOwner:
         """What is known of the pod's controller. After a change of the budget, the webhook or the controller, no drain
         counts as undone."""
-        known = self.known.get(pod.owner, Known())
+        known = self.known.get(pod.owner, KnownOwner())
         return known if known.fits(pod) else replace(known, undone=0)
 
     def next_try(self, pods: Iterable[SlowPod], now: datetime) -> datetime | None:
@@ -125,13 +125,13 @@ def of(node: NodeView) -> DrainMemory:
     )
 
 
-def _known(row: Mapping[str, Any]) -> Known:
+def _known(row: Mapping[str, Any]) -> KnownOwner:
     def text(name: str) -> str:
         value = row.get(name)
         return short(value, _LONGEST_TEXT) if isinstance(value, str) else ""
 
     opens = text("opens")
-    return Known(
+    return KnownOwner(
         owner_uid=text("owner"),
         revision=text("revision"),
         budget=text("budget"),
@@ -166,7 +166,7 @@ def to_annotation(memory: DrainMemory) -> str | None:
         newest.pop()
 
 
-def _at(known: Known) -> float:
+def _at(known: KnownOwner) -> float:
     return known.at.timestamp() if known.at else 0.0
 
 
@@ -190,7 +190,7 @@ def _now(under_way: UnderWay) -> dict[str, Any]:
     return {name: value for name, value in now.items() if value is not None}
 
 
-def _row(known: Known) -> dict[str, Any]:
+def _row(known: KnownOwner) -> dict[str, Any]:
     row = {
         "opens": known.opens.value,
         "seconds": round(known.seconds),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from careen.core.drain import drain_memory
-from careen.core.drain.drain_memory import DrainMemory, Known, UnderWay, digest
+from careen.core.drain.drain_memory import DrainMemory, KnownOwner, UnderWay, digest
 from careen.core.drain.drain_plan import DrainPlan, to_evict
 from careen.core.drain.refused_evictions import SlowPod, denied, foreseen, is_webhooks, owner_of, slow_pod
 from careen.core.facts.memory import EvictAnswer, SlowWatch
@@ -108,7 +108,7 @@ def at_cordon(situation: Situation) -> dict[str, str | None]:
     return drain_memory.patch(situation.node, replace(memory, known={**memory.known, **rows}, under_way=under_way))
 
 
-def _row(before: Known, pod: SlowPod, now: datetime) -> Known:
+def _row(before: KnownOwner, pod: SlowPod, now: datetime) -> KnownOwner:
     return replace(
         before,
         owner_uid=pod.owner_uid,
@@ -119,7 +119,7 @@ def _row(before: Known, pod: SlowPod, now: datetime) -> Known:
     )
 
 
-def _plain_after(rows: Iterable[Known]) -> float | None:
+def _plain_after(rows: Iterable[KnownOwner]) -> float | None:
     """How long the other pods wait. After an undone drain they are not evicted in vain once more, unless this node has
     seen that it must be empty first."""
     rows = tuple(rows)
@@ -224,7 +224,7 @@ def after_success(situation: Situation) -> dict[str, str | None]:
     return drain_memory.patch(situation.node, replace(memory, known=rows, under_way=None))
 
 
-def _opened(row: Known, how: tuple[str, float], now: datetime) -> Known:
+def _opened(row: KnownOwner, how: tuple[str, float], now: datetime) -> KnownOwner:
     # A webhook learns of the drain only by a real request.
     return replace(row, opens=Opens.ATTEMPT if row.webhook else Opens(how[0]), seconds=how[1], undone=0, at=now)
 
@@ -233,13 +233,13 @@ def after_undo(situation: Situation, slow: SlowDrain) -> dict[str, str | None]:
     """The change of the annotations when the drain is undone because slow pods are left."""
     memory, now = drain_memory.of(situation.node), situation.server_now
     left = {owner_of(pod): pod for pod in slow.left}
-    rows = {owner: _undone(situation, memory.known.get(owner, Known()), pod, now) for owner, pod in left.items()}
+    rows = {owner: _undone(situation, memory.known.get(owner, KnownOwner()), pod, now) for owner, pod in left.items()}
     known = {**memory.known, **dict(list(rows.items())[: drain_memory.MOST_KEYS])}
     undone = (*memory.undone, now)[-drain_memory.MOST_UNDONE :]
     return drain_memory.patch(situation.node, replace(memory, known=known, undone=undone, under_way=None))
 
 
-def _undone(situation: Situation, row: Known, pod: PodView, now: datetime) -> Known:
+def _undone(situation: Situation, row: KnownOwner, pod: PodView, now: datetime) -> KnownOwner:
     """A pod that became slow only during the drain has no row yet."""
     asked = situation.memory.drain.evictions.get(pod.uid)
     if not row.owner_uid:

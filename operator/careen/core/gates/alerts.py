@@ -3,7 +3,7 @@ alerts that the node's own drain caused: they end after the reboot, or keep the 
 
 from __future__ import annotations
 
-from careen.core.drain import caused_alerts
+from careen.core.drain.late import caused_alerts
 from careen.core.facts.observation import Alert, NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import AlertPolicy

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from careen.core.drain import learned_queries
-from careen.core.drain.known_at_the_claim import series_of
-from careen.core.drain.learned_queries import Bad
+from careen.core.drain.late import learned_queries
+from careen.core.drain.late.known_at_the_claim import series_of
+from careen.core.drain.late.learned_queries import Bad
 from careen.core.facts.observation import NOT_ASKED, NotAsked, Sample, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import HealthQuery

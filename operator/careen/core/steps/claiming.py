@@ -11,8 +11,9 @@ from __future__ import annotations
 from careen.core import patience
 from careen.core.actions import Occasion
 from careen.core.decision import Decision, Refusal
-from careen.core.drain import baseline, drain_plan, known_at_the_claim, slow_pods
+from careen.core.drain import baseline, drain_plan, slow_pods
 from careen.core.drain.forecast_annotation import forecast_annotation
+from careen.core.drain.late import known_at_the_claim
 from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, PodView, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Order

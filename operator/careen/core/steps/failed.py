@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from careen.core.actions import PostEvent
 from careen.core.decision import Decision
-from careen.core.drain import drain_memory, learned_queries
+from careen.core.drain import drain_memory
+from careen.core.drain.late import learned_queries
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Evidence, Phase

@@ -139,7 +139,8 @@ class SmallServer:
         """Store the object with its status, and with the fields that a server adds."""
         resource = BY_KIND[obj["apiVersion"], obj["kind"]]
         metadata = {
-            "uid": f"uid-{self.store.version + 1}",
+            # Not the version: it goes back when etcd is restored from a backup, and a UID is never used again.
+            "uid": f"uid-{len(self.store.journal) + 2}",
             "creationTimestamp": self.verbs.now(),
             **obj["metadata"],
         }

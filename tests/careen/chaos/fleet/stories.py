@@ -1,6 +1,6 @@
 """The simulated roll-outs that `test_every_call.py` plays again and again, each time with a fault at another request.
-In one roll-out, the agents go through their whole start. In another, some responses are always lost. In a third, rounds
-of an agent's loop fail."""
+In one roll-out, the agents go through their whole start. In another, workloads and a volume go while their node is
+away. In a third, some responses are always lost. In a fourth, rounds of an agent's loop fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from careen.core.situation import Situation
 from tests.careen.chaos.fleet.agents import Agents, Fault, Plan
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.whole_agents import SETTINGS, WholeAgents, on_virtual_hosts
-from tests.careen.chaos.fleet.workloads import App
+from tests.careen.chaos.fleet.workloads import NAMESPACE, App
 from tests.careen.chaos.fleet.world import Shape, World, nothing_goes_wrong
 
 LOST_ANSWERS = (
@@ -146,6 +146,99 @@ def _pod_goes_before_its_eviction(world: World) -> Plan:
     return plan
 
 
+# What goes while a node is away -----------------------------------------------------------------------------------
+
+
+def _add_volumes_and_daemon(world: World) -> None:
+    """Give n1 a Deployment that is rolled out during the drain, a DaemonSet that a person deletes while n1 reboots, and
+    two attached volumes. A DaemonSet's pod, which stays on n1, uses one of the volumes."""
+    workloads, server = world.fleet.workloads, world.server
+    _add_revision(world, "mayfly-old", "n1")
+    workloads.daemons.append(_SHORT_LIVED)
+    workloads.place_daemons("n1")
+    world.fleet.on_boot.append(lambda host: _delete_daemon(world) if host.name == "n1" else None)
+    net = server.get("pods", "net-n1", NAMESPACE)
+    assert net is not None
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "net"}}
+    server.put({**net, "spec": {**net["spec"], "volumes": [claim]}})
+    server.put(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "net", "namespace": NAMESPACE},
+            "spec": {"volumeName": "pv-net"},
+        }
+    )
+    for name in ("pv-net", "pv-db"):
+        server.put(
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "VolumeAttachment",
+                "metadata": {"name": f"of-{name}"},
+                "spec": {"attacher": "disks", "nodeName": "n1", "source": {"persistentVolumeName": name}},
+            }
+        )
+    _list_volumes(world, "pv-net", "pv-db")
+
+
+_SHORT_LIVED = "short-lived"
+
+
+def _add_revision(world: World, name: str, node: str) -> None:
+    """Add a ReplicaSet of the Deployment "mayfly", with a pod on this node."""
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "mayfly", "uid": "uid-mayfly", "controller": True}
+    world.fleet.workloads.add_apps([App(name=name, replicas=1)], [node])
+    _change_revision(world, name, lambda old: {**old, "metadata": {**old["metadata"], "ownerReferences": [owner]}})
+
+
+def _change_revision(world: World, name: str, edit: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    world.server.change("replicasets", name, edit, actor="system:controller", namespace=NAMESPACE)
+
+
+def _roll_out_mayfly(world: World) -> None:
+    """Replace the first ReplicaSet of the Deployment by another, with a ready pod on n2."""
+    if world.fleet.workloads.apps.pop("mayfly-old", None) is not None:
+        _change_revision(world, "mayfly-old", lambda old: {**old, "spec": {**old["spec"], "replicas": 0}})
+        _add_revision(world, "mayfly-new", "n2")
+
+
+def _list_volumes(world: World, *names: str) -> None:
+    volumes = [{"name": f"kubernetes.io/csi/disks^{name}", "devicePath": ""} for name in names]
+    world.server.change(
+        "nodes",
+        "n1",
+        lambda old: {**old, "status": {**old["status"], "volumesAttached": volumes}},
+        actor="system:controller",
+        subresource="status",
+    )
+
+
+def _delete_daemon(world: World) -> None:
+    if _SHORT_LIVED in world.fleet.workloads.daemons:
+        world.fleet.workloads.daemons.remove(_SHORT_LIVED)
+        world.server.remove("daemonsets", _SHORT_LIVED, actor="person", namespace=NAMESPACE)
+        for name in world.shape.names:
+            world.server.remove("pods", f"{_SHORT_LIVED}-{name}", actor="person", namespace=NAMESPACE)
+
+
+def _workload_and_volume_go(world: World) -> Plan:
+    """Roll out a Deployment before the agent evicts its pod. Detach a volume some seconds after the agent has asked for
+    it: first the Node no longer lists it, then its VolumeAttachment goes."""
+    asked: list[str] = []
+
+    def plan(_number: int, _node: str, request: Request) -> None:
+        if "/mayfly-old-" in request.path and request.path.endswith("/eviction") and not request.query:
+            _roll_out_mayfly(world)
+        if request.path.endswith("/volumeattachments") and not asked:
+            asked.append(request.path)
+            world.fleet.later(2.0, lambda: _list_volumes(world, "pv-net"))
+            world.fleet.later(
+                5.0, lambda: world.server.remove("volumeattachments", "of-pv-db", actor="system:controller")
+            )
+
+    return plan
+
+
 # Troubles --------------------------------------------------------------------------------------------------------
 
 
@@ -199,6 +292,9 @@ STORIES = {
         surroundings=on_virtual_hosts,
     ),
     "under kured's roles": Story(shape=Shape(nodes=3), agents=UnderKuredsRoles, prepare=_put_agents_pods),
+    "workloads and a volume go": Story(
+        shape=Shape(nodes=2), prepare=_add_volumes_and_daemon, troubles=_workload_and_volume_go
+    ),
     "two answers are lost": Story(shape=Shape(nodes=2), troubles=_answers_are_lost),
     "turns break for a while": Story(shape=Shape(nodes=2), surroundings=_turns_break, tolerated=("broken-turns",)),
 }

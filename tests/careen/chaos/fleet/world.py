@@ -208,7 +208,9 @@ class World:
         if any(host.has_need or not host.is_up or host.is_going_down for host in self.fleet.hosts.values()):
             return False
         return not self.lock().get("locks") and not any(
-            "careen.dev/reboot" in (node["metadata"].get("labels") or {}) for node in self.server.all("nodes")
+            "careen.dev/reboot" in (node["metadata"].get("labels") or {})
+            or "careen.dev/phase" in (node["metadata"].get("annotations") or {})
+            for node in self.server.all("nodes")
         )
 
     def lock(self) -> dict[str, Any]:

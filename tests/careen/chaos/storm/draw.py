@@ -134,7 +134,7 @@ def story_of(seed: int) -> Story:
         control_planes=chance.choice((0, 0, 1, 3)),
         concurrency=chance.choice((1, 2, 3)),
         page_size=chance.choice((0, 0, 2, 5)),
-        has_real_forecast=seed // len(WEATHER) % 10 == seed % len(WEATHER),
+        has_real_forecast=seed // len(WEATHER) % 10 == seed % len(WEATHER) % 10,
         older=tuple(each for each in names if chance.random() < 0.5) if name in ("releases", "everything") else (),
         crashing_daemons=tuple(each for each in names if weather.has_crashing_daemons and chance.random() < 0.3),
         zoo=_zoo(random.Random(f"{seed} zoo")),
@@ -153,8 +153,8 @@ def _zoo(chance: random.Random) -> tuple[str, ...]:
     if chance.randrange(_ZOO_EVERY) != 0:
         return ()
     found = chance.sample(IN_STORMS, chance.randint(1, 2))
-    # A kubelet shuts down in one way only.
-    is_twice = len([name for name in found if name.startswith("graceful-shutdown")]) == 2
+    # A kubelet shuts down in one way only, and the drain cleaner comes with Strimzi.
+    is_twice = any(all(name.startswith(kind) for name in found) for kind in ("graceful-shutdown", "strimzi"))
     return tuple(found[:1] if is_twice else found)
 
 

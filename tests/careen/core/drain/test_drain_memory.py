@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from careen.core.drain import drain_memory
-from careen.core.drain.drain_memory import DrainMemory, Known, UnderWay, digest, of, pause_seconds, to_annotation
+from careen.core.drain.drain_memory import DrainMemory, KnownOwner, UnderWay, digest, of, pause_seconds, to_annotation
 from careen.core.drain.refused_evictions import SlowPod
 from careen.core.facts import keys
 from scheduler_core.simulation.forecast import Opens
@@ -31,7 +31,9 @@ def a_slow_pod(**changes: Any) -> SlowPod:
 
 
 def remembered(undone: int, ago: timedelta = MINUTE, **changes: Any) -> DrainMemory:
-    row = Known(**{"owner_uid": "c", "budget": "b/1", "webhook": "w", "undone": undone, "at": NOW - ago, **changes})
+    row = KnownOwner(
+        **{"owner_uid": "c", "budget": "b/1", "webhook": "w", "undone": undone, "at": NOW - ago, **changes}
+    )
     return DrainMemory(known={"Cluster shop/pg": row})
 
 
@@ -96,7 +98,7 @@ def test_what_is_written_is_read_again() -> None:
 
 def test_the_annotation_keeps_the_newest_rows_within_its_limits() -> None:
     rows = {
-        f"Cluster shop/{'x' * 60}-{index}": Known(owner_uid="u" * 36, budget="b" * 38, at=NOW + index * MINUTE)
+        f"Cluster shop/{'x' * 60}-{index}": KnownOwner(owner_uid="u" * 36, budget="b" * 38, at=NOW + index * MINUTE)
         for index in range(40)
     }
     text = to_annotation(DrainMemory(known=rows))

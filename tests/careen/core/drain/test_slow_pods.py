@@ -9,7 +9,7 @@ import pytest
 
 from careen.core.decision import Decision
 from careen.core.drain import drain_memory
-from careen.core.drain.drain_memory import DrainMemory, Known, UnderWay, digest
+from careen.core.drain.drain_memory import DrainMemory, KnownOwner, UnderWay, digest
 from careen.core.drain.slow_pods import IDLE_LIMIT_SECONDS, LIMIT_SECONDS, PLAIN_PODS_WAIT_SECONDS
 from careen.core.facts import keys
 from careen.core.facts.memory import EvictAnswer, EvictionMemory, Memory, SlowWatch
@@ -43,7 +43,7 @@ from tests.careen.core.builders import (
 SLOW = a_pod("pg-1", owner_kind="Cluster", owner_name="pg", owner_uid="c")
 PLAIN = a_pod("web-1")
 OWNER = "Cluster shop/pg"
-ROW = Known(owner_uid="c", budget="b/1", at=NOW)
+ROW = KnownOwner(owner_uid="c", budget="b/1", at=NOW)
 
 
 def memory_of(plain_after: float | None = PLAIN_PODS_WAIT_SECONDS, **row: Any) -> DrainMemory:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from careen.core import patience
 from careen.core.decision import Decision, Refusal
-from careen.core.drain import known_at_the_claim, learned_queries
+from careen.core.drain.late import known_at_the_claim, learned_queries
 from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import LatePolicy, Policy

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from careen.core.drain import known_at_the_claim
-from careen.core.drain.caused_alerts import caused
+from careen.core.drain.late import known_at_the_claim
+from careen.core.drain.late.caused_alerts import caused
 from careen.core.facts import keys
 from careen.core.facts.observation import Alert, PodView
 from careen.core.facts.phases import Phase

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from careen.core.drain import known_at_the_claim
-from careen.core.drain.known_at_the_claim import Known, is_pod_of, series_of
+from careen.core.drain.late import known_at_the_claim
+from careen.core.drain.late.known_at_the_claim import Known, is_pod_of, series_of
 from careen.core.facts import keys
 from careen.core.facts.observation import Alert, Sample, Unknown
 from careen.core.facts.phases import Phase

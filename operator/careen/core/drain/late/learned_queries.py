@@ -15,8 +15,8 @@ from datetime import timedelta
 
 from msgspec import field
 
-from careen.core.drain import known_at_the_claim
-from careen.core.drain.known_at_the_claim import condition_of, series_of
+from careen.core.drain.late import known_at_the_claim
+from careen.core.drain.late.known_at_the_claim import condition_of, series_of
 from careen.core.facts import keys
 from careen.core.facts.observation import Sample
 from careen.core.facts.policy import HealthQuery

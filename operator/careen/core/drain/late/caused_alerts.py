@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from careen.core.drain import known_at_the_claim
-from careen.core.drain.known_at_the_claim import Known, is_pod_of
+from careen.core.drain.late import known_at_the_claim
+from careen.core.drain.late.known_at_the_claim import Known, is_pod_of
 from careen.core.facts.observation import Alert, NodeView
 from careen.core.situation import Situation
 
