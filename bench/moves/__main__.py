@@ -29,6 +29,7 @@ SHARES = {"all": 1.0, "two thirds": 2 / 3}
 def main() -> None:
     given = _arguments()
     columns = ["random", *(order.value for order in Order), "floor"]
+    print("# Repeat moves by the number of nodes at once\n\nMean ± standard deviation of the lots.\n")
     print(f"| nodes | zones | asking | at once | {' | '.join(columns)} |\n|{'---|' * (4 + len(columns))}")
     for nodes in given.nodes:
         times = max(1, nodes // NODES)

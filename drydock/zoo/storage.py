@@ -35,7 +35,7 @@ _REBUILD_SECONDS = 20.0
 def longhorn(habitat: Habitat) -> Citizen:
     """Each volume has a replica on its own node of the list and on the next one."""
     manager = _Manager(habitat)
-    pods = with_volume(template("shelf"), "pvc-*")
+    pods = with_volume(template("shelf"), _DRIVER, "pvc-*")
     return Citizen(
         name="longhorn",
         objects=(workload("StatefulSet", "shelf", len(habitat.nodes), pods, serviceName="shelf"),),

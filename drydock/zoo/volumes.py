@@ -25,21 +25,24 @@ from drydock.zoo.citizen import (
 )
 
 VOLUME = "zoo.example/volume"
-"""The annotation with the name of the volume that a pod uses. Its value ends with the pod's own name if it ends with
-`*`, as the claims of a StatefulSet do."""
+"""The annotation with driver and name of the volume that a pod uses: `DRIVER^NAME`. Its value ends with the pod's own
+name if it ends with `*`, as the claims of a StatefulSet do."""
 ATTACHMENTS = resource_named("volumeattachments")
 STUCK_POD = "report"
+_DRIVER = "csi.example"
 _ACTOR = "system:attachdetach-controller"
 
 
-def volume_of(pod: Content) -> str:
-    """The volume that the pod uses; "" if it uses none."""
-    name = (pod["metadata"].get("annotations") or {}).get(VOLUME, "")
+def volume_of(pod: Content, driver: str) -> str:
+    """The volume of this driver that the pod uses; "" if it uses none."""
+    of, _, name = (pod["metadata"].get("annotations") or {}).get(VOLUME, "").partition("^")
+    if of != driver:
+        return ""
     return f"{name[:-1]}{pod['metadata']['name']}" if name.endswith("*") else name
 
 
-def with_volume(pods: Object, volume: str) -> Object:
-    return {**pods, "metadata": {**pods["metadata"], "annotations": {VOLUME: volume}}}
+def with_volume(pods: Object, driver: str, volume: str) -> Object:
+    return {**pods, "metadata": {**pods["metadata"], "annotations": {VOLUME: f"{driver}^{volume}"}}}
 
 
 def attached_to(verbs: Verbs, node: str, driver: str = "") -> list[str]:
@@ -60,13 +63,15 @@ def attach_detach(habitat: Habitat, driver: str, detach_seconds: float) -> Contr
         used = {
             (volume, pod["spec"]["nodeName"])
             for pod in pods_of_the_zoo(verbs)
-            if (volume := volume_of(pod)) and pod["spec"].get("nodeName")
+            if (volume := volume_of(pod, driver)) and pod["spec"].get("nodeName")
         }
         for volume, node in sorted(used):
             _attach(verbs, driver, volume, node)
         is_waiting = False
         for item in verbs.store.items(ATTACHMENTS.storage):
             spec = item.content["spec"]
+            if spec["attacher"] != driver:
+                continue
             place = (spec["source"]["persistentVolumeName"], spec["nodeName"])
             waited = unused.seconds(verbs, item.key[1], holds=place not in used)
             if waited >= habitat.seconds(detach_seconds):
@@ -92,27 +97,29 @@ def _attach(verbs: Verbs, driver: str, volume: str, node: str) -> None:
 def _report(verbs: Verbs, driver: str, node: str, used: list[str]) -> None:
     if node_named(verbs, node) is None:
         return
-    named = [f"kubernetes.io/csi/{driver}^{volume}" for volume in used]
-    attached = [
-        {"name": f"kubernetes.io/csi/{driver}^{volume}", "devicePath": ""}
-        for volume in sorted(attached_to(verbs, node))
-    ]
+    prefix = f"kubernetes.io/csi/{driver}^"
+    mine = [{"name": f"{prefix}{volume}", "devicePath": ""} for volume in sorted(attached_to(verbs, node, driver))]
 
     def edit(old: Object) -> Object:
-        status = {key: value for key, value in old["status"].items() if key not in ("volumesInUse", "volumesAttached")}
-        shown = {**({"volumesInUse": named} if named else {}), **({"volumesAttached": attached} if attached else {})}
-        return {**old, "status": {**status, **shown}}
+        status = old["status"]
+        in_use = [name for name in status.get("volumesInUse", ()) if not name.startswith(prefix)]
+        in_use += [f"{prefix}{volume}" for volume in used]
+        attached = [each for each in status.get("volumesAttached", ()) if not each["name"].startswith(prefix)] + mine
+        # sorted, or two drivers would write for ever
+        shown = {"volumesInUse": sorted(in_use), "volumesAttached": sorted(attached, key=lambda each: each["name"])}
+        rest = {key: value for key, value in status.items() if key not in shown}
+        return {**old, "status": {**rest, **{key: value for key, value in shown.items() if value}}}
 
     verbs.change(NODES, "", node, edit, actor=_ACTOR, subresource="status")
 
 
 def late_volumes(habitat: Habitat, *, detach_seconds: float = 40.0) -> Citizen:
     """A StatefulSet whose volumes are detached long after their pods have gone."""
-    pods = with_volume(template("ledger"), "pv-*")
+    pods = with_volume(template("ledger"), _DRIVER, "pv-*")
     return Citizen(
         name="late-volumes",
         objects=(workload("StatefulSet", "ledger", len(habitat.nodes), pods, serviceName="ledger"),),
-        controllers=(attach_detach(habitat, "csi.example", detach_seconds),),
+        controllers=(attach_detach(habitat, _DRIVER, detach_seconds),),
     )
 
 
