@@ -93,6 +93,7 @@ class RebootMemory(Value, kw_only=True):
     outcome: RebootOutcome
     detail: str = ""
     by: str = ""
+    at: float = 0.0  # the uptime of the announcement
 
     @property
     def may_be_under_way(self) -> bool:

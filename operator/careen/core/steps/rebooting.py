@@ -44,12 +44,16 @@ _CANNOT = (
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
     """Announce the reboot, confirm the claim and ask the host, in this order. The alerts about this node are silenced
     first, so that no time is lost between the confirmation and the reboot."""
+    if _has_asked(situation):
+        return _announced_again(situation)
     progress, by, uptime = situation.progress, situation.seen.chance.claim_id, situation.seen.uptime
     number = progress.announcement + 1
     message = _message(situation)  # before the memory changes: it depends on who announced the reboot before
     situation.remember(
         stranger=None,
-        reboot=RebootMemory(claim=progress.claim, announcement=number, outcome=RebootOutcome.NOT_ASKED, by=by),
+        reboot=RebootMemory(
+            claim=progress.claim, announcement=number, outcome=RebootOutcome.NOT_ASKED, by=by, at=uptime
+        ),
     )
     return move(
         situation,
@@ -74,6 +78,20 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
                 ),
             ),
         ),
+    )
+
+
+def _announced_again(situation: Situation) -> Decision:
+    """Another client took the announcement back after this process had asked the host: write it again, and do not ask
+    again."""
+    seen = situation.memory.reboot
+    assert seen is not None
+    announced = Announcement(boot=situation.boot, uptime=seen.at, by=seen.by, is_asked=True)
+    progress = replace(situation.progress, announcement=seen.announcement, announced=announced)
+    return move(
+        situation,
+        Status(Code.REBOOT_ASKED, "the host was asked to reboot; another client removed the announcement"),
+        Transition(Phase.REBOOTING, progress, look=LOOK_SECONDS),
     )
 
 

@@ -68,7 +68,7 @@ def asks(decision: Decision) -> bool:
 def test_after_the_announcement_the_agent_remembers_that_it_has_not_asked_the_host() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert decision.memory.reboot == RebootMemory(
-        claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED, by="fresh"
+        claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED, by="fresh", at=UPTIME
     )
 
 
@@ -377,3 +377,23 @@ def codes_of(decision: Decision) -> list[Code]:
 def test_an_unreadable_lock_prevents_a_second_reboot_request() -> None:
     assert not asks(rebooting(RebootOutcome.NOT_ASKED, lock=Unknown("503")))
     assert not asks(rebooting(lock=Unknown("503")))
+
+
+# ---- the announcement is taken back ----
+
+
+def test_an_announcement_that_another_client_removed_is_written_again_and_the_host_is_not_asked_again() -> None:
+    asked = RebootMemory(claim="c1", announcement=2, outcome=RebootOutcome.ACCEPTED, by="x", at=UPTIME - 30)
+    decision = decided(a_progress(Phase.DRAINING), memory=remembering(reboot=asked), pods=())
+    assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ASKED)
+    assert AskReboot not in kinds(decision)
+    written = the_record(decision)
+    assert written.announcement == 2
+    assert written.announced == Announcement(boot=BOOT, uptime=UPTIME - 30, by="x", is_asked=True)
+
+
+def test_the_deadline_of_an_announcement_that_was_removed_counts_from_the_first_one() -> None:
+    late = RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.ACCEPTED, by="x", at=UPTIME - 5000)
+    decision = decided(a_progress(Phase.DRAINING), memory=remembering(reboot=late), pods=())
+    again = decided(the_record(decision), memory=decision.memory)
+    assert (again.phase, again.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)
