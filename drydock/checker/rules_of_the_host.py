@@ -120,7 +120,7 @@ def finished(journal: Journal) -> Iterator[Breach]:
     Fact.END,
 )
 def reported(journal: Journal) -> Iterator[Breach]:
-    """Skips a reboot if the node's agent was killed after the boot."""
+    """Skips a reboot if the agent was killed after the boot. After a halt a person's retry releases the claim."""
     deaths, sent = journal.agents("died"), journal.agents("sent")
     for name in sorted({event.host for event in journal.hosts("asked")}):
         boots = [event.at for event in journal.hosts("booted", host=name)]
@@ -132,7 +132,7 @@ def reported(journal: Journal) -> Iterator[Breach]:
             until = min((each for each in requests if each > at), default=journal.end)
             is_killed = any(died.node == name and at < died.at <= until for died in deaths)
             is_reported = any(
-                each.node == name and each.reason == "Released" and at < each.at <= until for each in sent
+                each.node == name and each.reason in ("Released", "Retry") and at < each.at <= until for each in sent
             )
             if not is_reported and not is_killed:
                 yield Breach(

@@ -63,11 +63,6 @@ IN_THE_DEMO = (
 
 # Citizens that leave a roll-out of many faults a way home, whatever people and machines do.
 IN_STORMS = (
-    "longhorn",
-    "cloudnative-pg",
-    "zalando-postgres",
-    "kubevirt",
-    "strimzi-drain-cleaner",
     "pod-graceful-drain",
     "rook-ceph",
     "hpa",

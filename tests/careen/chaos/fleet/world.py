@@ -207,9 +207,9 @@ class World:
     def is_home(self) -> bool:
         if any(host.has_need or not host.is_up or host.is_going_down for host in self.fleet.hosts.values()):
             return False
+        marks = {"careen.dev/reboot", "careen.dev/phase", "careen.dev/reason", "careen.dev/progress"}
         return not self.lock().get("locks") and not any(
-            "careen.dev/reboot" in (node["metadata"].get("labels") or {})
-            or "careen.dev/phase" in (node["metadata"].get("annotations") or {})
+            marks & {*(node["metadata"].get("labels") or {}), *(node["metadata"].get("annotations") or {})}
             for node in self.server.all("nodes")
         )
 
