@@ -64,7 +64,6 @@ IN_THE_DEMO = (
 # Citizens that leave a roll-out of many faults a way home, whatever people and machines do.
 IN_STORMS = (
     "pod-graceful-drain",
-    "rook-ceph",
     "hpa",
     "strimzi",
     "clone-set",

@@ -56,6 +56,7 @@ class Admission:
 
     def __init__(self, later: Callable[[float, Callable[[], None]], None], chance: random.Random) -> None:
         self.edits: list[Edit] = []
+        self.has_taken_back = False
         self.edited = 0
         """How many writes it has edited."""
         self.take_back: Callable[[str, str, str, Callable[[Object], Object]], None] = lambda *_: None
@@ -152,6 +153,7 @@ def edit_writes(world: World, _name: str) -> None:
     )
     world.note(f"admission: {edit.field}: {edit.how} ({edit.probability})")
     world.admission.edits.append(edit)
+    world.admission.has_taken_back |= edit.how is How.TAKEN_BACK
     world.at(
         world.chance.uniform(20.0, 250.0),
         lambda: world.admission.edits.remove(edit) if edit in world.admission.edits else None,
@@ -159,8 +161,13 @@ def edit_writes(world: World, _name: str) -> None:
 
 
 def calm(world: World) -> None:
-    """No write is edited any more. A person removes the records that a webhook made unreadable, as their agents ask."""
+    """No write is edited any more. A person removes the records that a webhook made unreadable, as their agents ask,
+    and the cordons that a controller set again after the agents had removed theirs."""
     world.admission.edits.clear()
     for node in world.server.all("nodes"):
-        if (node["metadata"].get("annotations") or {}).get(Field.RECORD) == _ANOTHER:
-            people.wipe_record(world, node["metadata"]["name"])
+        name, record = node["metadata"]["name"], (node["metadata"].get("annotations") or {}).get(Field.RECORD, "")
+        if record == _ANOTHER:
+            people.wipe_record(world, name)
+        is_set_again = node["spec"].get("unschedulable") and '"is_cordoned_by_us":true' not in record
+        if world.admission.has_taken_back and is_set_again and name not in world.persons.cordons:
+            people.uncordon(world, name)
