@@ -162,12 +162,19 @@ def edit_writes(world: World, _name: str) -> None:
 
 def calm(world: World) -> None:
     """No write is edited any more. A person removes the records that a webhook made unreadable, as their agents ask,
-    and the cordons that a controller set again after the agents had removed theirs."""
+    and what a controller set again after the agents had removed it, with the record that said so."""
     world.admission.edits.clear()
     for node in world.server.all("nodes"):
         name, record = node["metadata"]["name"], (node["metadata"].get("annotations") or {}).get(Field.RECORD, "")
         if record == _ANOTHER:
             people.wipe_record(world, name)
-        is_set_again = node["spec"].get("unschedulable") and '"is_cordoned_by_us":true' not in record
-        if world.admission.has_taken_back and is_set_again and name not in world.persons.cordons:
+        if not world.admission.has_taken_back:
+            continue
+        if node["spec"].get("unschedulable") and '"is_cordoned_by_us":true' not in record:
             people.uncordon(world, name)
+        if not record and name in world.initial:
+            before = world.initial[name]["metadata"]
+            kept = {key: before.get(key) or {} for key in ("labels", "annotations")}
+            world.server.change(
+                "nodes", name, lambda old, kept=kept: {**old, "metadata": {**old["metadata"], **kept}}, actor="person"
+            )

@@ -43,7 +43,7 @@ def journal_of(world: World, *, taint_seconds: float = 10.0, answer_seconds: flo
     )
 
 
-MOST_WRITES_A_MINUTE = 30
+MOST_WRITES_A_MINUTE = 40
 """What one agent may write on its Node and into the lock in any minute, whatever others do to its writes."""
 
 
