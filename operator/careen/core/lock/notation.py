@@ -121,7 +121,7 @@ def _content(record: dict[str, Any], head: _Head, named: tuple[str, ...]) -> Loc
             waiting=_bounded(head.waiting, _MOST_NODES),
             passed=_plain_names(head.passed),
         ),
-        unsettled=from_rows(_unescaped_rows(notes.unsettled))[:MOST_UNSETTLED],
+        unsettled=from_rows([json_of(_unescaped(row)) for row in notes.unsettled])[:MOST_UNSETTLED],
         released_at=_instant(notes.released_at),
     )
 
@@ -235,7 +235,7 @@ class _Notes(Value, kw_only=True, rename="camel"):
     due: Instant = ""
     overdue: Overdue | None = None
     released_at: Instant = ""
-    unsettled: tuple[Any, ...] = ()
+    unsettled: tuple[str, ...] = ()  # each row as JSON in a text: the policies let in no list in a list
 
 
 _OF_THE_LOCK = frozenset({*_Head.__struct_encode_fields__, "releasedAt", "unsettled", "form"} - {"nodeID"})
@@ -269,7 +269,7 @@ def render(content: LockContent) -> str | None:
         record["reason"] = content.pause_reason
     record |= _line_record(content.line)
     if content.unsettled:
-        record["unsettled"] = rows_of(content.unsettled[:MOST_UNSETTLED])
+        record["unsettled"] = [json_text(row) for row in rows_of(content.unsettled[:MOST_UNSETTLED])]
     if content.released_at:
         record["releasedAt"] = content.released_at
     return json_text(_escaped(record))
@@ -327,11 +327,6 @@ def _escaped(value: Any) -> Any:
 
 def _as_bytes(found: re.Match[str]) -> str:
     return "".join(f"%{byte:02X}" for byte in found.group().encode(errors="replace"))
-
-
-def _unescaped_rows(rows: tuple[Any, ...]) -> list[list[Any]]:
-    lists = (row for row in rows if isinstance(row, list))
-    return [[_unescaped(each) if isinstance(each, str) else each for each in row] for row in lists]
 
 
 def _unescaped(text: str) -> str:

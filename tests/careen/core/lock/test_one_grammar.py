@@ -4,6 +4,7 @@ careen writes. tests/cluster/test_lock_grammar.py does the same with the policie
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -14,7 +15,7 @@ from careen.core.lock import changes, notation
 from careen.core.lock import content as lock
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.core.lock.line import Line
-from tests.careen.core.builders import an_entry, held
+from tests.careen.core.builders import an_entry, an_owner, held
 from tests.careen.core.lock import lock_policy
 from tests.careen.core.lock.hostile_locks import canonical_lock, hostile_lock
 
@@ -92,8 +93,15 @@ def _owners_of(record: Any) -> set[str]:
     return {name for name in found if isinstance(name, str) and name}
 
 
+UNSETTLED = (
+    an_owner(selector='app in (a,b),"nodeID"', parent="{[%"),
+    an_owner(name="manual", uid='"nodeID":"manual"'),
+)
+
+
 def honest_writes(content: LockContent) -> list[LockContent]:
-    """What the agent of n00 writes: a claim, its release, a mark, the removal of a stale claim."""
+    """What the agent of n00 writes: a claim, its release, a mark, the removal of a stale claim, workloads that did not
+    recover."""
     added = changes.add(content, an_entry("n00", "c9"), 9)
     mine = changes.put_back(content, an_entry("n00", "c9"), 9)
     stale = content.entries[:1]
@@ -104,6 +112,7 @@ def honest_writes(content: LockContent) -> list[LockContent]:
         changes.released(changes.remove(mine, "n00", "c9"), "2026-03-04T12:00:00Z"),
         changes.remove_all(content, stale),
         content.with_line(Line(names=("n01",), at="2026-03-04T12:00:00Z", waiting=1)),
+        replace(mine, unsettled=UNSETTLED),
     ]
 
 
@@ -124,6 +133,23 @@ def test_the_policy_lets_in_whatever_an_agent_writes_over_any_readable_text() ->
             for wanted in honest_writes(content):
                 written = notation.render(wanted)
                 assert lock_policy.refusal(text, written, "n00") == "", (seed, text, written)
+
+
+def test_workloads_that_did_not_recover_are_the_same_after_they_were_written() -> None:
+    text = notation.render(LockContent(unsettled=UNSETTLED))
+    content = notation.parse(text)
+    assert isinstance(content, LockContent)
+    assert content.unsettled == UNSETTLED
+    assert not content.is_paused
+    assert lock_policy.refusal(None, text, "n00") == ""
+
+
+@pytest.mark.parametrize("written", [["no JSON"], ["[1]"], [["ReplicaSet"]], "text", {"a": 1}, [None]])
+def test_workloads_that_cannot_be_read_leave_the_rest_of_the_lock_as_it_is(written: object) -> None:
+    text = json.dumps({"nodeID": "n01", "locks": [{"nodeID": "n01"}], "unsettled": written})
+    content = notation.parse(text)
+    assert isinstance(content, LockContent)
+    assert (content.unsettled, content.holders) == ((), ("n01",))
 
 
 def test_whatever_the_policy_lets_in_has_no_hidden_owner_for_any_reader() -> None:
@@ -276,6 +302,7 @@ def test_a_full_lock_takes_no_more_claims_and_still_has_room_for_all_else(name_l
         LockContent(
             entries=(*marked, *content.entries[200:], an_entry("put-back", "c")),
             line=Line(names=names, at="2026-03-04T12:00:00Z", waiting=9_999, passed=names),
+            unsettled=tuple(an_owner(name=f"workload-{number:02}", parent="p" * 36) for number in range(50)),
             released_at="2026-03-04T12:00:00Z",
             max_owners=2_000,
         ),
