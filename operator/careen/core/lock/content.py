@@ -16,7 +16,7 @@ UNREADABLE = "unreadable entry"
 
 MOST_CLAIMS = 800
 """About as many usual claims, of 330 characters each, as the 256 KiB of an object's annotations can contain."""
-_CLAIMS_ROOM = 192 * 1024
+_CLAIMS_ROOM = 184 * 1024
 """So many characters of these 256 KiB the claims may fill. The rest is for their marks, the line, a pause, claims that
 must be put back, and the other annotations of the DaemonSet."""
 _EMPTY_ROW = 160  # characters of an entry without values
