@@ -36,18 +36,10 @@ def slow_handshake(_: str) -> Iterator[bytes]:
 
 @contextmanager
 def dead_addresses() -> Iterator[str]:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        waiting = [socket.socket() for _ in range(4)]
-        for each in waiting:
-            each.setblocking(False)
-            each.connect_ex(listener.getsockname())
-        rows = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", listener.getsockname())] * 100
+    with nasty.full_listener() as address:
+        rows = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address)] * 100
         with mock.patch("socket.getaddrinfo", return_value=rows):
             yield "http://many.example:9"
-        for each in waiting:
-            each.close()
 
 
 @contextmanager

@@ -165,12 +165,6 @@ def budget(name: str, labels: Mapping[str, str], *, controller: Object | None = 
     }
 
 
-def one_per_node(labels: Mapping[str, str]) -> Object:
-    """An affinity that keeps pods with these labels on different nodes."""
-    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": dict(labels)}}
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-
-
 # Writing -----------------------------------------------------------------------------------------------------
 
 

@@ -193,3 +193,18 @@ ENDLESS = (endless_headers, a_long_header, endless_body, gzip_bomb, nested_gzip_
 BROKEN = (redirect, redirect_to_a_file, half_an_answer, half_a_chunk, no_last_chunk, no_gzip, no_http)
 WRONG = (a_login_page, an_error_with_status_200, deep_json)
 """Complete answers with status 200 that are not what was asked for."""
+
+
+@contextmanager
+def full_listener() -> Iterator[tuple[str, int]]:
+    """An address that answers no SYN: its queue is full."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(listener.getsockname())
+        yield listener.getsockname()
+        for each in waiting:
+            each.close()

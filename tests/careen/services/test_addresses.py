@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,28 +14,13 @@ from careen.services.alertmanager import Alertmanager
 from careen.services.prometheus import Prometheus
 from careen.services.wire import bounded
 from tests.careen.services import nasty
-from tests.careen.services.nasty import serving
+from tests.careen.services.nasty import full_listener, serving
 from tests.patience import LONG_SECONDS, until
 
 CLIENTS = [
     pytest.param(lambda url, seconds: Prometheus(url, timeout_seconds=seconds).active_alerts(), id="Prometheus"),
     pytest.param(lambda url, seconds: Alertmanager(url, timeout_seconds=seconds).active_alerts(), id="Alertmanager"),
 ]
-
-
-@contextmanager
-def full_listener() -> Iterator[tuple[str, int]]:
-    """An address that answers no SYN: its queue is full."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        waiting = [socket.socket() for _ in range(4)]
-        for each in waiting:
-            each.setblocking(False)
-            each.connect_ex(listener.getsockname())
-        yield listener.getsockname()
-        for each in waiting:
-            each.close()
 
 
 async def ended() -> None:

@@ -627,7 +627,7 @@ MUTANTS = (
     Mutant(
         "A failed DaemonSet pod counts as running",
         "core/drain/baseline.py:missing",
-        "not pod.is_terminating and pod.phase not in _ENDED",
+        "not pod.is_terminating and not pod.is_finished",
         "not pod.is_terminating",
     ),
     Mutant(

@@ -479,8 +479,8 @@ MUTANTS = (
     Mutant(
         "An owner with a known name but of another API group is ignored",
         _HEALTH + "is_foreign",
-        "_GROUPS.get(pod.owner_kind) != pod.owner_group",
-        "pod.owner_kind not in _GROUPS",
+        "is_plain(pod.owner_kind, pod.owner_api_version)",
+        'is_plain(pod.owner_kind, "")',
     ),
     Mutant(
         "A DaemonSet's node affinity does not count",

@@ -22,7 +22,7 @@ MUTANTS = (
         'if pod.owner_kind == "DaemonSet":',
         "if False:",
     ),
-    Mutant("The drain evicts finished pods", _PLAN + "why_it_stays", "if pod.phase in _FINISHED:", "if False:"),
+    Mutant("The drain evicts finished pods", _PLAN + "why_it_stays", "if pod.is_finished:", "if False:"),
     Mutant(
         "--drain-pod-selector selects the pods that stay",
         _PLAN + "why_it_stays",

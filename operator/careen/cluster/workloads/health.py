@@ -18,6 +18,7 @@ from careen.cluster.wire.api import ClusterApi
 from careen.cluster.workloads.selectors import common, few_requests
 from careen.core.facts.observation import PodView
 from careen.core.facts.progress import OwnerHealth
+from scheduler_core.simulation.evicted.understood import is_plain
 from scheduler_core.values import Value
 from scheduler_core.values import replace_value as replace
 
@@ -79,16 +80,7 @@ async def read_foreign(api: ClusterApi, pods: Iterable[PodView]) -> tuple[OwnerH
 def is_foreign(pod: PodView) -> bool:
     """Whether the pod serves for a controller of a kind that careen cannot read. A pod that does a piece of work, such
     as a workflow's, ends and is not replaced."""
-    return bool(pod.owner_kind) and not pod.is_work and _GROUPS.get(pod.owner_kind) != pod.owner_group
-
-
-_GROUPS = {
-    "ReplicaSet": "apps",
-    "StatefulSet": "apps",
-    "ReplicationController": "",
-    "Job": "batch",
-}
-"""Others use these names too: OpenKruise has a StatefulSet, Volcano a Job."""
+    return bool(pod.owner_kind) and not pod.is_work and not is_plain(pod.owner_kind, pod.owner_api_version)
 
 
 async def read_again(

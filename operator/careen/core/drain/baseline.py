@@ -158,7 +158,7 @@ def _static_pods(pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
             containers=pod.containers,
         )
         for pod in pods
-        if pod.is_mirror and pod.phase not in _ENDED
+        if pod.is_mirror and not pod.is_finished
     )
     return tuple(sorted(rows, key=lambda row: (row.ready, row.namespace, row.name))[:MOST_STATIC_PODS])
 
@@ -178,7 +178,7 @@ def _is_about(row: OwnerHealth, pod: PodView) -> bool:
 
 def missing(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
     """The rows of DaemonSets and static pods that were ready before the drain, and of which no pod runs here now."""
-    running = [pod for pod in pods if not pod.is_terminating and pod.phase not in _ENDED]
+    running = [pod for pod in pods if not pod.is_terminating and not pod.is_finished]
     rows = (row for row in situation.progress.owners if row.kind in OF_THE_NODE and row.ready)
     return tuple(row for row in rows if not any(_is_about(row, pod) for pod in running))
 
@@ -192,7 +192,7 @@ def must_run(situation: Situation, pod: PodView) -> bool:
         (pod.owner_kind == DAEMON_SET or pod.is_mirror)
         and not is_own
         and not pod.is_terminating
-        and pod.phase not in _ENDED
+        and not pod.is_finished
     )
 
 
@@ -213,6 +213,3 @@ def _revision(pod: PodView) -> int:
     it."""
     revision = pod.labels.get("controller-revision-hash", "")
     return zlib.crc32(revision.encode()) if revision else 0
-
-
-_ENDED = ("Succeeded", "Failed")

@@ -18,8 +18,6 @@ from scheduler_core.sentences import first_few
 from scheduler_core.simulation.evicted.replacements import moves_all
 from scheduler_core.values import Value
 
-_FINISHED = ("Succeeded", "Failed")
-
 
 class DrainPlan(Value, kw_only=True):
     """The pods of a node by what the drain does with them."""
@@ -53,7 +51,7 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
         return "the pod is static: the kubelet runs the pod from a file"
     if pod.owner_kind == "DaemonSet":
         return "the pod's DaemonSet would create the pod again on this node"
-    if pod.phase in _FINISHED:
+    if pod.is_finished:
         return "the pod has finished"
     if policy.selector is not None and not policy.selector.matches(pod.labels):
         return "--drain-pod-selector does not select the pod"

@@ -218,9 +218,9 @@ class PodView(Value, kw_only=True):
         return self.deletion_timestamp is not None
 
     @property
-    def owner_group(self) -> str:
-        """The API group of the controller's kind; "" for Kubernetes' first kinds."""
-        return self.owner_api_version.rpartition("/")[0]
+    def is_finished(self) -> bool:
+        """Whether it has ended, well or badly."""
+        return self.phase in ("Succeeded", "Failed")
 
     @property
     def title(self) -> str:

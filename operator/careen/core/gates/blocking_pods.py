@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BlockingPods, BlockingScope, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import Cost, No, gate
+from careen.core.gates.question import Cost, No, gate, pods_here
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -20,9 +19,9 @@ from scheduler_core.sentences import first_few
     needs=lambda policy: {Evidence.PODS} if _rules(policy) else set(),
 )
 def blocking_pods(situation: Situation) -> No | None:
-    pods = situation.seen.pods
-    if isinstance(pods, (Unknown, NotAsked)):
-        return No(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {pods.why}")
+    pods = pods_here(situation)
+    if isinstance(pods, No):
+        return pods
     rules = _rules(situation.policy)
     blocking = [
         (pod, rule)

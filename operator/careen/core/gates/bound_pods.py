@@ -11,7 +11,7 @@ from careen.core.facts.observation import PodView
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BoundPods
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate, pods_here
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -23,9 +23,9 @@ from scheduler_core.sentences import first_few
     needs=lambda policy: {Evidence.PODS, Evidence.OWNERS} if policy.drain.bound_pods is BoundPods.REFUSE else set(),
 )
 def bound_pods(situation: Situation) -> No | None:
-    pods, owners = situation.seen.pods, situation.seen.owners
-    if not isinstance(pods, tuple):
-        return No(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {pods.why}")
+    pods, owners = pods_here(situation), situation.seen.owners
+    if isinstance(pods, No):
+        return pods
     suspects = drain_plan.may_be_bound(pods, situation.policy.drain)
     if not suspects:
         return None

@@ -15,7 +15,7 @@ from careen.core.facts.observation import DryRunAnswer, Evictable, NotAsked, Pod
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import DrainPolicy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import Cost, No, When, gate
+from careen.core.gates.question import Cost, No, When, gate, pods_here
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -30,9 +30,9 @@ _UNTRIED = DryRunAnswer(answer=Evictable.UNKNOWN, detail="not tried")
     needs={Evidence.PODS, Evidence.EVICTABILITY},
 )
 def dry_run(situation: Situation) -> No | None:
-    pods, answers = situation.seen.pods, situation.seen.evictability
-    if isinstance(pods, (Unknown, NotAsked)):
-        return No(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {pods.why}")
+    pods, answers = pods_here(situation), situation.seen.evictability
+    if isinstance(pods, No):
+        return pods
     if isinstance(answers, (Unknown, NotAsked)):
         return No(Code.EVICTIONS_UNKNOWN, f"the dry-run evictions could not be made: {answers.why}")
     policy = situation.policy.drain

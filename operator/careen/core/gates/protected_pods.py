@@ -10,7 +10,7 @@ from careen.core.drain.drain_plan import to_evict
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import DrainPolicy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate, pods_here
 from careen.core.situation import Situation
 from scheduler_core.model.pod import wants_rest
 from scheduler_core.sentences import first_few
@@ -26,9 +26,9 @@ _EVERY_POD = DrainPolicy()
     needs=lambda policy: {Evidence.PODS} if policy.protects_pods else set(),
 )
 def protected_pods(situation: Situation) -> No | None:
-    pods = situation.seen.pods
-    if not isinstance(pods, tuple):
-        return No(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {pods.why}")
+    pods = pods_here(situation)
+    if isinstance(pods, No):
+        return pods
     protected = sorted(
         f"{pod.title} ({mark})" for pod in to_evict(pods, _EVERY_POD) if (mark := wants_rest(pod.annotations))
     )

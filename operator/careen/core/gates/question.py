@@ -11,7 +11,7 @@ from inspect import signature
 from msgspec.structs import asdict
 
 from careen.core.decision import Refusal
-from careen.core.facts.observation import NodeView
+from careen.core.facts.observation import NodeView, PodView
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
@@ -82,6 +82,14 @@ class Gate(Value):
     def is_on(self, policy: Policy) -> bool:
         """Whether the policy uses the gate. A gate whose evidence depends on the policy is off if it needs none."""
         return not callable(self.evidence) or bool(self.evidence(policy))
+
+
+def pods_here(situation: Situation) -> tuple[PodView, ...] | No:
+    """The pods of this node, or the refusal of a gate that cannot do without them."""
+    pods = situation.seen.pods
+    if isinstance(pods, tuple):
+        return pods
+    return No(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {pods.why}")
 
 
 def gate(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from careen.core.drain import drain_plan
 from careen.core.facts.phases import Evidence
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, No, gate, pods_here
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
@@ -19,9 +19,9 @@ from scheduler_core.sentences import first_few
     needs=lambda policy: set() if policy.drain.skip_wait_for_delete_seconds > 0 else {Evidence.PODS},
 )
 def stuck_pods(situation: Situation) -> No | None:
-    pods = situation.seen.pods
-    if not isinstance(pods, tuple):
-        return No(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {pods.why}")
+    pods = pods_here(situation)
+    if isinstance(pods, No):
+        return pods
     stuck = drain_plan.stuck(pods, situation.policy.drain, now=situation.server_now)
     if not stuck:
         return None
