@@ -3,6 +3,7 @@ default is not an empty text."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from careen.settings.tree import SETTINGS
@@ -142,7 +143,6 @@ def parsed(chart_key: str) -> Any:
     kind, value = SETTINGS[NAMES[chart_key]].kind, GIVEN[chart_key]
     value = {"slackUsername": "careen", "forecast": "off"}.get(chart_key, value)
     texts = [
-        str(each).lower() if isinstance(each, bool) else str(each)
-        for each in (value if isinstance(value, list) else [value])
+        each if isinstance(each, str) else json.dumps(each) for each in (value if isinstance(value, list) else [value])
     ]
     return tuple(kind.parse(part) for text in texts for part in kind.split(text)) if kind.many else kind.parse(texts[0])

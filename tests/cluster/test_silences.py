@@ -16,6 +16,7 @@ import urllib3
 from careen.core.facts.observation import Unknown
 from careen.services.alertmanager import Alertmanager
 from careen.services.silences import Silences
+from careen.services.wire import starts
 from careen.settings.lists.silence_matchers import DEFAULT, Matchers
 from tests.cluster.harness.machines.processes import free_port
 from tests.patience import LONG_SECONDS, ended, until
@@ -82,8 +83,9 @@ async def alertmanager(tmp_path: Path) -> AsyncIterator[RealAlertmanager]:
 
 
 async def test_alertmanager_suppresses_the_alerts_of_a_node_while_its_silences_exist(
-    alertmanager: RealAlertmanager,
+    alertmanager: RealAlertmanager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(starts, "SETTLES_SECONDS", -1.0)  # this one has just started, and nobody sends alerts again
     alertmanager.fire(alertname="NodeDown", node="n1")
     alertmanager.fire(alertname="Slow", instance="n1:9100")
     alertmanager.fire(alertname="Other", node="n10", instance="n10:9100")

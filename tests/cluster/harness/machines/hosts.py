@@ -431,8 +431,8 @@ def tell_ready(api: Api, host: Host, *, ready: bool) -> None:
 
 
 def tell_pods_ready(api: Api, node: str, *, ready: bool) -> None:
-    """Write the Ready condition of the node's pods, as the kubelet does when their containers stop and when they run
-    again.
+    """Write the Ready condition and the containers of the node's pods, as the kubelet does when they stop and when it
+    has started them again.
     """
     for pod in api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
         meta, word = pod["metadata"], "True" if ready else "False"
@@ -443,10 +443,14 @@ def tell_pods_ready(api: Api, node: str, *, ready: bool) -> None:
         conditions = [
             {"type": kind, "status": word, "lastTransitionTime": _now()} for kind in ("Ready", "ContainersReady")
         ]
+        containers = [
+            {**each, "ready": ready, "restartCount": each["restartCount"] + ready}
+            for each in pod["status"].get("containerStatuses", ())
+        ]
         with suppress_not_found():
             api.patch(
                 f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status",
-                {"status": {"conditions": conditions}},
+                {"status": {"conditions": conditions, "containerStatuses": containers}},
                 "application/strategic-merge-patch+json",
             )
 
