@@ -78,18 +78,15 @@ class AuditReader:
             return
         key = _key_in(event)
         before = self._known.get((plural, key), {})
-        metadata, spec = before.get("metadata") or {}, before.get("spec") or {}
+        # The log may begin after the object's creation.
+        metadata = before.get("metadata") or {"namespace": key[0], "name": key[1]}
         match event["objectRef"].get("subresource", ""):
             case "eviction":
                 ends = {**metadata, "deletionTimestamp": event["stageTimestamp"]}
                 yield "evict", plural, key, {**before, "metadata": ends}
             case "binding":
-                yield (
-                    "bind",
-                    plural,
-                    key,
-                    {**before, "spec": {**spec, "nodeName": event["requestObject"]["target"]["name"]}},
-                )
+                spec = {**(before.get("spec") or {}), "nodeName": event["requestObject"]["target"]["name"]}
+                yield "bind", plural, key, {**before, "metadata": metadata, "spec": spec}
             case _:
                 yield verb, plural, key, {} if _is_gone(event) else _after(answer, before)
 
