@@ -6,12 +6,14 @@ are equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from scheduler_core.cache.events import BOOKMARK, DELETED, Event, Item, Listing, read_event
+from scheduler_core.cache.changes import Change, Changes
+from scheduler_core.cache.events import BOOKMARK, DELETED, Event, Item, Listing, Sync, read_event
 from scheduler_core.cache.other_objects import OtherObjects
 from scheduler_core.cache.placed_pods import PlacedPods
 from scheduler_core.cache.versions import Versions
@@ -20,6 +22,8 @@ from scheduler_core.model.manifests.object_reader import ObjectReader
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import Snapshot
+
+_Any = TypeVar("_Any")
 
 
 class ClusterCache:
@@ -49,14 +53,25 @@ class ClusterCache:
             self._snapshot = self._placed.snapshot(self._others, tuple(self._problems.values()))
         return self._snapshot
 
+    def find(self, kind: str, key: str) -> Any:
+        """The cached object of any kind as the API server has it; None if it does not exist. A pod has no node while it
+        is only assumed to be on one."""
+        if kind == "Pod":
+            return self._placed.written(key)
+        return self._placed.node(key) if kind == "Node" else self._others.get(kind, key)
+
+    def version(self, kind: str, key: str) -> int | None:
+        """The object's resourceVersion; None if it does not exist or has no number as its version."""
+        return self._versions.of(kind, key)
+
     def find_pod(self, key: str) -> Pod | None:
         """The cached pod "namespace/name"; None if it does not exist or has finished."""
         return self._placed.find(key)
 
-    def apply(self, event: Event) -> bool:
-        """Applies one watch event or a whole list, and says whether something changed that matters for scheduling. An
-        event is the line from the API server, or a mapping `{"type": "MODIFIED", "object": {…}}`. A list is a body such
-        as a PodList, or a `Sync` with the pages of a long list.
+    def apply(self, event: Event) -> Changes:
+        """Applies one watch event or a whole list, and returns what changed that matters for scheduling. An event is
+        the line from the API server, or a mapping `{"type": "MODIFIED", "object": {…}}`. A list is a body such as a
+        PodList, or a `Sync` with the pages of a long list; `relist` applies a long list in slices.
 
         A list is complete for its kind: cached objects that are missing from it are deleted. An event that is provably
         older than the cached object changes nothing. An object that cannot be read is ignored, and listed in the
@@ -64,28 +79,41 @@ class ClusterCache:
         """
         read = read_event(event)
         if not self._reader.knows(read.kind, read.api_version):
-            return False
+            return ()
         if isinstance(read, Listing):
-            changed = self._sync(read)
-        elif read.type == BOOKMARK:
-            return False
-        else:
-            changed = self._follow(read.kind, read.item, is_deletion=read.type == DELETED)
-        if changed:
+            return tuple(change for slice_ in self._listed(read.kind, read.items) for change in slice_)
+        if read.type == BOOKMARK:
+            return ()
+        changes = self._follow(read.kind, read.item, is_deletion=read.type == DELETED)
+        if changes:
             self._snapshot = None
-        return changed
+        return changes
 
-    def assume(self, key: str, node_name: str) -> None:
-        """Treats the pending pod "namespace/name" as bound to this node before the binding arrives. Raises
-        UnknownPodError if the pod is not pending, UnknownNodeError if the node does not exist."""
-        self._placed.assume(key, node_name)
+    def relist(self, sync: Sync) -> Iterator[Changes]:
+        """`apply` of a long list in slices of about 250 objects, so that the caller can do other work in between:
+        schedule, assume, forget, and apply events of other kinds. The cache is a mixture of old and new objects until
+        the end. An event of the same kind must wait for the end."""
+        listing = read_event(sync)
+        assert isinstance(listing, Listing)
+        return self._listed(listing.kind, listing.items) if self._reader.knows(listing.kind, "") else iter(())
+
+    def assume(self, key: str, node_name: str, *, uid: str = "") -> None:
+        """Treats the pending pod "namespace/name" as bound to this node before the binding arrives, or until another
+        pod of this name is seen. Raises UnknownPodError if the pod is not pending or has another `uid`,
+        UnknownNodeError if the node does not exist."""
+        self._placed.assume(key, node_name, uid)
         self._snapshot = None
 
-    def forget(self, key: str) -> None:
-        """Undoes `assume` after a failed binding: the pod is pending again. Raises UnknownPodError if it is not assumed
-        to be on a node."""
-        self._placed.forget(key)
+    def forget(self, key: str, *, uid: str = "") -> None:
+        """Undoes `assume` after a failed binding: the pod is pending again. Raises UnknownPodError if no pod of this
+        name, with this `uid` if given, is assumed to be on a node. A deletion ends it as well: expect the error."""
+        self._placed.forget(key, uid)
         self._snapshot = None
+
+    def assumed_node(self, key: str, uid: str = "") -> str:
+        """The node on which this pod is assumed to be; "" if none."""
+        assumed = self._placed.assumed.get(key)
+        return "" if assumed is None or (uid and assumed.pod.uid != uid) else assumed.node
 
     def sizes(self) -> Mapping[str, int]:
         """The number of entries in each part. Creating and deleting objects again and again should not increase
@@ -102,30 +130,25 @@ class ClusterCache:
 
     # ---- one object ----
 
-    def _follow(self, kind: str, item: Item, *, is_deletion: bool) -> bool:
+    def _follow(self, kind: str, item: Item, *, is_deletion: bool) -> Changes:
         key = _key(kind, item)
         if self._versions.is_certainly_older(kind, key, item.version):
-            return False
+            return ()
         if not is_deletion:
             return self._put(kind, key, item)
         if self._is_of_another(kind, key, item.uid):
-            return False
+            return ()
         self._versions.drop(kind, key, item.version)
         return self._drop(kind, key)
 
     def _is_of_another(self, kind: str, key: str, uid: str) -> bool:
         """The cached object has this name but another uid: the event is about an earlier object and must not remove
         it."""
-        if kind == "Pod":
-            held = self._placed.find(key)
-            return held is not None and bool(uid and held.uid) and held.uid != uid
-        world = self._placed.world
-        node = world.node(key) if kind == "Node" and world.has_node(key) else None
-        return node is not None and bool(uid and node.uid) and node.uid != uid
+        held = self.find(kind, key) if kind in ("Pod", "Node") else None
+        return held is not None and bool(uid and held.uid) and held.uid != uid
 
-    def _put(self, kind: str, key: str, item: Item) -> bool:
-        value = self._read(kind, key, item)
-        return self._keep(kind, key, value)
+    def _put(self, kind: str, key: str, item: Item) -> Changes:
+        return self._keep(kind, key, self._read(kind, key, item))
 
     def _read(self, kind: str, key: str, item: Item) -> Any:
         written = item.written
@@ -137,69 +160,86 @@ class ClusterCache:
         self._versions.keep(kind, key, item.version)
         return value
 
-    def _keep(self, kind: str, key: str, value: Any) -> bool:
+    def _keep(self, kind: str, key: str, value: Any) -> Changes:
         if isinstance(value, ManifestError):
-            self._drop(kind, key)
+            changes = self._drop(kind, key)
             self._problems[kind, key] = value
-            return True
+            return changes or (Change(kind=kind, key=key, old=None, new=None),)
         was_problem = self._problems.pop((kind, key), None) is not None
         if isinstance(value, Pod):
-            changed = self._placed.put_pod(value)
+            changes = self._placed.put_pod(value)
         elif isinstance(value, Node):
-            changed = self._placed.put_nodes((value,))
+            changes = self._placed.put_nodes((value,))
         else:
-            changed = self._others.put(kind, key, value)
-        return changed or was_problem
+            changes = self._others.put(kind, key, value)
+        return changes if changes or not was_problem else (Change(kind=kind, key=key, old=None, new=None),)
 
-    def _drop(self, kind: str, key: str) -> bool:
+    def _drop(self, kind: str, key: str) -> Changes:
         was_problem = self._problems.pop((kind, key), None) is not None
         if kind == "Pod":
-            was_there = self._placed.drop_pod(key)
+            changes = self._placed.drop_pod(key)
         elif kind == "Node":
-            was_there = self._placed.drop_node(key)
+            changes = self._placed.drop_node(key)
         else:
-            was_there = self._others.drop(kind, key)
-        return was_there or was_problem
+            changes = self._others.drop(kind, key)
+        return changes if changes or not was_problem else (Change(kind=kind, key=key, old=None, new=None),)
 
     # ---- a list ----
 
-    def _sync(self, listing: Listing) -> bool:
-        self._versions.forget_deletions(listing.kind)
-        return self._sync_nodes(listing.items) if listing.kind == "Node" else self._sync_each(listing)
+    def _listed(self, kind: str, items: Iterator[Item]) -> Iterator[Changes]:
+        self._versions.forget_deletions(kind)
+        for changes in self._nodes_listed(items) if kind == "Node" else self._others_listed(kind, items):
+            if changes:
+                self._snapshot = None
+            yield changes
 
-    def _sync_each(self, listing: Listing) -> bool:
-        """Page by page, so that only one is in memory, then removes the objects that are missing from the list."""
-        kind, changed = listing.kind, False
+    def _others_listed(self, kind: str, items: Iterator[Item]) -> Iterator[Changes]:
+        """Then removes the objects that are missing from the list."""
         seen: set[str] = set()
-        try:
-            for item in listing.items:
+        while part := tuple(islice(items, _SLICE)):
+            changes: list[Change] = []
+            for item in part:
                 key = _key(kind, item)
                 seen.add(key)
-                changed |= self._put(kind, key, item)
-        finally:
-            if changed:
-                self._snapshot = None
-        return self._drop_all_but(kind, seen) or changed
+                changes += self._put(kind, key, item)
+            yield tuple(changes)
+        yield from self._dropped_all_but(kind, seen)
 
-    def _sync_nodes(self, items: Iterator[Item]) -> bool:
+    def _nodes_listed(self, items: Iterator[Item]) -> Iterator[Changes]:
         """Removes missing nodes before it adds new ones, so that a zone that has lost all its nodes is forgotten.
         client-go's queue works in the same order (reconcileReplacement in tools/cache/the_real_fifo.go, v0.36)."""
         listed = {_key("Node", item): item for item in items}
-        changed = self._drop_all_but("Node", listed)
-        values = {key: self._read("Node", key, item) for key, item in listed.items()}
-        for key, value in values.items():
-            if isinstance(value, ManifestError):
-                changed |= self._keep("Node", key, value)
-            else:
-                changed |= self._problems.pop(("Node", key), None) is not None
-        return self._placed.put_nodes(value for value in values.values() if isinstance(value, Node)) or changed
+        yield ()
+        yield from self._dropped_all_but("Node", listed)
+        nodes: list[Node] = []
+        for part in _in_slices(tuple(listed.items())):
+            changes: list[Change] = []
+            for key, item in part:
+                value = self._read("Node", key, item)
+                if isinstance(value, ManifestError):
+                    changes += self._keep("Node", key, value)
+                    continue
+                if self._problems.pop(("Node", key), None) is not None:
+                    changes.append(Change(kind="Node", key=key, old=None, new=None))
+                nodes.append(value)
+            yield tuple(changes)
+        yield self._placed.put_nodes(nodes)
 
-    def _drop_all_but(self, kind: str, kept: Iterable[str]) -> bool:
-        changed = False
-        for key in [key for key in self._versions.keys(kind) if key not in kept]:
-            self._versions.drop(kind, key, None)
-            changed |= self._drop(kind, key)
-        return changed
+    def _dropped_all_but(self, kind: str, kept: Collection[str]) -> Iterator[Changes]:
+        for part in _in_slices([key for key in self._versions.keys(kind) if key not in kept]):
+            changes: list[Change] = []
+            for key in part:
+                self._versions.drop(kind, key, None)
+                changes += self._drop(kind, key)
+            yield tuple(changes)
+
+
+_SLICE: Final = 250
+"""Objects that are applied between other work: some 10 ms."""
+
+
+def _in_slices(values: Sequence[_Any]) -> Iterator[Sequence[_Any]]:
+    return (values[start : start + _SLICE] for start in range(0, len(values), _SLICE))
 
 
 def _key(kind: str, item: Item) -> str:

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from scheduler_core.cache.changes import Change, Changes
+
 
 class OtherObjects:
     """`changed`: every kind with an object that changed since the last snapshot."""
@@ -14,21 +16,26 @@ class OtherObjects:
         self._by_kind: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         self.changed: set[str] = set()
 
-    def put(self, kind: str, key: str, value: Any) -> bool:
-        """Whether the object changed."""
+    def get(self, kind: str, key: str) -> Any:
+        """None if there is no such object."""
+        held = self._by_kind.get(kind)
+        return None if held is None else held.get(key)
+
+    def put(self, kind: str, key: str, value: Any) -> Changes:
         held = self._by_kind[kind]
-        if key in held and held[key] == value:
-            return False
+        old = held.get(key)
+        if old is not None and old == value:
+            return ()
         held[key] = value
         self.changed.add(kind)
-        return True
+        return (Change(kind=kind, key=key, old=old, new=value),)
 
-    def drop(self, kind: str, key: str) -> bool:
-        """Whether the object existed."""
-        was_there = self._by_kind[kind].pop(key, None) is not None
-        if was_there:
-            self.changed.add(kind)
-        return was_there
+    def drop(self, kind: str, key: str) -> Changes:
+        old = self._by_kind[kind].pop(key, None)
+        if old is None:
+            return ()
+        self.changed.add(kind)
+        return (Change(kind=kind, key=key, old=old, new=None),)
 
     def values(self) -> Mapping[str, list[Any]]:
         """By kind, sorted by key, as in an API server. Sorted each time a kind is read."""

@@ -19,6 +19,10 @@ class Versions:
         self._held: defaultdict[str, dict[str, int]] = defaultdict(dict)
         self._deleted: Remembered[tuple[str, str], int] = Remembered(_DELETIONS)
 
+    def of(self, kind: str, key: str) -> int | None:
+        """None if the object does not exist or its version cannot be compared."""
+        return self._held[kind].get(key) or None
+
     def is_certainly_older(self, kind: str, key: str, version: int | None) -> bool:
         """Than the cached object, or than its deletion. False if the versions cannot be compared."""
         if version is None:

@@ -189,6 +189,13 @@ class PodResize(Value, kw_only=True, weakref=True):
     is_infeasible: bool = False
 
 
+class WrittenRefusal(Value):
+    """The condition PodScheduled=False in a pod's status: why the scheduler placed it nowhere the last time."""
+
+    reason: str
+    message: str
+
+
 class Pod(Value, kw_only=True):
     """`start_time` in seconds since the epoch, None before the pod started. `terminating`: it has a deletion
     timestamp."""
@@ -211,6 +218,7 @@ class Pod(Value, kw_only=True):
     generated_claims: tuple[tuple[str, str | None], ...] = ()
     wants_rest: str = ""  # the annotation that asks autoscalers not to disturb the pod, such as `KEY=VALUE`
     index_failures: int = 0  # in an Indexed Job: how often pods of the same index failed before
+    refusal: WrittenRefusal | None = None  # of a pod without a node
 
     @property
     def key(self) -> str:
@@ -227,7 +235,7 @@ class Pod(Value, kw_only=True):
         return self.phase in ("Succeeded", "Failed")
 
     def on_node(self, node_name: str) -> Pod:
-        return replace_value(self, node_name=node_name, nominated_node_name="")
+        return replace_value(self, node_name=node_name, nominated_node_name="", refusal=None)
 
 
 RESTING: tuple[tuple[str, str], ...] = (

@@ -5,14 +5,11 @@ from __future__ import annotations
 from scheduler_core.cycle import Scheduler
 from scheduler_core.queue.backoff import BackoffPolicy
 from scheduler_core.queue.hints import registered_hints
-from scheduler_core.queue.scheduling_queue import NamespaceLabels, ProfileInQueue, SchedulingQueue, no_namespace_labels
+from scheduler_core.queue.scheduling_queue import ProfileInQueue, SchedulingQueue
 
 
-def queue_for(scheduler: Scheduler, *, namespace_labels: NamespaceLabels = no_namespace_labels) -> SchedulingQueue:
-    """An empty queue for the pods of all the scheduler's profiles, which share one QueueSort plugin.
-
-    `namespace_labels` gives the current labels of a namespace.
-    """
+def queue_for(scheduler: Scheduler) -> SchedulingQueue:
+    """An empty queue for the pods of all the scheduler's profiles, which share one QueueSort plugin."""
     profiles = {}
     for profile in scheduler.configuration.profiles:
         plugins = scheduler.runners[profile.scheduler_name].plugins
@@ -30,4 +27,4 @@ def queue_for(scheduler: Scheduler, *, namespace_labels: NamespaceLabels = no_na
         max_seconds=scheduler.configuration.pod_max_backoff_seconds,
         aligned=scheduler.kube_version.pops_from_backoff,
     )
-    return SchedulingQueue(sorter.less, profiles, policy=policy, namespace_labels=namespace_labels)
+    return SchedulingQueue(sorter.less, profiles, policy=policy)

@@ -1,6 +1,7 @@
 """The pods that must wait before the next attempt, and until when.
 
-Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times are seconds since the epoch.
+Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times are seconds of a clock that never
+jumps.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ def identity(pod: Pod) -> str:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class QueuedPod:
-    """Times are seconds since the epoch.
+    """Times are seconds of the clock that the queue is called with.
 
     `timestamp`: when the pod last entered the queue, also after a refusal; it orders pods of equal priority.
     `unschedulable_count`: attempts in which plugins refused the pod. `consecutive_errors`: errors since the last

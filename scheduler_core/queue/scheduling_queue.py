@@ -4,13 +4,13 @@ A pod becomes active unless a PreEnqueue plugin refuses it. A popped pod that co
 that may help, then until its back-off is over, and becomes active again. Source:
 pkg/scheduler/backend/queue/scheduling_queue.go (v1.36).
 
-Reads no clock: `now`, in seconds since the epoch, is an argument, and the owner of the queue must call `flush_backoff`
-and `flush_waiting` regularly.
+Reads no clock: `now`, in seconds of a clock that never jumps, is an argument, and the owner of the queue must call
+`flush_backoff` and `flush_waiting` regularly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, Protocol
 
@@ -20,13 +20,11 @@ from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.active import ActiveRoom, QueueOrder
 from scheduler_core.queue.backoff import BackoffPolicy, BackoffRoom
-from scheduler_core.queue.events import ASSIGNED_POD_ADDED, FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
+from scheduler_core.queue.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
 from scheduler_core.queue.nominations import Nominations
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.waiting import RegisteredHints, Requeue, WaitingRoom
 from scheduler_core.values import Value
-
-SPREAD_PLUGIN = "PodTopologySpread"
 
 
 class Room(Enum):
@@ -51,19 +49,10 @@ class ProfileInQueue(Value, kw_only=True):
     hints: RegisteredHints = field(default_factory=RegisteredHints)
 
 
-NamespaceLabels = Callable[[str], Mapping[str, str]]
-
-
-def no_namespace_labels(_namespace: str) -> Mapping[str, str]:
-    """For clusters in which no pod affinity selects namespaces by label."""
-    return {}
-
-
 class SchedulingQueue:
     """The pods that need a node, and the nominations that preemption made.
 
-    `goes_before`: the QueueSort plugin's order. `profiles`: by schedulerName. `namespace_labels` is asked for the
-    affinity terms of waiting pods.
+    `goes_before`: the QueueSort plugin's order. `profiles`: by schedulerName.
     """
 
     def __init__(
@@ -72,11 +61,9 @@ class SchedulingQueue:
         profiles: Mapping[str, ProfileInQueue],
         *,
         policy: BackoffPolicy | None = None,
-        namespace_labels: NamespaceLabels = no_namespace_labels,
     ) -> None:
         self._profiles = profiles
         self._policy = policy or BackoffPolicy()
-        self._namespace_labels = namespace_labels
         self._active = ActiveRoom(goes_before)
         self._backoff = BackoffRoom(self._policy, goes_before)
         self._waiting = WaitingRoom()
@@ -201,33 +188,15 @@ class SchedulingQueue:
 
     # ---- moving ----
 
-    def move_all(
-        self, event: ClusterEvent, old: Any, new: Any, now: float, *, may_move: Callable[[Pod], bool] | None = None
-    ) -> None:
-        """Passes an event to every waiting pod. A pod that it may help becomes active, or goes to back-off if its
-        back-off is not over."""
-        if self._is_of_interest(event):
-            self._move(
-                [queued for queued in self._waiting.pods if may_move is None or may_move(queued.pod)],
-                event,
-                old,
-                new,
-                now,
-            )
-
-    def assigned_pod_added(self, pod: Pod, now: float) -> None:
-        """A binding may help only waiting pods that topology spread refused, or whose required affinity selects the
-        bound pod."""
-        self._move(self._counting_others(pod), ASSIGNED_POD_ADDED, None, pod, now)
-
-    def assigned_pod_updated(
-        self, old: Pod, new: Pod, event: ClusterEvent, now: float, *, frees_resources: bool
-    ) -> None:
-        """If the change frees resources, it may help any waiting pod, otherwise those of `assigned_pod_added`."""
-        if frees_resources:
-            self.move_all(event, old, new, now)
-        else:
-            self._move(self._counting_others(new), event, old, new, now)
+    def move_all(self, event: ClusterEvent, old: Any, new: Any, now: float) -> None:
+        """Passes an event to every waiting pod whose plugins registered it. A pod that it may help becomes active, or
+        goes to back-off if its back-off is not over."""
+        if event.is_wildcard:
+            self._move(self._waiting.pods, event, old, new, now)
+            return
+        plugins = {plugin for profile in self._profiles.values() for plugin in profile.hints.asked_about(event)}
+        if plugins:
+            self._move(self._waiting.refused_by(plugins), event, old, new, now)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
         """Makes these pods active at once; one in flight when it is put back. Ignores unknown pods."""
@@ -293,8 +262,6 @@ class SchedulingQueue:
         queued.gating_plugin = ""
 
     def _move(self, candidates: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any, now: float) -> None:
-        if not self._is_of_interest(event):
-            return
         for queued in candidates:
             if queued.is_gated and not any(gating.matches(event) for gating in queued.gating_events):
                 continue
@@ -329,20 +296,6 @@ class SchedulingQueue:
         hints = self._profile_of(queued.pod).hints
         answers = {hints.judge(queued, happening.event, happening.old, happening.new) for happening in happenings}
         return next((answer for answer in (Requeue.AT_ONCE, Requeue.AFTER_BACKOFF) if answer in answers), Requeue.STAY)
-
-    def _counting_others(self, pod: Pod) -> list[QueuedPod]:
-        """Waiting pods that the binding of this pod may help: those of its namespace that topology spread refused, and
-        those whose required affinity selects it."""
-        labels = self._namespace_labels(pod.namespace)
-        return [
-            queued
-            for queued in self._waiting.pods
-            if (SPREAD_PLUGIN in queued.unschedulable_plugins and queued.pod.namespace == pod.namespace)
-            or any(term.matches(pod.namespace, pod.labels, labels) for term in queued.pod.spec.pod_affinity.required)
-        ]
-
-    def _is_of_interest(self, event: ClusterEvent) -> bool:
-        return event.is_wildcard or any(profile.hints.interests(event) for profile in self._profiles.values())
 
     def _profile_of(self, pod: Pod) -> ProfileInQueue:
         return self.profile(pod.spec.scheduler_name)

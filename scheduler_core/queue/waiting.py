@@ -5,14 +5,15 @@ Source: unschedulable_pods.go and isPodWorthRequeuing in pkg/scheduler/backend/q
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from msgspec import field
 
 from scheduler_core.model.pod import Pod
-from scheduler_core.queue.events import ClusterEvent, EventHint
+from scheduler_core.queue.events import ClusterEvent, EventHint, Hint
 from scheduler_core.queue.queued_pod import QueuedPod, identity
 from scheduler_core.values import Value
 
@@ -28,13 +29,25 @@ class Requeue(Enum):
     AT_ONCE = "the pod becomes active at once"
 
 
-class RegisteredHints(Value, kw_only=True):
+class RegisteredHints(Value, kw_only=True, dict=True):
     """The events that each plugin of one profile registered, with their hints."""
 
     by_plugin: Mapping[str, tuple[EventHint, ...]] = field(default_factory=dict)
 
-    def interests(self, event: ClusterEvent) -> bool:
-        return any(hint.event.matches(event) for hints in self.by_plugin.values() for hint in hints)
+    def asked_about(self, event: ClusterEvent) -> Mapping[str, tuple[Hint, ...]]:
+        """The hints of each plugin that registered this event. Without the other plugins."""
+        known = self._asked_about.get(event)
+        if known is None:
+            matching = {
+                plugin: tuple(hint.helps for hint in hints if hint.event.matches(event))
+                for plugin, hints in self.by_plugin.items()
+            }
+            known = self._asked_about[event] = {plugin: hints for plugin, hints in matching.items() if hints}
+        return known
+
+    @cached_property
+    def _asked_about(self) -> dict[ClusterEvent, Mapping[str, tuple[Hint, ...]]]:
+        return {}
 
     def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
         return tuple(hint.event for hint in self.by_plugin.get(plugin, ()))
@@ -46,30 +59,36 @@ class RegisteredHints(Value, kw_only=True):
         if event.is_wildcard:
             is_for_another = new is not None and not (isinstance(new, Pod) and identity(new) == identity(queued.pod))
             return Requeue.STAY if is_for_another else Requeue.AFTER_BACKOFF
-        if any(self._helps(plugin, queued, event, old, new) for plugin in queued.pending_plugins):
+        hints = self.asked_about(event)
+        if any(_helps(hints.get(plugin, ()), queued, old, new) for plugin in queued.pending_plugins):
             return Requeue.AT_ONCE
-        if any(self._helps(plugin, queued, event, old, new) for plugin in queued.unschedulable_plugins):
+        if any(_helps(hints.get(plugin, ()), queued, old, new) for plugin in queued.unschedulable_plugins):
             return Requeue.AFTER_BACKOFF
         return Requeue.STAY
 
-    def _helps(self, plugin: str, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> bool:
-        return any(
-            hint.event.matches(event) and _asked(hint, queued, old, new) for hint in self.by_plugin.get(plugin, ())
-        )
+
+def _helps(hints: Iterable[Hint], queued: QueuedPod, old: Any, new: Any) -> bool:
+    return any(_answer(hint, queued, old, new) for hint in hints)
 
 
-def _asked(hint: EventHint, queued: QueuedPod, old: Any, new: Any) -> bool:
+def _answer(hint: Hint, queued: QueuedPod, old: Any, new: Any) -> bool:
     try:
-        return hint.helps(queued.pod, old, new)
+        return hint(queued.pod, old, new)
     except Exception:  # a hint that raises must not block its pod: a needless attempt only costs time
         return True
 
 
 class WaitingRoom:
-    """Refused pods that wait for an event, and gated pods, in the order of their arrival."""
+    """Refused pods that wait for an event, and gated pods, in the order of their arrival.
+
+    Indexed by the plugins that refused them, so that an event costs nothing for the pods that it cannot help.
+    """
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}
+        self._refused_by: dict[str, dict[str, int]] = {}  # plugin → keys of pods, with the number of their arrival
+        self._indexed: dict[str, tuple[int, frozenset[str]]] = {}
+        self._arrivals = 0
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -81,11 +100,36 @@ class WaitingRoom:
     def get(self, key: str) -> QueuedPod | None:
         return self._pods.get(key)
 
+    def refused_by(self, plugins: Iterable[str]) -> list[QueuedPod]:
+        """The pods that at least one of these plugins refused."""
+        found: dict[str, int] = {}
+        for plugin in plugins:
+            found.update(self._refused_by.get(plugin, {}))
+        return [self._pods[key] for key in sorted(found, key=found.__getitem__)]
+
     def put(self, queued: QueuedPod) -> None:
-        self._pods[queued.key] = queued
+        key, plugins = queued.key, frozenset(queued.rejectors)
+        number, before = self._indexed.get(key, (self._arrivals, frozenset[str]()))
+        self._arrivals += key not in self._pods
+        self._pods[key] = queued
+        if plugins != before:
+            self._leave_index(key, before - plugins)
+            for plugin in plugins - before:
+                self._refused_by.setdefault(plugin, {})[key] = number
+        self._indexed[key] = (number, plugins)
 
     def remove(self, key: str) -> QueuedPod | None:
-        return self._pods.pop(key, None)
+        queued = self._pods.pop(key, None)
+        if queued is not None:
+            self._leave_index(key, self._indexed.pop(key)[1])
+        return queued
+
+    def _leave_index(self, key: str, plugins: Iterable[str]) -> None:
+        for plugin in plugins:
+            keys = self._refused_by[plugin]
+            del keys[key]
+            if not keys:
+                del self._refused_by[plugin]
 
     def out_of_patience(self, now: float) -> tuple[QueuedPod, ...]:
         return tuple(

@@ -7,7 +7,7 @@ loading.py builds snapshots from API objects; tallies.py has the counts of pods 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from scheduler_core.arguments import expect
 from scheduler_core.model.labels import LabelSelector
@@ -50,6 +50,12 @@ class UnknownPodError(KeyError):
         return str(self.args[0])
 
 
+class Pending(Protocol):
+    """The pods without a node, made when they are read."""
+
+    def pods(self) -> tuple[Pod, ...]: ...
+
+
 class Snapshot:
     """Nodes, the pods on them, the pending pods, and the other objects that scheduling reads.
 
@@ -60,10 +66,10 @@ class Snapshot:
     __slots__ = (
         "_infos",
         "_nodes",
+        "_pending",
         "_remembered",
         "objects",
         "orphans",
-        "pending",
         "placements",
         "problems",
     )
@@ -74,7 +80,7 @@ class Snapshot:
         nodes: ChangingNodes,
         placements: Placements,
         objects: ClusterObjects,
-        pending: tuple[Pod, ...] = (),
+        pending: tuple[Pod, ...] | Pending = (),
         orphans: tuple[Pod, ...] = (),
         problems: tuple[ManifestError, ...] = (),
         remembered: Remembered[Hashable, Any] | None = None,
@@ -83,7 +89,7 @@ class Snapshot:
         self._nodes = nodes
         self.placements = placements
         self.objects = objects
-        self.pending = pending
+        self._pending = pending
         self.orphans = orphans
         self.problems = problems
         self._remembered = Remembered(_REMEMBERED) if remembered is None else remembered
@@ -123,7 +129,7 @@ class Snapshot:
             "nodes": self._nodes,
             "placements": self.placements,
             "objects": self.objects,
-            "pending": self.pending,
+            "pending": self._pending,
             "orphans": self.orphans,
             "problems": self.problems,
             "remembered": self._remembered,
@@ -189,6 +195,13 @@ class Snapshot:
         return found
 
     @property
+    def pending(self) -> tuple[Pod, ...]:
+        """The pods without a node."""
+        if not isinstance(self._pending, tuple):
+            self._pending = self._pending.pods()
+        return self._pending
+
+    @property
     def placed_pods(self) -> Sequence[Pod]:
         """In no particular order."""
         return self.placements.all_pods()
@@ -228,7 +241,7 @@ class Snapshot:
         leaving = [old for old in map(self.placements.find, keys) if old is not None]
         placed = self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming.values())])
         if self.pending:
-            placed.pending = tuple(pod for pod in self.pending if pod.key not in keys)
+            placed._pending = tuple(pod for pod in self.pending if pod.key not in keys)
         if self.orphans:
             placed.orphans = tuple(pod for pod in self.orphans if pod.key not in keys)
         return placed
@@ -261,7 +274,7 @@ class Snapshot:
         return self._changed(orphans=orphans)
 
     def with_others(
-        self, *, pending: tuple[Pod, ...], orphans: tuple[Pod, ...], problems: tuple[ManifestError, ...]
+        self, *, pending: Pending, orphans: tuple[Pod, ...], problems: tuple[ManifestError, ...]
     ) -> Snapshot:
         """Returns a snapshot that differs from this snapshot only in the given values: the pending pods, the pods whose
         node is missing from the snapshot (`orphans`), and the objects that cannot be read (`problems`).

@@ -49,6 +49,7 @@ from scheduler_core.model.pod import (
     PodVolume,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
+    WrittenRefusal,
     wants_rest,
 )
 from scheduler_core.model.resources import whole_amounts
@@ -158,6 +159,7 @@ class StatusFields(Value, kw_only=True):
     nominated_node_name: str = ""
     is_ready: bool = False
     is_preempted: bool = False
+    refusal: WrittenRefusal | None = None
     resize: PodResize | None = None
     generated_claims: tuple[tuple[str, str | None], ...] = ()
 
@@ -222,18 +224,20 @@ class PodReader:
             generated_claims=fields.generated_claims,
             wants_rest=wants_rest(meta.annotations) if meta.annotations else "",
             index_failures=index_failures(meta.annotations) if meta.annotations else 0,
+            refusal=None if node_name else fields.refusal,
         )
 
     def status_fields(self, status: wire.WirePodStatus | None, spec: wire.WirePodSpec) -> StatusFields:
         """Raises FieldError for an amount that cannot be read."""
         if status is None:
             return StatusFields()
-        is_ready, is_preempted = _ready_and_preempted(status.conditions or ())
+        is_ready, is_preempted, refusal = _conditions(status.conditions or ())
         return StatusFields(
             phase=self._shared_name(status.phase or "Pending"),
             nominated_node_name=status.nominated_node_name or "",
             is_ready=is_ready,
             is_preempted=is_preempted,
+            refusal=refusal,
             resize=self._shared_resize(status, spec),
             generated_claims=tuple((c.name, c.resource_claim_name) for c in status.resource_claim_statuses or ()),
         )
@@ -298,14 +302,17 @@ class PodReader:
         return known
 
 
-def _ready_and_preempted(conditions: tuple[wire.WireCondition, ...]) -> tuple[bool, bool]:
-    """Whether the pod is ready, and whether preemption is deleting it."""
+def _conditions(conditions: tuple[wire.WireCondition, ...]) -> tuple[bool, bool, WrittenRefusal | None]:
+    """Whether the pod is ready, whether preemption is deleting it, and why the scheduler refused it."""
     ready = preempted = False
+    refusal = None
     for condition in conditions:
         if condition.status == "True":
             ready |= condition.type == "Ready"
             preempted |= condition.type == "DisruptionTarget" and condition.reason == "PreemptionByScheduler"
-    return ready, preempted
+        elif condition.type == "PodScheduled" and condition.status == "False":
+            refusal = WrittenRefusal(condition.reason or "", condition.message or "")
+    return ready, preempted, refusal
 
 
 def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:

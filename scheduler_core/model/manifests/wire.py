@@ -235,7 +235,8 @@ class WirePodSpec(Wire, frozen=True):
 class WireCondition(Wire, frozen=True):
     type: str = ""
     status: str = ""
-    reason: str = ""
+    reason: str | None = None
+    message: str | None = None
 
 
 class WireContainerStatus(Wire, frozen=True):

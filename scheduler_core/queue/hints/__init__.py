@@ -15,7 +15,7 @@ from scheduler_core.extenders.chain import EXTENDER_NAME
 from scheduler_core.framework.extension_points import Plugin
 from scheduler_core.framework.plugin_set import serves
 from scheduler_core.model.requests import RequestRules
-from scheduler_core.queue.events import EVERY_EVENT, EventHint
+from scheduler_core.queue.events import EVERY_EVENT, Action, ClusterEvent, EventHint, Resource
 from scheduler_core.queue.hints import itself, node_rules, other_pods, resources, storage
 from scheduler_core.queue.waiting import RegisteredHints
 
@@ -57,7 +57,7 @@ def registered_hints(
     has_extenders: bool = False,
 ) -> RegisteredHints:
     """Each plugin's own `events`, or else its `default_hints`. With neither, and for every extender, every event
-    helps."""
+    helps. A plugin that registers new nodes also gets every change of taints."""
     table = default_hints(profile, kube_version, rules)
     found: dict[str, tuple[EventHint, ...]] = {EXTENDER_NAME: EVERY_EVENT} if has_extenders else {}
     for plugin in plugins:
@@ -68,4 +68,13 @@ def registered_hints(
             found[plugin.name] = table[plugin.name]
         elif any(serves(plugin, point) for point in _REFUSING_POINTS):
             found[plugin.name] = EVERY_EVENT
-    return RegisteredHints(by_plugin=found)
+    return RegisteredHints(by_plugin={name: _with_taints(hints) for name, hints in found.items()})
+
+
+def _with_taints(hints: tuple[EventHint, ...]) -> tuple[EventHint, ...]:
+    """As kube-scheduler does, because a node is often added with taints that go a moment later
+    (kubernetes/kubernetes#109437)."""
+    actions = [hint.event.action for hint in hints if hint.event.resource is Resource.NODE]
+    if any(action & Action.ADD for action in actions) and not any(a & Action.UPDATE_NODE_TAINT for a in actions):
+        return (*hints, EventHint(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)))
+    return hints

@@ -50,7 +50,7 @@ class Town:
         manifest = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(self.version)}}
         line = json.dumps({"type": type_, "object": manifest}).encode()
         self.shadow.before(manifest["kind"], line)
-        self.shadow.after(manifest["kind"], has_changed=self.cache.apply(line))
+        self.shadow.after(manifest["kind"], has_changed=bool(self.cache.apply(line)))
 
     def comes(self, name: str, **more: Any) -> None:
         self.event("ADDED", pod(name, **more))

@@ -4,9 +4,17 @@ from typing import Any
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
+from scheduler_core.framework.verdict import Verdict, unschedulable
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.assembly import queue_for
-from scheduler_core.queue.events import ASSIGNED_POD_DELETED, Action, ClusterEvent, Resource
+from scheduler_core.queue.events import (
+    ASSIGNED_POD_ADDED,
+    ASSIGNED_POD_DELETED,
+    Action,
+    ClusterEvent,
+    EventHint,
+    Resource,
+)
 from scheduler_core.queue.failed_cycle import FailedCycle, handle_failed_cycle
 from scheduler_core.queue.hints.changes import node_changes, pod_changes
 from scheduler_core.queue.scheduling_queue import Room
@@ -22,7 +30,7 @@ class World:
         self.scheduler = scheduler or Scheduler()
         self.snapshot = load_objects([each.manifest if hasattr(each, "manifest") else each for each in objects])
         assert not self.snapshot.problems, self.snapshot.problems
-        self.queue = queue_for(self.scheduler, namespace_labels=self.snapshot.objects.namespace_labels)
+        self.queue = queue_for(self.scheduler)
 
     def arrive(self, pod: Any, now: float) -> Pod:
         built: Pod = pod.build()
@@ -43,7 +51,7 @@ class World:
         self.snapshot = self.scheduler.place(self.snapshot, result)
         self.queue.done(queued.pod)
         self.queue.nominations.remove(queued.pod)
-        self.queue.assigned_pod_added(self.snapshot.pod(queued.key), now)
+        self.queue.move_all(ASSIGNED_POD_ADDED, None, self.snapshot.pod(queued.key), now)
         return result.node
 
     def delete(self, key: str, now: float) -> None:
@@ -160,3 +168,29 @@ def test_each_profile_has_its_own_hints() -> None:
         "DynamicResources",
         "DefaultPreemption",
     }
+
+
+class NeedsLicence:
+    name = "NeedsLicence"
+
+    def filter(self, state: object, pod: Pod, node_info: object) -> Verdict:
+        return unschedulable("no licence server yet")
+
+    def events(self) -> tuple[EventHint, ...]:
+        return (EventHint(ASSIGNED_POD_ADDED),)
+
+
+def test_a_plugin_of_ones_own_hears_of_every_bound_pod_that_it_registered_for() -> None:
+    scheduler = Scheduler(
+        Configuration.from_mapping(
+            {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "NeedsLicence"}]}}}]}
+        ),
+        plugins={"NeedsLicence": lambda _args, _version: NeedsLicence()},
+    )
+    world = World(a_node("n1"), scheduler=scheduler)
+    pod = world.arrive(a_pod("waits"), 0.0)
+    world.step(0.0)
+    world.queue.move_all(ASSIGNED_POD_ADDED, None, a_pod("server").on("n1").build(), 100.0)
+    found = world.queue.find(pod.key)
+    assert found is not None
+    assert found[0] is Room.ACTIVE

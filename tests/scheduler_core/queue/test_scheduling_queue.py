@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
-from scheduler_core.model.labels import LabelSelector, Requirement
-from scheduler_core.model.pod import Pod, PodAffinity, PodAffinityTerm, PodSpec
+from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.queue.backoff import BackoffPolicy
 from scheduler_core.queue.events import Action, ClusterEvent, EventHint, Resource, never
 from scheduler_core.queue.queued_pod import QueuedPod
@@ -54,7 +53,6 @@ HINTS = RegisteredHints(
         "Broken": (EventHint(ClusterEvent(Resource.NODE, Action.ADD), broken),),
         "Gates": (EventHint(ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)),),
         "Doorman": (EventHint(ClusterEvent(Resource.POD, Action.DELETE), never),),
-        "PodTopologySpread": (EventHint(ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL)),),
         "InterPodAffinity": (EventHint(ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL)),),
     }
 )
@@ -204,14 +202,6 @@ def test_a_pod_skips_its_backoff_if_an_event_comes_for_a_plugin_with_a_pending_v
     assert names(line, Room.ACTIVE) == ["a"]
 
 
-def test_an_event_does_not_move_a_pod_that_the_caller_excludes() -> None:
-    line = queue()
-    for name in ("a", "b"):
-        refuse(line, name, "Patient", at=0.0)
-    line.move_all(NODE_ADDED, None, None, 100.0, may_move=lambda waiting: waiting.name == "b")
-    assert (names(line, Room.WAITING), names(line, Room.ACTIVE)) == (["a"], ["b"])
-
-
 def test_a_refused_pod_enters_the_backoff_if_an_event_came_during_its_attempt() -> None:
     line = queue()
     line.add(pod("a"), 0.0)
@@ -243,54 +233,47 @@ def test_a_pod_that_no_event_helped_is_tried_again_after_five_minutes() -> None:
     assert (found[0], found[1].was_flushed) == (Room.ACTIVE, True)
 
 
-# ---- pods that count other pods ----
-
-APP = LabelSelector((Requirement("app", "In", ("x",)),))
+# ---- which pods an event asks about ----
 
 
-def waiting_for(name: str, plugin: str, spec: PodSpec, line: SchedulingQueue) -> None:
-    waiting = Pod(name=name, uid=name, spec=spec)
-    line.add(waiting, 0.0)
-    queued = line.pop_pod(waiting.key, 0.0)
-    assert queued is not None
-    line.add_unschedulable(queued, 0.0, refused_by=(plugin,))
+def test_an_event_asks_only_the_hints_of_pods_that_a_registered_plugin_refused() -> None:
+    asked: list[str] = []
 
+    def note(pod: Pod, _old: Any, _new: Any) -> bool:
+        asked.append(pod.name)
+        return False
 
-def test_a_bound_pod_wakes_pods_with_a_matching_affinity_or_with_spread_constraints() -> None:
-    line = queue()
-    term = PodAffinityTerm(
-        topology_key="zone", selector=APP, namespaces=frozenset({"default"}), namespace_selector=LabelSelector(None)
+    hints = RegisteredHints(
+        by_plugin={
+            "Fit": (EventHint(NODE_ADDED, note),),
+            "Other": (EventHint(POD_GONE, note),),
+        }
     )
-    waiting_for("affine", "InterPodAffinity", PodSpec(pod_affinity=PodAffinity(required=(term,))), line)
-    waiting_for("spread", "PodTopologySpread", PodSpec(), line)
-    waiting_for("fit", "Patient", PodSpec(), line)
-    line.assigned_pod_added(Pod(name="new", labels={"app": "y"}, node_name="n"), 50.0)
-    assert names(line, Room.ACTIVE) == ["spread"]
-    line.assigned_pod_added(Pod(name="new", labels={"app": "x"}, node_name="n"), 50.0)
-    assert names(line, Room.ACTIVE) == ["affine", "spread"]
+    line = SchedulingQueue(order, {"default-scheduler": ProfileInQueue(hints=hints)})
+    refuse(line, "a", "Fit", at=0.0)
+    refuse(line, "b", "Other", at=0.0)
+    refuse(line, "c", "Other", "Fit", at=0.0)
+    line.move_all(NODE_ADDED, None, None, 100.0)
+    assert asked == ["a", "c"]
 
 
-def test_a_bound_pod_in_another_namespace_wakes_no_pod_with_spread_constraints() -> None:
-    line = queue()
-    waiting_for("spread", "PodTopologySpread", PodSpec(), line)
-    line.assigned_pod_added(Pod(name="new", namespace="other", node_name="n"), 50.0)
-    assert names(line, Room.WAITING) == ["spread"]
+def test_pods_that_an_event_helps_become_active_in_the_order_in_which_they_were_refused() -> None:
+    line = SchedulingQueue(lambda one, other: False, {"default-scheduler": ProfileInQueue(hints=HINTS)})
+    for name, plugin in (("a", "Patient"), ("b", "Broken"), ("c", "Patient"), ("d", "Broken")):
+        refuse(line, name, plugin, at=0.0)
+    line.move_all(NODE_ADDED, None, None, 100.0)
+    assert [queued.name for queued in line.pods_in(Room.ACTIVE)] == ["a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize(
-    ("namespace", "frees_resources", "active"),
-    [("default", False, ["spread"]), ("other", False, []), ("other", True, ["spread"])],
-)
-def test_an_update_of_a_pod_wakes_pods_in_other_namespaces_only_if_the_update_frees_resources(
-    namespace: str, frees_resources: bool, active: list[str]
-) -> None:
-    line = queue()
-    waiting_for("spread", "PodTopologySpread", PodSpec(), line)
-    old, new = (Pod(name="bound", namespace=namespace, labels=labels, node_name="n") for labels in ({}, {"app": "x"}))
-    line.assigned_pod_updated(
-        old, new, ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL), 50.0, frees_resources=frees_resources
-    )
-    assert names(line, Room.ACTIVE) == active
+def test_a_pod_that_another_plugin_refuses_now_is_no_longer_found_by_the_first_one() -> None:
+    doorman = Doorman()
+    line = queue(doorman)
+    refuse(line, "a", "Patient", at=0.0)
+    line.delete(pod("a"))
+    doorman.lets_in = False
+    line.add(pod("a"), 1.0)
+    line.move_all(NODE_ADDED, None, None, 100.0)
+    assert (names(line, Room.WAITING), names(line, Room.ACTIVE)) == (["a"], [])
 
 
 # ---- gates ----

@@ -10,6 +10,7 @@ from careen.cluster.reflector.reflector import Reflector, WatchedKind
 from careen.cluster.reflector.streams import Streams
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
+from scheduler_core.cache.changes import Changes
 from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.cache.events import Sync
 
@@ -85,7 +86,7 @@ class ClusterFeed:
         async with self.one_at_a_time:
             self._audience.before_list(kind)
             loop = asyncio.get_running_loop()
-            await asyncio.to_thread(self.cache.apply, Sync(kind, _from(pages, loop)))
+            await asyncio.to_thread(_apply, self.cache.relist(Sync(kind, _from(pages, loop))))
         self.lists += 1
         self._missing.discard(kind)
         if not self._missing and not self._is_complete.is_set():
@@ -96,7 +97,7 @@ class ClusterFeed:
         """Applies one event of a watch."""
         async with self.one_at_a_time:
             self._audience.before(kind, line)
-            self._audience.after(kind, has_changed=self.cache.apply(line))
+            self._audience.after(kind, has_changed=bool(self.cache.apply(line)))
         self.events += 1
         self.bytes += len(line)
 
@@ -109,6 +110,11 @@ class ClusterFeed:
         """Remembers why the kind cannot be watched."""
         self.troubles[kind] = error
         self._has_news.set()
+
+
+def _apply(slices: Iterator[Changes]) -> None:
+    for _ in slices:
+        pass
 
 
 def _from(pages: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ import pytest
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.cycle import Scheduler
 from scheduler_core.model.labels import (
     LabelSelector,
     NodeAffinityRules,
@@ -43,7 +44,7 @@ from scheduler_core.model.storage.volumes import (
 )
 from scheduler_core.model.taints import Taint, Toleration
 from scheduler_core.plugins import IN_TREE
-from scheduler_core.queue.events import EVERY_EVENT, Action, ClusterEvent, EventHint, Resource
+from scheduler_core.queue.events import EVERY_EVENT, Action, ClusterEvent, EventHint, Resource, always
 from scheduler_core.queue.hints import default_hints, registered_hints
 
 NOW = KubeVersion.parse("1.36")
@@ -927,5 +928,16 @@ def test_a_plugin_without_registered_events_gets_all_events() -> None:
     assert found == {
         "Extender": EVERY_EVENT,
         "Refuser": EVERY_EVENT,
-        "Selective": (EventHint(ClusterEvent(Resource.NODE, Action.ADD)),),
+        "Selective": (
+            EventHint(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventHint(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)),
+        ),
     }
+
+
+def test_the_default_plugins_that_hear_of_new_nodes_also_hear_of_taints() -> None:
+    used = Scheduler().runners["default-scheduler"].plugins.plugins.values()
+    registered = registered_hints(used, Configuration().profiles[0], NOW, RequestRules())
+    taints = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
+    assert set(registered.asked_about(taints)) == set(registered.asked_about(ClusterEvent(Resource.NODE, Action.ADD)))
+    assert registered.asked_about(taints)["NodeName"] == (always,)
