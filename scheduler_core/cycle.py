@@ -38,6 +38,7 @@ from scheduler_core.model.requests import RequestRules
 from scheduler_core.plugins import IN_TREE
 from scheduler_core.plugins.default_preemption import DefaultPreemption
 from scheduler_core.plugins.default_profile import default_plugins
+from scheduler_core.plugins.dynamic_resources import DynamicResources
 from scheduler_core.plugins.volume_binding import VolumePlan
 from scheduler_core.sampling import Rows, Search, Windows, nodes_to_find
 from scheduler_core.snapshot.columns import Columns
@@ -66,9 +67,11 @@ class Scheduler:
         kube_version: str | KubeVersion = "1.36",
         plugins: Mapping[str, Factory] | None = None,
         transport: Callable[[ExtenderSettings], ExtenderTransport] | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """`plugins`: factories of out-of-tree plugins, by name; a profile must enable them. `transport` connects to an
-        extender, by default over HTTP.
+        extender, by default over HTTP. `clock`, in seconds since the epoch, is asked only for claims whose devices are
+        not ready.
 
         Raises ConfigurationError if a configured plugin does not exist or does not implement its extension point, and
         ExtenderError if an extender's address or certificates cannot be used.
@@ -76,10 +79,12 @@ class Scheduler:
         expect("configuration", configuration, Configuration, instead="Configuration.from_mapping(…)", optional=True)
         self.configuration = configuration or Configuration()
         self.kube_version = kube_version if isinstance(kube_version, KubeVersion) else KubeVersion.parse(kube_version)
+        self._clock = clock
         self.rules = RequestRules(
             status_resources=self.kube_version.status_resources_count,
             pod_level=self.kube_version.pod_level_resources,
             pod_level_resize=self.kube_version.pod_level_resize,
+            whole_sums=self.kube_version.whole_sums_are_compared,
         )
         self.extenders = ExtenderChain.connect(self.configuration.extenders, transport or _over_http)
         factories = register(IN_TREE, plugins or {})
@@ -99,6 +104,9 @@ class Scheduler:
         preemption = built.get("DefaultPreemption")
         if self.extenders and isinstance(preemption, DefaultPreemption):
             built["DefaultPreemption"] = replace_value(preemption, extenders=self.extenders)
+        devices = built.get("DynamicResources")
+        if isinstance(devices, DynamicResources):
+            built["DynamicResources"] = replace_value(devices, clock=self._clock)
         lists = effective_plugins(
             profile.plugins,
             defaults,

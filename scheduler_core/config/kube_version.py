@@ -102,6 +102,12 @@ class KubeVersion:
         return self._since(36)
 
     @cached_property
+    def image_volumes_share_the_score(self) -> bool:
+        """Since 1.37: ImageLocality divides by the number of containers and image volumes; before, by that of
+        containers."""
+        return self._since(37)
+
+    @cached_property
     def storage_capacity_scoring(self) -> bool:
         """Gate StorageCapacityScoring, on since 1.37: VolumeBinding scores free capacity."""
         return self._since(37)
@@ -132,9 +138,26 @@ class KubeVersion:
 
     @cached_property
     def negative_namespace_selector_matches_all(self) -> bool:
-        """Since 1.34: NotIn and DoesNotExist in the incoming pod's namespaceSelector match every namespace (regression
-        of #132457)."""
-        return self._since(34)
+        """From 1.34 to 1.36: NotIn and DoesNotExist in the incoming pod's namespaceSelector match every namespace
+        (regression of #132457)."""
+        return self._since(34) and not self._since(37)
+
+    @cached_property
+    def node_name_limits_the_search(self) -> bool:
+        """Since 1.37: NodeName's PreFilter leaves only the node of spec.nodeName, and NodeName runs before
+        NodeUnschedulable."""
+        return self._since(37)
+
+    @cached_property
+    def device_binding_conditions(self) -> bool:
+        """Gate DRADeviceBindingConditions, on since 1.36: a claim whose device failed to become ready, or is not ready
+        when the binding timeout has passed, refuses every node."""
+        return self._since(36)
+
+    @cached_property
+    def claims_may_need_node_operations(self) -> bool:
+        """Since 1.37: an allocation with skipNodeOperations needs a node that declares DRAOptionalNodeOperations."""
+        return self._since(37)
 
     @cached_property
     def volume_limit_scaling(self) -> bool:
@@ -146,6 +169,11 @@ class KubeVersion:
     def volume_attributes_class(self) -> bool:
         """Gate VolumeAttributesClass, on since 1.34: a volume matches only a claim with the same class."""
         return self._since(34)
+
+    @cached_property
+    def foreign_claim_refusal_has_capitals(self) -> bool:
+        """Since 1.36: `was not created for Pod … (Pod is not owner)`."""
+        return self._since(36)
 
     # ---- which plugins run ----
 
@@ -188,6 +216,12 @@ class KubeVersion:
         """Gate InPlacePodLevelResourcesVerticalScaling, on since 1.36: pod-level resources can be resized too."""
         return self._since(36)
 
+    @cached_property
+    def whole_sums_are_compared(self) -> bool:
+        """Since 1.37: of a running pod counts the largest of three sums over its containers (spec, allocated,
+        actuated); before, each container's largest amount, and of init containers only those of sidecars."""
+        return self._since(37)
+
     # ---- queue and preemption ----
 
     @cached_property
@@ -201,3 +235,25 @@ class KubeVersion:
         """Gate SchedulerAsyncPreemption, on since 1.33: a preempting pod does not enter the active queue while its
         victims are being deleted."""
         return self._since(33)
+
+    @cached_property
+    def preemption_is_announced(self) -> bool:
+        """Since 1.37: the sentence of a pod that preempts names the node and the number of victims."""
+        return self._since(37)
+
+    @cached_property
+    def device_post_filter_is_silent(self) -> bool:
+        """Since 1.37: DynamicResources' PostFilter adds to the sentence only that it deallocated a claim."""
+        return self._since(37)
+
+    @cached_property
+    def unstarted_victims_age_in_order(self) -> bool:
+        """Since 1.37: of two victims that have not started, the one that the scheduler saw first on the node counts as
+        older; before, the first of each comparison did."""
+        return self._since(37)
+
+    @cached_property
+    def first_overdrawn_budget_ends_the_count(self) -> bool:
+        """Since 1.37: a victim counts against the budgets only up to the first that it overdraws, in the order of a Go
+        map; before, against all that select it."""
+        return self._since(37)

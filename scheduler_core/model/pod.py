@@ -174,11 +174,12 @@ class OwnerReference(Value, weakref=True):
 
 
 class ContainerResize(Value, kw_only=True):
-    """By the container's status, in nano-units: `actuated` (status.resources) and `allocated`
-    (status.allocatedResources)."""
+    """By the container's status, in nano-units: `actuated` (status.resources.requests) and `allocated`
+    (status.allocatedResources); None if the status does not have them. `has_resources`: it has status.resources."""
 
-    actuated: Mapping[str, int]
-    allocated: Mapping[str, int]
+    actuated: Mapping[str, int] | None
+    allocated: Mapping[str, int] | None
+    has_resources: bool = True
 
 
 class PodResize(Value, kw_only=True, weakref=True):

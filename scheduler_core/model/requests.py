@@ -1,12 +1,13 @@
 """What a pod requests: containers, sidecars, init containers, pod-level resources, overhead, and resizes in progress.
 
-Source: component-helpers/resource/helpers.go (PodRequests, v1.36) and its use in pkg/scheduler/framework/types.go
-(CalculateResource).
+Source: component-helpers/resource/helpers.go (PodRequests, v1.36 and v1.37) and its use in
+pkg/scheduler/framework/types.go (CalculateResource).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec import field
@@ -36,6 +37,7 @@ class RequestRules(Value, kw_only=True):
     status_resources: bool = True
     pod_level: bool = True
     pod_level_resize: bool = True
+    whole_sums: bool = False
 
 
 CURRENT_RULES: Final = RequestRules()
@@ -77,7 +79,11 @@ def incoming_requests(spec: PodSpec, rules: RequestRules) -> Requests:
 
 def running_requests(pod: Pod, rules: RequestRules) -> Requests:
     """Of a pod on a node. During an in-place resize the largest of three amounts: wanted (spec), actuated and allocated
-    (status)."""
+    (status).
+
+    With `whole_sums` and pod-level amounts in the status, the overhead counts twice, because the kubelet's amounts
+    already contain it.
+    """
     if pod.resize is None or not rules.status_resources:
         return incoming_requests(pod.spec, rules)
     return _requests(pod.spec, pod.resize, rules)
@@ -117,22 +123,55 @@ def _defaults_that_apply(spec: PodSpec, rules: RequestRules, sums: Nanos) -> Nan
 
 
 def _sum(spec: PodSpec, resize: PodResize | None, rules: RequestRules, defaults: Nanos) -> dict[str, int]:
-    total = _containers(spec, resize, defaults)
+    if resize is not None and rules.whole_sums:
+        total = _largest_sum(spec, resize, rules, defaults)
+    else:
+        own = partial(_of_container, resize=resize, defaults=defaults)
+        total = _containers(spec, own, lambda c: own(c) if c.restarts_always else _with_defaults(c.requests, defaults))
     if rules.pod_level:
         total.update(_effective_pod_level(spec, resize, rules))
     return _plus(total, spec.overhead)
 
 
-def _containers(spec: PodSpec, resize: PodResize | None, defaults: Nanos) -> dict[str, int]:
+def _largest_sum(spec: PodSpec, resize: PodResize, rules: RequestRules, defaults: Nanos) -> dict[str, int]:
+    """Since 1.37 (AggregateContainerRequests): the largest of the sums over all containers of what the spec wants, what
+    is allocated and what is actuated. Pod-level amounts in the status replace the last two."""
+    sums: list[Nanos] = []
+    if not resize.is_infeasible:
+        wanted = partial(_of_container, resize=None, defaults=defaults)
+        sums.append(_containers(spec, wanted, wanted))
+    whole = resize.pod_level
+    if rules.pod_level_resize and whole is not None and whole.allocated is not None and whole.actuated is not None:
+        sums += [whole.actuated, whole.allocated]
+    else:
+        for is_actuated in (True, False):
+            reported = partial(_reported, resize=resize, defaults=defaults, is_actuated=is_actuated)
+            sums.append(_containers(spec, reported, reported))
+    return _largest(sums)
+
+
+def _reported(container: Container, *, resize: PodResize, defaults: Nanos, is_actuated: bool) -> Nanos:
+    state = resize.containers.get(container.name)
+    own = None if state is None else state.allocated
+    if is_actuated and state is not None and state.actuated is not None:
+        own = state.actuated
+    if own is None:
+        own = {} if resize.is_infeasible else container.requests
+    return _with_defaults(own, defaults)
+
+
+def _containers(
+    spec: PodSpec, of_container: Callable[[Container], Nanos], of_init_container: Callable[[Container], Nanos]
+) -> dict[str, int]:
     """For each resource the larger of two amounts: the sum over containers and sidecars, and the most that an init
     container needs together with the sidecars started before it."""
     running: dict[str, int] = {}
     for container in spec.containers:
-        running = _plus(running, _of_container(container, resize, defaults))
+        running = _plus(running, of_container(container))
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.init_containers:
-        own = _of_container(container, resize if container.restarts_always else None, defaults)
+        own = of_init_container(container)
         step = _plus(sidecars, own)
         if container.restarts_always:
             running, sidecars = _plus(running, own), step
@@ -140,11 +179,16 @@ def _containers(spec: PodSpec, resize: PodResize | None, defaults: Nanos) -> dic
     return _largest((running, peak))
 
 
-def _of_container(container: Container, resize: PodResize | None, defaults: Nanos) -> Nanos:
+def _of_container(container: Container, *, resize: PodResize | None, defaults: Nanos) -> Nanos:
+    """Until 1.36: the largest of the container's three amounts."""
     own = container.requests
     state = None if resize is None else resize.containers.get(container.name)
-    if state is not None:
+    if state is not None and state.has_resources:
         own = _effective(own, state, infeasible=resize is not None and resize.is_infeasible)
+    return _with_defaults(own, defaults)
+
+
+def _with_defaults(own: Nanos, defaults: Nanos) -> Nanos:
     return {**defaults, **own} if defaults else own
 
 
@@ -153,23 +197,22 @@ def _effective_pod_level(spec: PodSpec, resize: PodResize | None, rules: Request
     if not wanted or resize is None or resize.pod_level is None or not rules.pod_level_resize:
         return wanted
     effective = _effective(spec.pod_level_requests or {}, resize.pod_level, infeasible=resize.is_infeasible)
+    if rules.whole_sums:
+        return _counted_pod_level(effective)
     return {name: effective.get(name, 0) for name in wanted}
 
 
 def _pod_level(spec: PodSpec) -> Nanos:
-    return {
-        name: amount
-        for name, amount in (spec.pod_level_requests or {}).items()
-        if name in (CPU, MEMORY) or name.startswith("hugepages-")
-    }
+    return _counted_pod_level(spec.pod_level_requests or {})
+
+
+def _counted_pod_level(amounts: Nanos) -> Nanos:
+    return {name: amount for name, amount in amounts.items() if name in (CPU, MEMORY) or name.startswith("hugepages-")}
 
 
 def _effective(wanted: Nanos, state: ContainerResize, *, infeasible: bool) -> Nanos:
-    return (
-        _largest((state.actuated, state.allocated))
-        if infeasible
-        else _largest((wanted, state.actuated, state.allocated))
-    )
+    reported = (state.actuated or {}, state.allocated or {})
+    return _largest(reported if infeasible else (wanted, *reported))
 
 
 def _plus(one: Nanos, other: Nanos) -> dict[str, int]:

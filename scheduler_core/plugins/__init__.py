@@ -18,7 +18,7 @@ from scheduler_core.plugins.image_locality import ImageLocality
 from scheduler_core.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler_core.plugins.node_affinity import NodeAffinity
 from scheduler_core.plugins.node_declared_features import NodeDeclaredFeatures
-from scheduler_core.plugins.node_name import NodeName
+from scheduler_core.plugins.node_name import NarrowingNodeName, NodeName
 from scheduler_core.plugins.node_ports import NodePorts
 from scheduler_core.plugins.node_resources_fit import NodeResourcesFit
 from scheduler_core.plugins.node_unschedulable import NodeUnschedulable
@@ -40,7 +40,7 @@ IN_TREE: Final[Mapping[str, Factory]] = {
     "SchedulingGates": lambda _args, _version: SchedulingGates(),
     "PrioritySort": lambda _args, _version: PrioritySort(),
     "NodeUnschedulable": lambda _args, _version: NodeUnschedulable(),
-    "NodeName": lambda _args, _version: NodeName(),
+    "NodeName": lambda _args, version: NarrowingNodeName() if version.node_name_limits_the_search else NodeName(),
     "TaintToleration": lambda _args, version: TaintToleration(version),
     "NodeAffinity": _node_affinity,
     "NodePorts": lambda _args, _version: NodePorts(),
@@ -51,10 +51,10 @@ IN_TREE: Final[Mapping[str, Factory]] = {
     "VolumeZone": lambda _args, _version: VolumeZone(),
     "PodTopologySpread": lambda args, _version: PodTopologySpread.from_args(args),
     "InterPodAffinity": InterPodAffinity,
-    "DynamicResources": lambda _args, version: (
-        ScoringDynamicResources(version) if version.dynamic_resources_score else DynamicResources(version)
+    "DynamicResources": lambda args, version: (
+        ScoringDynamicResources(version, args) if version.dynamic_resources_score else DynamicResources(version, args)
     ),
-    "DefaultPreemption": lambda args, _version: DefaultPreemption(args),
+    "DefaultPreemption": lambda args, version: DefaultPreemption(args, kube_version=version),
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
     "ImageLocality": lambda _args, version: ImageLocality(version),
     "DefaultBinder": lambda _args, _version: DefaultBinder(),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
+from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_args import DefaultPreemptionArgs
 from scheduler_core.extenders.chain import ExtenderChain
 from scheduler_core.framework.cycle_state import CycleState
@@ -21,7 +22,7 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, erro
 from scheduler_core.model.pod import Pod
 from scheduler_core.preemption.choice import choose_node
 from scheduler_core.preemption.eligibility import why_ineligible
-from scheduler_core.preemption.victims import Victims, select_victims
+from scheduler_core.preemption.victims import VictimRules, Victims, select_victims
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _SEARCHED_IN_FULL = 100
 
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
+_DEFAULT_VERSION = KubeVersion(major=1, minor=36)
 
 
 def _nobody(_pod: Pod) -> bool:
@@ -46,6 +48,7 @@ class DefaultPreemption(Value):
     args: DefaultPreemptionArgs = field(default_factory=DefaultPreemptionArgs)
     extenders: ExtenderChain = field(default_factory=ExtenderChain)
     is_preempting: Callable[[Pod], bool] = _nobody
+    kube_version: KubeVersion = _DEFAULT_VERSION
     name: str = "DefaultPreemption"
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
@@ -76,7 +79,15 @@ class DefaultPreemption(Value):
         node = choose_node(candidates)
         # Preemption waits for a terminating victim and does not evict it again.
         to_evict = tuple(sorted(victim.key for victim in candidates[node].pods if not victim.terminating))
-        return PostFilterResult(SUCCESS, Nomination(node=node, victims=to_evict, is_sampled=found.is_sampled))
+        return PostFilterResult(
+            self._success(node, candidates[node]), Nomination(node=node, victims=to_evict, is_sampled=found.is_sampled)
+        )
+
+    def _success(self, node: str, victims: Victims) -> Verdict:
+        if not self.kube_version.preemption_is_announced:
+            return SUCCESS
+        words = f"found a potential placement for pod on node {node}, preempting {len(victims.pods)} victims"
+        return Verdict(VerdictCode.SUCCESS, (f"preemption: {words}",))
 
     def find_candidates(self, state: CycleState, pod: Pod, search: FailedSearch) -> Candidates:
         """Nodes where evictions would make room for the pod; stops when it has enough.
@@ -89,9 +100,14 @@ class DefaultPreemption(Value):
         candidates: dict[str, Victims] = {}
         refusals: list[Verdict] = []
         harmless = 0
+        rules = VictimRules(
+            unstarted_age_in_order=self.kube_version.unstarted_victims_age_in_order,
+            stops_at_overdrawn=self.kube_version.first_overdrawn_budget_ends_the_count,
+        )
+        budgets = search.nodes.snapshot.objects.budgets
         for row in rows:
             node_info = search.nodes.snapshot.node_info(int(row), search.nodes.rules)
-            found = select_victims(_Trial(search), state.copy(), pod, node_info, search.nodes.snapshot.objects.budgets)
+            found = select_victims(_Trial(search), state.copy(), pod, node_info, budgets, rules=rules)
             if isinstance(found, Verdict):
                 refusals.append(found)
                 continue

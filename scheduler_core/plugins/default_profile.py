@@ -15,8 +15,7 @@ def default_plugins(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:
     return (
         EnabledPlugin(name="SchedulingGates"),  # before the queue: gated pods cost nothing
         EnabledPlugin(name="PrioritySort"),  # the queue's order
-        EnabledPlugin(name="NodeUnschedulable"),  # the cheapest filters first: they read only the node …
-        EnabledPlugin(name="NodeName"),
+        *_node_rules(kube_version),  # the cheapest filters first: they read only the node …
         EnabledPlugin(
             name="TaintToleration", weight=3
         ),  # … administrators use soft taints to express preferences, so they weigh most
@@ -38,6 +37,12 @@ def default_plugins(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:
             (EnabledPlugin(name="NodeDeclaredFeatures"),) if kube_version.node_declared_features else ()
         ),  # appended by its feature gate
     )
+
+
+def _node_rules(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:
+    unschedulable, node_name = EnabledPlugin(name="NodeUnschedulable"), EnabledPlugin(name="NodeName")
+    is_first = kube_version.node_name_limits_the_search
+    return (node_name, unschedulable) if is_first else (unschedulable, node_name)
 
 
 def _dynamic_resources(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:

@@ -2,17 +2,19 @@
 
 How devices are allocated is not reproduced: a pod gets the verdict *unknown* if one of its claims still needs an
 allocation, or if it requests an extended resource that only a DeviceClass offers. Source:
-pkg/scheduler/framework/plugins/dynamicresources, v1.36 (KEP-4381, KEP-5004).
+pkg/scheduler/framework/plugins/dynamicresources, v1.36 and v1.37 (KEP-4381, KEP-5004, KEP-5007).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import field
 
 from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.config.plugin_args import DynamicResourcesArgs
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PostFilterResult, PreFilterResult, Scores
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unknown, unresolvable, unschedulable
@@ -31,19 +33,27 @@ if TYPE_CHECKING:
     from scheduler_core.framework.failed_search import FailedSearch
 
 _DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+_OPTIONAL_OPERATIONS: Final = "DRAOptionalNodeOperations"
+_CANNOT_FIT: Final = unresolvable("cannot fit resource")
 _NOT_ON_THIS_NODE: Final = unresolvable("resourceclaim not available on the node")
 
 
 class DevicesOfPod(Value):
     """The pod's resource claims, all of them allocated. `extended`: the extended resources that a DeviceClass would
-    provide on nodes that do not offer them themselves."""
+    provide on nodes that do not offer them themselves; `others`: its further extended resources, if there are such."""
 
     claims: tuple[ResourceClaim, ...] = ()
     extended: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 class DynamicResources(Value):
+    """`clock`, in seconds since the epoch, tells whether the binding timeout of a device that is not ready has passed;
+    without it, a pod with such a claim gets the verdict *unknown*."""
+
     kube_version: KubeVersion
+    args: DynamicResourcesArgs = field(default_factory=DynamicResourcesArgs)
+    clock: Callable[[], float] | None = None
     name: str = "DynamicResources"
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
@@ -59,7 +69,7 @@ class DynamicResources(Value):
         objects = nodes.snapshot.objects
         claims: list[ResourceClaim] = []
         for entry in pod.spec.resource_claims:
-            found = _find_claim(pod, entry, objects)
+            found = _find_claim(pod, entry, objects, capitals=self.kube_version.foreign_claim_refusal_has_capitals)
             if isinstance(found, Verdict):
                 return PreFilterResult(found)
             if found is not None:
@@ -77,21 +87,55 @@ class DynamicResources(Value):
                     "and scheduler_core does not predict allocations"
                 )
             )
-        extended = self._by_device_class(pod, objects)
+        extended, others = self._by_device_class(pod, objects)
         if not claims and not extended:
             return PreFilterResult(SKIP)
-        state.write(DevicesOfPod(tuple(claims), extended))
+        state.write(DevicesOfPod(tuple(claims), extended, others))
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002 -- the point's signature
         devices, node = state.read(DevicesOfPod), node_info.node
+        if any(name not in node.allocatable for name in devices.others):
+            return _CANNOT_FIT
         offered = next((name for name in devices.extended if not node.allocatable.get(name)), None)
         if offered is not None:
             return unknown(
                 f'extended resource "{offered}" would be allocated through a device class, '
                 "and scheduler_core does not predict allocations"
             )
-        return SUCCESS if all(_is_available(claim, node) for claim in devices.claims) else _NOT_ON_THIS_NODE
+        if not all(self._is_available(claim, node) for claim in devices.claims):
+            return _NOT_ON_THIS_NODE
+        return self._undecided(devices.claims) or SUCCESS
+
+    def _is_available(self, claim: ResourceClaim, node: Node) -> bool:
+        if claim.available_on is not None and not claim.available_on.matches(node.labels, node.name):
+            return False
+        if (
+            self.kube_version.claims_may_need_node_operations
+            and claim.skips_node_operations
+            and _OPTIONAL_OPERATIONS not in node.declared_features
+        ):
+            return False
+        if not self.kube_version.device_binding_conditions or claim.readiness == "ready":
+            return True
+        return claim.readiness == "waiting" and not self._is_overdue(claim)
+
+    def _is_overdue(self, claim: ResourceClaim) -> bool:
+        if claim.allocated_at is None or self.clock is None:
+            return False
+        return claim.allocated_at + self.args.binding_timeout_seconds < self.clock()
+
+    def _undecided(self, claims: tuple[ResourceClaim, ...]) -> Verdict | None:
+        if not self.kube_version.device_binding_conditions or self.clock is not None:
+            return None
+        waiting = next((c for c in claims if c.readiness == "waiting" and c.allocated_at is not None), None)
+        return (
+            None
+            if waiting is None
+            else unknown(
+                f'resourceclaim "{waiting.name}" has a device that is not ready; pass Scheduler(clock=time.time)'
+            )
+        )
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
         """Nothing to do: the devices of a pod that reaches this point are already allocated."""
@@ -114,8 +158,9 @@ class DynamicResources(Value):
             return PostFilterResult(
                 error("not found")
             )  # the real plugin's message if its PreFilter did not run, because another plugin refused the pod before
+        silent = self.kube_version.device_post_filter_is_silent
         if not devices.claims and not devices.extended:
-            return PostFilterResult(unschedulable("no new claims to deallocate"))
+            return PostFilterResult(unschedulable(*(() if silent else ("no new claims to deallocate",))))
         refused = [
             search.nodes.snapshot.nodes[row]
             for each in search.diagnosis.rounds
@@ -123,18 +168,25 @@ class DynamicResources(Value):
             for row in search.diagnosis.searched[each.refused]
         ]
         if any(
-            _is_free_to_give_up(claim, pod) and not all(_is_available(claim, node) for node in refused)
+            _is_free_to_give_up(claim, pod) and not all(self._is_available(claim, node) for node in refused)
             for claim in devices.claims
         ):
             return PostFilterResult(unschedulable("deallocation of ResourceClaim completed"))
-        return PostFilterResult(unschedulable("still not schedulable"))
+        return PostFilterResult(unschedulable(*(() if silent else ("still not schedulable",))))
 
-    def _by_device_class(self, pod: Pod, objects: ClusterObjects) -> tuple[str, ...]:
+    def _by_device_class(self, pod: Pod, objects: ClusterObjects) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The extended resources that a DeviceClass provides and, if there are any, the others."""
         if not self.kube_version.extended_resources_by_device_class or not objects.device_classes:
-            return ()
+            return (), ()
         requests: Mapping[str, int] = incoming_requests(pod.spec, RequestRules(status_resources=False)).scalars
         offered = {device_class.extended_resource_name for device_class in objects.device_classes.values()}
-        return tuple(name for name, amount in requests.items() if amount and _is_offered(name, offered, objects))
+        wanted = [name for name, amount in requests.items() if amount and _is_extended(name)]
+        provided = tuple(name for name in wanted if _is_offered(name, offered, objects))
+        return provided, tuple(name for name in wanted if name not in provided) if provided else ()
+
+
+def _is_extended(name: str) -> bool:
+    return is_extended(name) or name.startswith(_DEVICE_CLASS_PREFIX)
 
 
 def _is_offered(name: str, offered: set[str | None], objects: ClusterObjects) -> bool:
@@ -143,7 +195,9 @@ def _is_offered(name: str, offered: set[str | None], objects: ClusterObjects) ->
     return is_extended(name) and name in offered
 
 
-def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> ResourceClaim | Verdict | None:
+def _find_claim(
+    pod: Pod, entry: PodResourceClaim, objects: ClusterObjects, *, capitals: bool
+) -> ResourceClaim | Verdict | None:
     """The ResourceClaim of an entry of spec.resourceClaims; None if the entry needs no claim; a refusal if the claim
     cannot be used."""
     name = _claim_name(pod, entry)
@@ -155,9 +209,10 @@ def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> R
     if claim.terminating:
         return unresolvable(f'resourceclaim "{name}" is being deleted')
     if not entry.claim_name and claim.owner_uid != pod.uid:
+        noun = "Pod" if capitals else "pod"
         return unresolvable(
-            f"ResourceClaim {claim.namespace}/{claim.name} was not created for Pod {pod.namespace}/{pod.name} "
-            "(Pod is not owner)"
+            f"ResourceClaim {claim.namespace}/{claim.name} was not created for {noun} {pod.namespace}/{pod.name} "
+            f"({noun} is not owner)"
         )
     return claim
 
@@ -185,10 +240,6 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | Verdict | None:
     if entry.name not in generated:
         return unresolvable(f'pod "{pod.namespace}/{pod.name}": ResourceClaim not created yet')
     return generated[entry.name]
-
-
-def _is_available(claim: ResourceClaim, node: Node) -> bool:
-    return claim.available_on is None or claim.available_on.matches(node.labels, node.name)
 
 
 def _is_free_to_give_up(claim: ResourceClaim, pod: Pod) -> bool:

@@ -23,7 +23,7 @@ _MOST_BYTES_PER_CONTAINER: Final = 1000 * 2**20
 
 class ImageLocality(Value):
     """The score, from 0 to 100, says where the size of the pod's images on the node lies between two thresholds: 23
-    MiB, and 1000 MiB for each container."""
+    MiB, and 1000 MiB for each container (since 1.37 for each container and image volume)."""
 
     kube_version: KubeVersion
     name: ClassVar[str] = "ImageLocality"
@@ -32,14 +32,19 @@ class ImageLocality(Value):
         total = node_info.cluster_size
         states = (node_info.image_state(name) for name in self._images(pod.spec))
         at_hand = sum(state.spread_bytes(total) for state in states if state is not None)
-        return int(share_between(at_hand, _LEAST_BYTES, _most_bytes(pod.spec)))
+        return int(share_between(at_hand, _LEAST_BYTES, self._most_bytes(pod.spec)))
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
         images = nodes.columns.images
-        return nodes.take(images.shares(self._images(pod.spec), _LEAST_BYTES, _most_bytes(pod.spec)))
+        return nodes.take(images.shares(self._images(pod.spec), _LEAST_BYTES, self._most_bytes(pod.spec)))
 
     def _images(self, spec: PodSpec) -> tuple[str, ...]:
         return images_of(spec, with_volumes=self.kube_version.image_volumes_count)
+
+    def _most_bytes(self, spec: PodSpec) -> int:
+        containers = len(spec.init_containers) + len(spec.containers)
+        counted = len(self._images(spec)) if self.kube_version.image_volumes_share_the_score else containers
+        return _MOST_BYTES_PER_CONTAINER * counted
 
 
 @kept_with_spec
@@ -53,7 +58,3 @@ def images_of(spec: PodSpec, *, with_volumes: bool) -> tuple[str, ...]:
 def _with_tag(name: str) -> str:
     """Appends `:latest` if the name has neither a tag nor a digest after the last slash."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
-
-
-def _most_bytes(spec: PodSpec) -> int:
-    return _MOST_BYTES_PER_CONTAINER * (len(spec.init_containers) + len(spec.containers))

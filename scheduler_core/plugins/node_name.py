@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import PreFilterResult
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
 from scheduler_core.model.pod import Pod
@@ -16,6 +17,7 @@ from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.values import Value
 
 _ANOTHER: Final = unresolvable("node(s) didn't match the requested node name")
+_ALL_NODES: Final = PreFilterResult()
 
 
 class NodeName(Value):
@@ -31,3 +33,10 @@ class NodeName(Value):
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals | None:  # noqa: ARG002
         return None if pod.node_name else Refusals(np.zeros(len(nodes), dtype=bool), {})
+
+
+class NarrowingNodeName(NodeName):
+    """NodeName since Kubernetes 1.37: only the requested node is searched."""
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:  # noqa: ARG002
+        return PreFilterResult(node_names=frozenset((pod.node_name,))) if pod.node_name else _ALL_NODES

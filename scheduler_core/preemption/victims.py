@@ -2,14 +2,15 @@
 back. Pods whose eviction would violate a disruption budget come first, and more important pods before less important
 ones.
 
-Source: SelectVictimsOnNode and filterPodsWithPDBViolation in plugins/defaultpreemption/default_preemption.go, v1.36.
+Source: SelectVictimsOnNode and filterPodsWithPDBViolation in plugins/defaultpreemption/default_preemption.go, v1.36;
+MoreImportantVictim and FilterVictimsWithPDBViolation in framework/preemption/util.go, v1.37.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.verdict import SUCCESS, Verdict, error, unresolvable
@@ -28,6 +29,16 @@ class Victims(Value, kw_only=True):
     budget_violations: int = 0
 
 
+class VictimRules(Value, kw_only=True):
+    """What changed in 1.37; the defaults are those of 1.36 (config/kube_version.py)."""
+
+    unstarted_age_in_order: bool = False
+    stops_at_overdrawn: bool = False
+
+
+_RULES: Final = VictimRules()
+
+
 class NodeTrial(Protocol):
     """Filters one node again after pods were added or removed, and updates the plugins' state."""
 
@@ -42,7 +53,13 @@ class NodeTrial(Protocol):
 
 
 def select_victims(
-    trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo, budgets: Sequence[DisruptionBudget]
+    trial: NodeTrial,
+    state: CycleState,
+    pod: Pod,
+    node_info: NodeInfo,
+    budgets: Sequence[DisruptionBudget],
+    *,
+    rules: VictimRules = _RULES,
 ) -> Victims | Verdict:
     """The victims, or why evictions on this node do not help. Changes `state`, so pass a copy.
 
@@ -58,7 +75,8 @@ def select_victims(
     refusal = emptied.verdict()
     if not refusal.is_success:
         return refusal
-    violating, others = split_by_budget(most_important_first(candidates), budgets)
+    by_importance = most_important_first(candidates, rules)
+    violating, others = split_by_budget(by_importance, budgets, rules)
     lost_violating = [victim for victim in violating if not emptied.spare(victim)]
     lost = [*lost_violating, *(victim for victim in others if not emptied.spare(victim))]
     if emptied.problem is not None:
@@ -66,16 +84,28 @@ def select_victims(
     if not lost:
         return error(f'expected at least one victim pod on node "{node_info.name}"')
     if violating and others:
-        lost = most_important_first(lost)
+        lost = most_important_first(lost, rules, seen=candidates)
     return Victims(pods=tuple(lost), budget_violations=len(lost_violating))
 
 
-def most_important_first(pods: list[Pod]) -> list[Pod]:
-    """By priority, the highest first, then by start time, the earliest first. Equal pods get the order of Go's sort."""
+def most_important_first(pods: list[Pod], rules: VictimRules = _RULES, seen: Sequence[Pod] | None = None) -> list[Pod]:
+    """By priority, the highest first, then by start time, the earliest first. Equal pods get the order of Go's sort.
+
+    `seen`: the order of the node's pods, if it is not that of `pods`.
+    """
     importances = [(-pod.priority, pod.start_time) for pod in pods]
     if len(set(importances)) == len(pods):
         return sorted(pods, key=lambda pod: (-pod.priority, math.inf if pod.start_time is None else pod.start_time))
-    return go_sorted(pods, is_more_important)
+    if not rules.unstarted_age_in_order:
+        return go_sorted(pods, is_more_important)
+    # Since 1.37 the clock is read once for each pod, in the order of the node's pods.
+    ages = {id(pod): place for place, pod in enumerate(pods if seen is None else seen)}
+
+    def key(pod: Pod) -> tuple[int, bool, float]:
+        started = pod.start_time
+        return (-pod.priority, True, ages[id(pod)]) if started is None else (-pod.priority, False, started)
+
+    return go_sorted(pods, lambda one, other: key(one) < key(other))
 
 
 def is_more_important(one: Pod, other: Pod) -> bool:
@@ -91,12 +121,15 @@ def is_more_important(one: Pod, other: Pod) -> bool:
     return other.start_time is None or one.start_time < other.start_time
 
 
-def split_by_budget(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
+def split_by_budget(
+    pods: Iterable[Pod], budgets: Sequence[DisruptionBudget], rules: VictimRules = _RULES
+) -> tuple[list[Pod], list[Pod]]:
     """Pods whose eviction would violate a disruption budget, and all others, if they are evicted one after another in
     the given order.
 
     As in the scheduler, a budget with an empty selector selects nothing, and no budget selects a pod without labels.
-    The eviction API is stricter.
+    The eviction API is stricter. If `rules.stops_at_overdrawn`, the order of the budgets decides whenever several
+    select one pod; the real scheduler has them in the random order of a Go map.
     """
     left = [budget.disruptions_allowed for budget in budgets]
     violating: list[Pod] = []
@@ -107,6 +140,8 @@ def split_by_budget(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) ->
             if _counts_against(budget, pod):
                 left[index] -= 1
                 is_overdrawn = is_overdrawn or left[index] < 0
+                if is_overdrawn and rules.stops_at_overdrawn:
+                    break
         (violating if is_overdrawn else others).append(pod)
     return violating, others
 

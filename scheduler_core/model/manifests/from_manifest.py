@@ -478,15 +478,16 @@ def _legacy_disk(kind: str, identity: str, disk: wire.WireDisk) -> LegacyDisk:
 def _resize(status: wire.WirePodStatus) -> PodResize | None:
     statuses = [
         s
-        for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        if s.resources is not None
+        for s in (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
+        if s.resources is not None or s.allocated_resources is not None
     ]
-    if not statuses and status.resources is None:
+    is_infeasible = _resize_is_infeasible(status)
+    if not statuses and status.resources is None and not is_infeasible:
         return None
     return PodResize(
         containers={s.name: _container_resize(s.resources, s.allocated_resources) for s in statuses},
         pod_level=None if status.resources is None else _container_resize(status.resources, status.allocated_resources),
-        is_infeasible=_resize_is_infeasible(status),
+        is_infeasible=is_infeasible,
     )
 
 
@@ -501,9 +502,9 @@ def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
     if status.resources is not None:
         return False
     several = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    reported = [c for c in several if c.resources is not None]
+    reported = [c for c in several if c.resources is not None or c.allocated_resources is not None]
     if not reported:
-        return True
+        return not _resize_is_infeasible(status)
     specs = spec.containers or ()
     if len(reported) == len(specs) == 1 and reported[0].name == specs[0].name:
         return _repeats_container_spec(
@@ -525,9 +526,11 @@ def _repeats_container_spec(status: wire.WireContainerStatus, wanted: wire.Quant
 
 
 def _container_resize(actuated: wire.WireResources | None, allocated: wire.Quantities | None) -> ContainerResize:
+    requests = None if actuated is None else actuated.requests
     return ContainerResize(
-        actuated=amounts_nanos(actuated.requests if actuated else None, "status.resources.requests"),
-        allocated=amounts_nanos(allocated, "status.allocatedResources"),
+        actuated=None if requests is None else amounts_nanos(requests, "status.resources.requests"),
+        allocated=None if allocated is None else amounts_nanos(allocated, "status.allocatedResources"),
+        has_resources=actuated is not None,
     )
 
 

@@ -14,9 +14,10 @@ from scheduler_core.model.manifests.fields import (
     labels_of,
     nanos,
     node_selector,
+    seconds,
 )
 from scheduler_core.model.pod import OwnerReference
-from scheduler_core.model.storage.devices import DeviceClass, DeviceRequest, ResourceClaim
+from scheduler_core.model.storage.devices import DeviceClass, DeviceRequest, Readiness, ResourceClaim
 from scheduler_core.model.storage.volumes import (
     ClaimReference,
     CSIDriver,
@@ -166,7 +167,35 @@ def resource_claim(written: wire_storage.WireResourceClaim) -> ResourceClaim:
         else node_selector(allocation.node_selector),
         reserved_for=tuple(c.uid for c in status.reserved_for or ()),
         terminating=meta.deletion_timestamp is not None,
+        readiness=_readiness(status),
+        allocated_at=None
+        if allocation is None
+        else seconds(allocation.allocation_timestamp, "status.allocation.allocationTimestamp"),
+        skips_node_operations=any(d.skip_node_operations for d in _allocated_devices(status)),
     )
+
+
+def _allocated_devices(status: wire_storage.WireResourceClaimStatus) -> tuple[wire_storage.WireAllocatedDevice, ...]:
+    return status.allocation.devices.results or () if status.allocation else ()
+
+
+def _readiness(status: wire_storage.WireResourceClaimStatus) -> Readiness:
+    """isClaimReadyForBinding of plugins/dynamicresources/dynamicresources.go, v1.36: the first device that is not ready
+    decides."""
+    for device in _allocated_devices(status):
+        if not device.binding_conditions:
+            continue
+        place = (device.driver, device.pool, device.device)
+        reported = next((d for d in status.devices or () if (d.driver, d.pool, d.device) == place), None)
+        conditions = reported.conditions or () if reported else ()
+        true: dict[str, bool] = {}
+        for condition in conditions:
+            true.setdefault(condition.type, condition.status == "True")
+        if any(true.get(name) for name in device.binding_failure_conditions or ()):
+            return "failed"
+        if not all(true.get(name) for name in device.binding_conditions):
+            return "waiting"
+    return "ready"
 
 
 def _device_requests(written: wire_storage.WireDeviceRequest) -> tuple[DeviceRequest, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from scheduler_core.model.manifests.wire import (
     Quantities,
     Wire,
+    WireCondition,
     WireDisk,
     WireMeta,
     WireNodeSelector,
@@ -150,8 +153,30 @@ class WireAttachment(Wire, frozen=True):
     spec: WireAttachmentSpec = WireAttachmentSpec()
 
 
+class WireAllocatedDevice(Wire, frozen=True):
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    binding_conditions: tuple[str, ...] | None = None
+    binding_failure_conditions: tuple[str, ...] | None = None
+    skip_node_operations: tuple[Any, ...] | None = None
+
+
+class WireDeviceAllocation(Wire, frozen=True):
+    results: tuple[WireAllocatedDevice, ...] | None = None
+
+
+class WireDeviceStatus(Wire, frozen=True):
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    conditions: tuple[WireCondition, ...] | None = None
+
+
 class WireAllocation(Wire, frozen=True):
     node_selector: WireNodeSelector | None = None
+    devices: WireDeviceAllocation = WireDeviceAllocation()
+    allocation_timestamp: str | None = None
 
 
 class WireConsumer(Wire, frozen=True):
@@ -160,6 +185,7 @@ class WireConsumer(Wire, frozen=True):
 
 class WireResourceClaimStatus(Wire, frozen=True):
     allocation: WireAllocation | None = None
+    devices: tuple[WireDeviceStatus, ...] | None = None
     reserved_for: tuple[WireConsumer, ...] | None = None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from scheduler_core.model.labels import NodeSelector
 from scheduler_core.values import Value
 
@@ -16,9 +18,13 @@ class DeviceRequest(Value):
     class_name: str | None
 
 
+Readiness = Literal["ready", "failed", "waiting"]
+
+
 class ResourceClaim(Value, kw_only=True):
     """`available_on`: the nodes that can reach the allocated devices; None: every node. `reserved_for`: the consumers'
-    uids."""
+    uids. `readiness`: by the binding conditions of the allocated devices. `allocated_at`: in seconds since the epoch;
+    None if unknown. `skips_node_operations`: an allocated device leaves work to nobody on the node."""
 
     name: str
     namespace: str
@@ -29,6 +35,9 @@ class ResourceClaim(Value, kw_only=True):
     available_on: NodeSelector | None = None
     reserved_for: tuple[str, ...] = ()
     terminating: bool = False
+    readiness: Readiness = "ready"
+    allocated_at: float | None = None
+    skips_node_operations: bool = False
 
     @property
     def key(self) -> str:

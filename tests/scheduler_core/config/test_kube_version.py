@@ -15,7 +15,6 @@ FIRST_RELEASE_WITH = {
     "pops_from_backoff": 33,
     "async_preemption": 33,
     "oversized_request_is_unresolvable": 34,
-    "negative_namespace_selector_matches_all": 34,
     "volume_attributes_class": 34,
     "dynamic_resources": 34,
     "pod_level_resources": 34,
@@ -27,8 +26,18 @@ FIRST_RELEASE_WITH = {
     "extended_resources_by_device_class": 36,
     "node_declared_features": 36,
     "pod_level_resize": 36,
+    "device_binding_conditions": 36,
+    "foreign_claim_refusal_has_capitals": 36,
     "storage_capacity_scoring": 37,
     "volume_limit_scaling": 37,
+    "image_volumes_share_the_score": 37,
+    "node_name_limits_the_search": 37,
+    "claims_may_need_node_operations": 37,
+    "whole_sums_are_compared": 37,
+    "preemption_is_announced": 37,
+    "device_post_filter_is_silent": 37,
+    "unstarted_victims_age_in_order": 37,
+    "first_overdrawn_budget_ends_the_count": 37,
 }
 LAST_RELEASE_WITH = {
     "volume_affinity_refusal_says_conflict": 32,
@@ -60,9 +69,17 @@ def test_ties_are_broken_at_random_until_1_34_and_by_heap_order_later(minor: int
     assert version(minor).tie_break == rule
 
 
+@pytest.mark.parametrize("minor", range(32, 38))
+def test_negative_namespace_selectors_match_all_from_1_34_to_1_36(minor: int) -> None:
+    assert version(minor).negative_namespace_selector_matches_all is (34 <= minor <= 36)
+
+
 def test_every_version_switch_is_tested() -> None:
     switches = {name for name, value in vars(KubeVersion).items() if type(value).__name__ == "cached_property"}
-    assert switches == set(FIRST_RELEASE_WITH) | set(LAST_RELEASE_WITH) | {"tie_break"}
+    assert switches == set(FIRST_RELEASE_WITH) | set(LAST_RELEASE_WITH) | {
+        "tie_break",
+        "negative_namespace_selector_matches_all",
+    }
 
 
 def test_a_table_test_fails_for_each_version_switch_that_is_turned() -> None:

@@ -34,13 +34,7 @@ REASONS: Final = (
 
 
 # Rows in which the library decides otherwise. Empty is the aim.
-_BINDING_CONDITIONS: Final = "DynamicResources does not read the device binding conditions of an allocated claim"
-DIFFERENT: Final = {
-    "TestPlugin/bound-claim-with-failed-binding/filter/worker": _BINDING_CONDITIONS,
-    "TestPlugin/bound-claim-with-mixed-binding-conditions/filter/worker": _BINDING_CONDITIONS,
-    "TestPlugin/bound-claim-with-timed-out-binding/filter/worker": _BINDING_CONDITIONS,
-    "TestPlugin/multi-claims-binding-conditions-one-fail/filter/worker": _BINDING_CONDITIONS,
-}
+DIFFERENT: Final[dict[str, str]] = {}
 
 # The release that has a gate on which a row switches on.
 LATER: Final = "1.37"

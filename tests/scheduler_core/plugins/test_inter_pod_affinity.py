@@ -98,7 +98,9 @@ BLUE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "l
 NOT_RED = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["red"]}]}
 
 
-@pytest.mark.parametrize(("version", "verdict"), [("1.32", ""), ("1.33", ""), ("1.34", TOO_NEAR), ("1.36", TOO_NEAR)])
+@pytest.mark.parametrize(
+    ("version", "verdict"), [("1.32", ""), ("1.33", ""), ("1.34", TOO_NEAR), ("1.36", TOO_NEAR), ("1.37", "")]
+)
 def test_since_1_34_a_namespace_selector_with_the_operator_notin_selects_every_namespace(
     version: str, verdict: str
 ) -> None:
