@@ -32,7 +32,7 @@ from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import Factory, PluginSet, build, register, serves
 from scheduler_core.framework.runner import Nominated, Runner
 from scheduler_core.framework.scoring.scorer import ScoreTable
-from scheduler_core.framework.verdict import Verdict, VerdictCode, unresolvable
+from scheduler_core.framework.verdict import Verdict, VerdictCode, unknown, unresolvable
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import RequestRules
 from scheduler_core.plugins import IN_TREE
@@ -48,6 +48,9 @@ from scheduler_core.ties import first_of_places
 from scheduler_core.values import replace_value
 
 _NOBODY: Final[Nominated] = {}
+_LEFT_OUT: Final = unknown(
+    "was left out to save memory: what the pods of its namespace say of their places is too much"
+)
 _NO_NODES: Final = "no nodes available to schedule pods"
 
 
@@ -172,6 +175,9 @@ class Scheduler:
         nodes = NodeList(snapshot, None, self.rules)
         if not len(nodes):
             return [CycleResult(pod, Diagnosis(nodes=nodes), sentence=_NO_NODES)] * len(searches)
+        if pod.spec.is_left_out:
+            refused = Diagnosis(nodes=nodes, prefilter=_LEFT_OUT)
+            return [CycleResult(pod, refused, sentence=_LEFT_OUT.message)] * len(searches)
         state = CycleState()
         try:
             diagnosis = runner.search(state, pod, nodes, nominated)

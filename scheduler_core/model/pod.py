@@ -146,6 +146,8 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool = True
+    # Read without what it says of its place, to save memory: where the pod may go is unknown.
+    is_left_out: bool = False
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:

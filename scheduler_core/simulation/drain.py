@@ -44,6 +44,7 @@ from scheduler_core.simulation.scenario_parts.displaced import Displaced, kind_o
 from scheduler_core.simulation.scenario_parts.eviction_rounds import EvictionRounds
 from scheduler_core.simulation.scenarios import NOTHING_DRAWN, Scenario, follow
 from scheduler_core.simulation.searches import MOST_SEARCHES, Draw, Likely, possible_searches
+from scheduler_core.snapshot.left_out import left_out
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
@@ -168,6 +169,7 @@ def run_drain(
             notes=notes,
             scenarios=len(scenarios),
             already_pending=len(snapshot.pending),
+            left_out=tuple(sorted(pod.uid for pod in snapshot.pods_on(name) if pod.spec.is_left_out)),
         )
         for name in node_names
     )
@@ -296,7 +298,7 @@ class _Report(Value):
         jobs = self.scenarios[0].jobs
         is_lost = recreation_of(pod) is Recreation.NEVER or (jobs is not None and pod.key in jobs.lost)
         landed = None if is_lost else self._landing(self.landings[pod.key])
-        if landed is not None and landed.outcome in (Outcome.PENDING, Outcome.UNKNOWN):
+        if landed is not None and landed.outcome in (Outcome.PENDING, Outcome.UNKNOWN) and not pod.spec.is_left_out:
             return landed
         then = "no controller would recreate the pod" if landed is None else landed.sentence
         said = _say(
@@ -456,6 +458,7 @@ class _Report(Value):
             )
         if ending := sum(1 for name in self.node_names for pod in self.before.pods_on(name) if ends_already(pod)):
             yield f"{counted(ending, 'pod')} of the node {'is' if ending == 1 else 'are'} already terminating"
+        yield from left_out(self.before)
         yield from sample_notes(tuple(self.landings.values()))
         yield from batch_notes(self.scheduler, self.scenarios[0].displaced.values())
         if cut := sum(1 for landing in self.landings.values() if landing.is_cut):

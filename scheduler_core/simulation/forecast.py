@@ -131,6 +131,7 @@ class Forecast(Value, kw_only=True):
     notes: tuple[
         str, ...
     ] = ()  # "the only control-plane node goes down for the reboot", "default scheduler profile assumed"
+    left_out: tuple[str, ...] = ()  # the uids of the pods whose words about their places the snapshot leaves out
     more_nodes: NodesAnswer | None = None  # for the reader; the same for all nodes that are drained together
 
     def count(self, outcome: Outcome) -> int:
@@ -164,7 +165,11 @@ class Forecast(Value, kw_only=True):
             "courses": self.scenarios,
             "alreadyPending": self.already_pending,
             "pods": [_pod_to_mapping(pod) for pod in self.pods],
-        } | ({"moreNodes": msgspec.to_builtins(self.more_nodes)} if self.more_nodes else {})
+        } | {
+            key: value
+            for key, value in (("leftOut", list(self.left_out)), ("moreNodes", msgspec.to_builtins(self.more_nodes)))
+            if value
+        }
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
@@ -181,6 +186,7 @@ class Forecast(Value, kw_only=True):
                 scenarios=mapping.get("courses", 1),
                 already_pending=mapping.get("alreadyPending", 0),
                 pods=tuple(_pod_from_mapping(pod) for pod in mapping["pods"]),
+                left_out=tuple(mapping.get("leftOut", ())),
                 more_nodes=msgspec.convert(mapping.get("moreNodes"), NodesAnswer | None),
             )
         except (KeyError, TypeError, ValueError) as error:

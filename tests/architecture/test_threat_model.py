@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -70,3 +72,28 @@ def test_each_attack_that_a_policy_stops_has_an_exploit_test() -> None:
     for row in rows():
         file, _, name = row[4].strip("`").partition("::")
         assert "policy" not in row[2].split(":")[0] or "exploit" in markers_of(file)[name], row
+
+
+def test_the_page_about_safety_has_the_number_of_exploits() -> None:
+    listed = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--collect-only",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "exploit",
+            "tests/cluster",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = re.search(r"^(\d+)/\d+ tests collected", listed.stdout, re.MULTILINE)
+    assert found is not None, listed.stdout[-2000:]
+    (said,) = re.findall(r"-m exploit'` \| (\d+) \|", (ROOT / "docs" / "safety.md").read_text())
+    assert int(said) == int(found[1])

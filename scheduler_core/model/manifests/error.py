@@ -10,20 +10,12 @@ class ManifestError(ValueError):
     spec.containers[0].resources.requests.cpu) identify the place.
     """
 
-    leaves_out = "an object that could not be read"
-
     def __init__(self, *, kind: str, key: str, field: str, problem: str) -> None:
         super().__init__(f"{kind} {key}: {field}: {problem}" if field else f"{kind} {key}: {problem}")
         self.kind = kind
         self.key = key
         self.field = field
         self.problem = problem
-
-
-class RulesLeftOut(ManifestError):
-    """The objects are there, but some of them without what they say about their places."""
-
-    leaves_out = "rules of pods"
 
 
 class FieldError(ValueError):

@@ -14,35 +14,29 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from scheduler_core.model.manifests import wire
-from scheduler_core.model.manifests.error import FieldError, ManifestError, RulesLeftOut
-from scheduler_core.model.manifests.from_manifest import PodReader, SharedParts
-from scheduler_core.model.pod import Pod
+from scheduler_core.model.manifests.error import FieldError, ManifestError
+from scheduler_core.model.manifests.from_manifest import PodReader, SharedParts, pod_spec
+from scheduler_core.model.pod import Container, Pod, PodSpec
+from scheduler_core.model.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT
+from scheduler_core.model.requests import CURRENT_RULES, incoming_requests
+from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from scheduler_core.values import replace_value
 
 # Bound the kept texts, so that pods without a common text do not fill the memory: their number, and their bytes.
 _MOST_TEXTS: Final = 4096
 _MOST_BYTES: Final = 8 << 20
-# The rules of pods (`_RULES`) take ten times their JSON. A namespace of 2,000 workloads with 1 KiB each is within both.
-MOST_RULES_OF_NAMESPACE: Final = 2 << 20
-MOST_RULES: Final = 16 << 20
+# What pods say of their places (`_RULES`), and what else they have beyond `_ORDINARY` bytes, takes up to fifteen times
+# its JSON. A namespace of 2,000 workloads with 1 KiB each is within both limits.
+MOST_OF_NAMESPACE: Final = 2 << 20
+MOST_OF_ALL: Final = 16 << 20
 _RULES: Final = ("affinity", "topology_spread_constraints", "tolerations", "node_selector")
+_ORDINARY: Final = 4096
 
 _NULL: Final = msgspec.Raw(b"null")
 
-# An affinity that nobody can evaluate: it selects nothing while the pod runs, and leaves open where the pod may go.
-_LEFT_OUT: Final = msgspec.convert(
-    {
-        "podAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [
-                {
-                    "topologyKey": "kubernetes.io/hostname",
-                    "labelSelector": {"matchExpressions": [{"key": "rules", "operator": "left out to save memory"}]},
-                }
-            ]
-        }
-    },
-    wire.WireAffinity,
-)
+_NO_RULES: Final = msgspec.json.encode([None] * len(_RULES))
 
+_Parts = tuple[wire.Pairs, PodSpec]
 Written = TypeVar("Written")
 
 
@@ -126,14 +120,13 @@ class RepeatedPods:
         # The keys are the ids of structures. The values keep the structures, so that no other object gets their ids.
         self._parts: dict[tuple[object, ...], tuple[SharedParts, object]] = {}
         self._parts_bytes = 0
-        self._rules = _Rules()
+        self._share = _Share()
 
     def pods(self, page: bytes) -> list[Pod | ManifestError]:
         """A pod with an unreadable amount or time becomes a ManifestError. Raises msgspec.ValidationError if an item is
-        not a valid pod; the caller must then read the page pod by pod. A pod whose rules are too many is there without
-        them, and a RulesLeftOut names its namespace."""
-        read = [self._pod(written) for written in self._pages.decode(page).items or ()]
-        return [*read, *self._rules.new_problems()]
+        not a valid pod; the caller must then read the page pod by pod. Pods beyond their namespace's share of the
+        memory have a spec with `is_left_out`."""
+        return [self._pod(written) for written in self._pages.decode(page).items or ()]
 
     def _pod(self, written: _PodInPage) -> Pod | ManifestError:
         meta = written.metadata
@@ -146,7 +139,8 @@ class RepeatedPods:
         spec, node_name = self._specs.read_both(bytes(written.spec))
         status, start_time = self._statuses.read_both(bytes(written.status))
         try:
-            parts = self._parts_of(meta.namespace or "default", labels, owners, spec, status)
+            size = sum(map(len, map(bytes, (meta.labels, meta.owner_references, written.spec, written.status))))
+            parts = self._parts_of(meta.namespace or "default", labels, owners, spec, status, size=size)
             return self._reader.assembled(meta, parts, node_name=node_name or "", start_time=start_time)
         except FieldError as trouble:
             key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
@@ -159,68 +153,77 @@ class RepeatedPods:
         owners: tuple[wire.WireOwner, ...] | None,
         spec: wire.WirePodSpec,
         status: wire.WirePodStatus | None,
+        *,
+        size: int,
     ) -> SharedParts:
         key = (namespace, id(labels), id(owners), id(spec), id(status))
         known = self._parts.get(key)
         if known is None:
-            kept, size = self._rules.within_limits(spec, namespace)
             if len(self._parts) >= _MOST_TEXTS or self._parts_bytes + size > _MOST_BYTES:
                 self._parts.clear()
                 self._parts_bytes = 0
             self._parts_bytes += size
+            kept_labels, kept_spec = self._share.parts(self._reader, namespace, labels, spec)
             parts = SharedParts(
-                labels=self._reader.shared_labels(labels),
+                labels=kept_labels,
                 owner=self._reader.controller(owners),
-                spec=self._reader.shared_spec(kept, namespace),
+                spec=kept_spec,
                 status_fields=self._reader.status_fields(status, spec),
             )
             known = self._parts[key] = (parts, (labels, owners, spec, status))
         return known[0]
 
 
-class _Rules:
-    """Limits what pods may write into their rules about places. A tenant who writes more than that loses the rules of
-    further pods, not the forecast: the pods are there, with their requests."""
+class _Share:
+    """Limits what the pods of a namespace, and all pods, may write about themselves. A tenant who writes more than that
+    loses the words of further pods, not the forecast: the pods are there, with their requests."""
 
     def __init__(self) -> None:
         self._seen: dict[str, set[int]] = {}
         self._bytes: dict[str, int] = {}
         self._total = 0
-        self._told: set[str] = set()
-        self._problems: list[ManifestError] = []
 
-    def within_limits(self, spec: wire.WirePodSpec, namespace: str) -> tuple[wire.WirePodSpec, int]:
-        """The spec, without its rules if its namespace, or all namespaces, have too many different ones; and the bytes
-        of its rules. Equal rules count once."""
-        rules = [getattr(spec, name) for name in _RULES]
-        if not any(rules):
-            return spec, 0
-        text = msgspec.json.encode(rules)
+    def parts(self, reader: PodReader, namespace: str, labels: wire.Pairs | None, spec: wire.WirePodSpec) -> _Parts:
+        """Equal rules count once."""
+        rules = msgspec.json.encode([getattr(spec, name) for name in _RULES])
+        rest = msgspec.json.encode([labels, msgspec.structs.replace(spec, **dict.fromkeys(_RULES))])
+        is_large = len(rest) > _ORDINARY
+        if self._has_room(namespace, rules + rest if is_large else rules):
+            return reader.shared_labels(labels), reader.shared_spec(spec, namespace)
+        return reader.shared_labels(None if is_large else labels), _left_out(spec, namespace, is_large=is_large)
+
+    def _has_room(self, namespace: str, text: bytes) -> bool:
         seen = self._seen.setdefault(namespace, set())
-        if (number := hash(text)) in seen:
-            return spec, len(text)
+        if text == _NO_RULES or (number := hash(text)) in seen:
+            return True
         used = self._bytes.get(namespace, 0) + len(text)
-        if used <= MOST_RULES_OF_NAMESPACE and self._total + len(text) <= MOST_RULES:
-            seen.add(number)
-            self._bytes[namespace] = used
-            self._total += len(text)
-            return spec, len(text)
-        self._tell(namespace)
-        return msgspec.structs.replace(spec, **(dict.fromkeys(_RULES) | {"affinity": _LEFT_OUT})), len(text)
+        if used > MOST_OF_NAMESPACE or self._total + len(text) > MOST_OF_ALL:
+            return False
+        seen.add(number)
+        self._bytes[namespace] = used
+        self._total += len(text)
+        return True
 
-    def _tell(self, namespace: str) -> None:
-        if namespace not in self._told:
-            self._told.add(namespace)
-            self._problems.append(
-                RulesLeftOut(
-                    kind="Namespace",
-                    key=namespace,
-                    field="",
-                    problem="its pods have more different rules (affinity, spread constraints, tolerations, node "
-                    "selectors) than fit into memory; some pods count without theirs, and where those land is unknown",
-                )
-            )
 
-    def new_problems(self) -> list[ManifestError]:
-        found, self._problems = self._problems, []
-        return found
+def _left_out(written: wire.WirePodSpec, namespace: str, *, is_large: bool) -> PodSpec:
+    """The spec without rules; a large one also without ports and volumes, and with one container that has the pod's
+    requests for cpu, memory and ephemeral storage."""
+    spec = pod_spec(msgspec.structs.replace(written, **dict.fromkeys(_RULES)), namespace)
+    if is_large:
+        wanted = incoming_requests(spec, CURRENT_RULES)
+        spec = PodSpec(
+            containers=(
+                Container(
+                    name="all",
+                    requests={
+                        CPU: wanted.cpu * NANOS_PER_MILLI,
+                        MEMORY: wanted.memory * NANOS_PER_UNIT,
+                        EPHEMERAL_STORAGE: wanted.ephemeral_storage * NANOS_PER_UNIT,
+                    },
+                ),
+            ),
+            scheduler_name=spec.scheduler_name,
+            priority=spec.priority,
+            preemption_policy=spec.preemption_policy,
+        )
+    return replace_value(spec, is_left_out=True)

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from scheduler_core.model.manifests import repeated_pods
 from scheduler_core.simulation.drain import simulate_drain
 from scheduler_core.simulation.evicted.replacements import ends_already, eviction_order
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
-from scheduler_core.snapshot.loading import load_objects
+from scheduler_core.snapshot.loading import load_objects, load_pages
 from scheduler_core.snapshot.snapshot import UnknownNodeError
 
 Manifest = dict[str, Any]
@@ -613,3 +614,35 @@ def test_a_drain_does_not_evict_pods_that_the_caller_excludes_with_a_reason() ->
     assert {pod.sentence for pod in told.with_outcome(Outcome.STAYS)} == {"the drain does not select this pod"}
     (all_go,) = simulate_drain(snapshot, ["n1"], made_at="")
     assert {pod.outcome for pod in all_go.pods} == {Outcome.MOVES, Outcome.BLOCKED}
+
+
+def _full_of_rules(budget: Manifest, owner: str = "ReplicaSet") -> list[bytes]:
+    """Two nodes with a pod of `shop` each, whose rules differ, and an ordinary pod."""
+    pods = [
+        a_pod("one", "a", owner=owner, app="one", tolerations=[{"key": "k" * 300, "operator": "Exists"}]),
+        a_pod("two", "b", app="two", nodeSelector={"zone": "nowhere"}),
+        a_pod("three", "a", app="three"),
+    ]
+    lists = {"Node": [a_node("a"), a_node("b"), a_node("c")], "Pod": pods, "PodDisruptionBudget": [budget]}
+    return [json.dumps({"kind": f"{kind}List", "items": items}).encode() for kind, items in lists.items()]
+
+
+def test_the_landing_of_a_left_out_pod_is_unknown_and_other_pods_keep_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_pods, "MOST_OF_NAMESPACE", 1)
+    snapshot = load_pages(_full_of_rules(a_budget(1, app="other")))
+    (forecast,) = simulate_drain(snapshot, ["a"], made_at="2026-03-04T12:00:00Z")
+    one, three = sorted(forecast.pods, key=lambda pod: pod.name)
+    assert (one.outcome, forecast.left_out) == (Outcome.UNKNOWN, ("one",))
+    assert one.sentence.startswith("was left out to save memory")
+    assert (three.outcome, three.landing) == (Outcome.MOVES, ("c",))
+    assert [note[:37] for note in forecast.notes] == ["left out: 2 pods of namespace shop cou"[:37]]
+    assert Forecast.from_mapping(forecast.to_mapping()) == forecast
+
+
+@pytest.mark.parametrize(("owner", "is_slow"), [("ReplicaSet", False), ("Widget", True)])
+def test_a_left_out_pod_keeps_its_disruption_budget(owner: str, is_slow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_pods, "MOST_OF_NAMESPACE", 1)
+    budget = a_budget(0, healthy=1, desired=1, expected=1, app="one")
+    (forecast,) = simulate_drain(load_pages(_full_of_rules(budget, owner)), ["a"], made_at="2026-03-04T12:00:00Z")
+    (one,) = [pod for pod in forecast.pods if pod.name == "one"]
+    assert (one.outcome, one.opens is not None) == (Outcome.BLOCKED, is_slow)

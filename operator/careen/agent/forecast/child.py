@@ -152,7 +152,9 @@ def _answer(order: ForecastRequest) -> dict[str, Any]:
             more = nodes_asked(order, snapshot, configuration, version, stays)
         except NoTemplateError as error:
             return {"mistake": f"--with-nodes: {error}"}
-    unread = [f"the forecast leaves out {problem.leaves_out}: {problem}" for problem in snapshot.problems[:5]]
+    unread = [
+        f"the forecast leaves out an object that could not be read: {problem}" for problem in snapshot.problems[:5]
+    ]
     mappings = [forecast.to_mapping() for forecast in made]
     for mapping in mappings:
         mapping["notes"] = [*mapping["notes"], *more.get("notes", ()), *([note] if note else []), *unread]

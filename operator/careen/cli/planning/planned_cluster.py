@@ -28,6 +28,7 @@ from careen.report.plan_report import Origin
 from careen.report.tables import listed
 from scheduler_core.model.node import Node
 from scheduler_core.sentences import first_few
+from scheduler_core.snapshot.left_out import left_out
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
@@ -99,7 +100,8 @@ def from_dump(path: Path) -> World:
 
 
 def _unread(snapshot: Snapshot) -> list[str]:
-    return [f"the plan leaves out {problem.leaves_out}: {problem}" for problem in snapshot.problems[:5]]
+    unread = [f"the plan leaves out an object that could not be read: {problem}" for problem in snapshot.problems[:5]]
+    return [*unread, *left_out(snapshot)]
 
 
 def _view(node: Node) -> NodeView:

@@ -9,7 +9,7 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 def objection_to(forecast: Forecast, policy: Policy) -> str:
     """Pods that can never be evicted, or more pending or unknown pods than the policy allows, as a sentence; "" without
-    an objection."""
+    an objection. Pods that were left out to save memory do not count."""
     parts: list[str] = []
     is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
     if forecast.never and not is_forced:
@@ -19,7 +19,8 @@ def objection_to(forecast: Forecast, policy: Policy) -> str:
     pending = forecast.with_outcome(Outcome.PENDING)
     if len(pending) > policy.forecast_pending_allowed:
         parts.append(f"{len(pending)} of {len(forecast.pods)} pods would not find room: {_name(pending)}")
-    unknown = forecast.with_outcome(Outcome.UNKNOWN)
+    # A tenant can have any number of pods left out, on every node.
+    unknown = tuple(pod for pod in forecast.with_outcome(Outcome.UNKNOWN) if pod.uid not in forecast.left_out)
     if len(unknown) > policy.forecast_unknown_allowed:
         parts.append(f"{len(unknown)} of {len(forecast.pods)} pods cannot be predicted: {_name(unknown)}")
     return "; ".join(parts)

@@ -14,6 +14,7 @@ from careen.core.facts.reasons import Code
 from careen.core.gates.drain_forecast import drain_forecast
 from careen.core.gates.question import When
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from scheduler_core.values import replace_value
 from tests.careen.core.builders import a_policy, a_situation
 
 
@@ -28,6 +29,7 @@ def a_forecast(*outcomes: tuple[str, Outcome], never: bool = False) -> Forecast:
 FINE = a_forecast(("a", Outcome.MOVES), ("b", Outcome.STAYS), ("c", Outcome.RETURNS), ("d", Outcome.LOST))
 PENDING = a_forecast(("a", Outcome.MOVES), ("b", Outcome.PENDING))
 UNKNOWN = a_forecast(("a", Outcome.UNKNOWN))
+LEFT_OUT = replace_value(UNKNOWN, left_out=("a",))
 NOT_NOW = a_forecast(("a", Outcome.BLOCKED))
 NEVER = a_forecast(("a", Outcome.BLOCKED), never=True)
 FORCED = DrainPolicy(force_reboot=True, force_past_budgets=True)
@@ -41,6 +43,7 @@ FORCED = DrainPolicy(force_reboot=True, force_past_budgets=True)
         (PENDING, {"forecast_pending_allowed": 1}, None),
         (UNKNOWN, {}, Code.FORECAST_REFUSES),
         (UNKNOWN, {"forecast_unknown_allowed": 1}, None),
+        (LEFT_OUT, {}, None),
         (NOT_NOW, {}, None),
         (NEVER, {}, Code.FORECAST_REFUSES),
         (NEVER, {"drain": DrainPolicy(force_reboot=True)}, Code.FORECAST_REFUSES),

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler_core.model.manifests import repeated_pods
-from scheduler_core.model.manifests.error import ManifestError, RulesLeftOut
+from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.object_reader import ObjectReader
+from scheduler_core.model.requests import CURRENT_RULES, incoming_requests
 from scheduler_core.snapshot.loading import load_pages
 from scheduler_core.testing.builders import a_pod
 from tests.scheduler_core.drawn_clusters import pods
@@ -148,26 +149,65 @@ def is_ruled(pod: Any) -> bool:
 
 
 def test_pods_beyond_their_namespaces_share_of_rules_count_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeated_pods, "MOST_RULES_OF_NAMESPACE", 3 * len(with_rules(0)))
+    monkeypatch.setattr(repeated_pods, "MOST_OF_NAMESPACE", 3 * len(with_rules(0)))
     reader = ObjectReader()
-    first = read_page(reader, [*(with_rules(number) for number in range(9)), with_rules(9, namespace="other")])
-    pods, problems = first[:10], first[10:]
+    pods = read_page(reader, [*(with_rules(number) for number in range(9)), with_rules(9, namespace="other")])
     assert [is_ruled(pod) for pod in pods] == [True] * 3 + [False] * 6 + [True]
+    assert [pod.spec.is_left_out for pod in pods] == [False] * 3 + [True] * 6 + [False]
     assert len({str(pod.spec.containers) for pod in pods}) == 1
-    assert [(type(each), each.key) for each in problems] == [(RulesLeftOut, "tenant")]
     again = read_page(reader, [with_rules(0), with_rules(20)])
     assert [is_ruled(pod) for pod in again] == [True, False]
 
 
 def test_many_namespaces_together_have_a_limit_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeated_pods, "MOST_RULES", 3 * len(with_rules(0)))
+    monkeypatch.setattr(repeated_pods, "MOST_OF_ALL", 3 * len(with_rules(0)))
     found = read_page(ObjectReader(), [with_rules(number, namespace=f"t{number}") for number in range(5)])
-    assert [is_ruled(pod) for pod in found[:5]] == [True] * 3 + [False] * 2
-    assert [each.key for each in found[5:]] == ["t3", "t4"]
+    assert [is_ruled(pod) for pod in found] == [True] * 3 + [False] * 2
+
+
+def large(field: str, number: int) -> str:
+    """A pod with about 16 KiB in this field that no other pod has, and 1200m of cpu."""
+    names = [f"x{number}-{each}" for each in range(400)]
+    manifest = a_pod(f"p{number}", namespace="tenant").on("n").requesting(cpu="400m").manifest
+    spec, meta = manifest["spec"], manifest["metadata"]
+    containers = [*spec["containers"], {"name": "more", "resources": {"requests": {"cpu": "800m"}}}]
+    match field:
+        case "containers":
+            containers += [{"name": name, "image": name, "resources": {}} for name in names]
+        case "requests":
+            containers[0]["resources"]["requests"] |= {f"example.com/{name}": "1" for name in names}
+        case "volumes":
+            spec = spec | {"volumes": [{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names]}
+        case "labels":
+            meta = meta | {"labels": dict.fromkeys(names, "v" * 20)}
+    return compact({**manifest, "metadata": meta, "spec": spec | {"containers": containers}})
+
+
+@pytest.mark.parametrize("field", ["containers", "requests", "volumes", "labels"])
+def test_large_pods_beyond_their_namespaces_share_count_with_their_requests_alone(
+    field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeated_pods, "MOST_OF_NAMESPACE", 3 * len(large(field, 0)))
+    pods = read_page(ObjectReader(), [large(field, number) for number in range(9)])
+    left_out = [pod for pod in pods if pod.spec.is_left_out]
+    assert 5 <= len(left_out) <= 6
+    assert left_out == pods[-len(left_out) :]
+    for pod in left_out:
+        assert not pod.labels
+        assert not pod.spec.volumes
+        assert len(pod.spec.containers) == 1
+        assert incoming_requests(pod.spec, CURRENT_RULES).cpu == 1200
+        assert not incoming_requests(pod.spec, CURRENT_RULES).scalars
+
+
+def test_ordinary_pods_that_all_differ_are_never_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_pods, "MOST_OF_NAMESPACE", 1)
+    texts = [compact(a_pod(f"p{number}").on("n").labelled(app=f"a{number}").manifest) for number in range(9)]
+    assert not any(pod.spec.is_left_out for pod in read_page(ObjectReader(), texts))
 
 
 def test_equal_rules_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeated_pods, "MOST_RULES_OF_NAMESPACE", 2 * len(with_rules(0)))
+    monkeypatch.setattr(repeated_pods, "MOST_OF_NAMESPACE", 2 * len(with_rules(0)))
     texts = [with_rules(0).replace('"p0"', f'"p{number}"') for number in range(20)]
     assert all(is_ruled(pod) for pod in read_page(ObjectReader(), texts))
 
@@ -175,7 +215,7 @@ def test_equal_rules_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_texts_that_are_kept_are_limited_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     most = 4 * len(with_rules(0))
     monkeypatch.setattr(repeated_pods, "_MOST_BYTES", most)
-    monkeypatch.setattr(repeated_pods, "MOST_RULES_OF_NAMESPACE", most)
+    monkeypatch.setattr(repeated_pods, "MOST_OF_NAMESPACE", most)
     reader = ObjectReader()
     read_page(reader, [with_rules(number) for number in range(40)])
     assert len(reader._repeated._specs._known) <= 4
