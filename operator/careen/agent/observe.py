@@ -356,9 +356,10 @@ class Observer:
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
         """The health of the controllers that matter now: before the claim, those that may have bound their pods to this
         node without a scheduler; between claim and drain, those of the pods to evict; from the drain on, those in the
-        record; after the boot, the record's DaemonSets."""
+        record, also after its undo; after the boot, the record's DaemonSets."""
         record, phase = seen.node.written if isinstance(seen.node, NodeView) else None, _recorded_phase(seen.node)
-        if isinstance(record, Progress) and isinstance(seen.node, NodeView) and phase not in _BEFORE_THE_DRAIN:
+        has_baseline = phase not in _BEFORE_THE_DRAIN or (isinstance(record, Progress) and bool(record.owners))
+        if has_baseline and isinstance(record, Progress) and isinstance(seen.node, NodeView):
             return {"owners": await _known(self._recorded_owners(seen.node, record, phase))}
         seen = await self._with_pods(seen, policy)
         if not isinstance(seen.pods, tuple):

@@ -9,6 +9,7 @@ from msgspec import field
 
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason, Refusal, refusals_json, stored_refusals, with_since
+from careen.core.drain import baseline
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory, Reported
 from careen.core.facts.observation import NodeView
@@ -210,21 +211,24 @@ def go_home(
 
 
 def undo(situation: Situation, status: Status, to: Transition) -> Decision:
-    """Undo the drain in one patch (cordon, labels, the annotations for autoscalers), then release the claim. The soft
+    """Undo the drain in one patch (cordon, labels, the annotations for autoscalers), then release the claim: at once if
+    nothing was displaced, otherwise when the displaced workloads are healthy (`steps/shared/release.py`). The soft
     taint stays, unless `to.change` has another list of taints.
 
     The patch comes before the release: it changes the Node's resourceVersion, so a late request of this agent to cordon
     the node or to announce a reboot gets a conflict. The claim id stays on the Node until it has left the lock.
     """
+    settles = bool(baseline.compared(to.progress.owners)) and situation.policy.settle_timeout_seconds > 0
     record = replace(
         to.progress,
         is_releasing=True,
         is_cordoned_by_us=False,
         prior_unschedulable=False,
         prior_labels={},
-        owners=(),
+        owners=to.progress.owners if settles else (),
+        settle_started=situation.mark() if settles else None,
         drain_started=None,
-        drain_started_at="",
+        drain_started_at=to.progress.drain_started_at if settles else "",
         drained=None,
         displaced=0,
     )
@@ -235,16 +239,21 @@ def undo(situation: Situation, status: Status, to: Transition) -> Decision:
             to,
             progress=record,
             change=as_before(situation.node, situation.progress, situation.policy, to.change),
-            then=(*removal(situation), *to.then),
+            then=(*(() if settles else removal(situation)), *to.then),
         ),
     )
 
 
 def removal(situation: Situation) -> tuple[WriteLock, ...]:
-    """The write that removes this node's claim from the lock; () if the lock has no such claim or is not understood."""
+    """The write that removes this node's claim from the lock; () if the lock has no such claim or is not understood.
+    The lock keeps how healthy the workloads were that an undone drain displaced and that have not recovered."""
     if situation.content is None or situation.own_entry is None:
         return ()
-    return (write_lock(situation, "release the claim", without_own_claim(situation, situation.content)),)
+    left = without_own_claim(situation, situation.content)
+    if baseline.compared(situation.progress.owners) and situation.progress.is_releasing:
+        owners = known(situation.seen.owners)
+        left = replace(left, unsettled=baseline.still_owed(left.unsettled, situation.progress.owners, owners))
+    return (write_lock(situation, "release the claim", left),)
 
 
 def without_own_claim(situation: Situation, content: LockContent) -> LockContent:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from careen.core.decision import stored_refusals
+from careen.core.drain import baseline
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.phases import Phase
@@ -18,7 +19,7 @@ from careen.core.gates import GATES
 from careen.core.gates.question import Cost
 from careen.core.lock import order, pauses
 from careen.core.lock.content import Garbage, LockContent
-from careen.core.steps import draining, failed, idle, line, maintenance, rebooting, settling, verifying
+from careen.core.steps import draining, failed, idle, line, maintenance, rebooting, verifying
 from careen.core.steps.shared import failing
 from scheduler_core.values import Value
 
@@ -64,7 +65,7 @@ _LOOKS = {
     Phase.MAINTENANCE: maintenance.LOOK_SECONDS,
     Phase.REBOOTING: rebooting.LOOK_SECONDS,
     Phase.VERIFYING: verifying.LOOK_SECONDS,
-    Phase.SETTLING: settling.SLOW_LOOK_SECONDS,
+    Phase.SETTLING: baseline.SLOW_LOOK_SECONDS,
     Phase.FAILED: failing.LOOK_SECONDS,
 }
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from careen.core.steps import settling
+from careen.core.drain import baseline
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import Shape, World
 
@@ -31,7 +31,7 @@ def test_the_next_node_starts_when_no_workload_lacks_pods_because_of_the_node_be
 
 
 def test_the_rule_notices_if_careen_does_not_wait_for_displaced_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "what_ails", lambda _progress, _owners: "")
+    monkeypatch.setattr(baseline, "what_ails", lambda _progress, _owners: "")
     broken = run_virtually(a_roll_out()).verdict(but=("settled",))
     assert broken
     assert all("started while" in each for each in broken), broken

@@ -584,7 +584,7 @@ MUTANTS = (
     ),
     Mutant(
         "Workloads whose health cannot be read are treated as healthy",
-        _SETTLING + "what_ails",
+        "core/drain/baseline.py:what_ails",
         'return "the health of the displaced workloads cannot be read"',
         'return ""',
     ),

@@ -19,6 +19,9 @@ from scheduler_core.values import replace_value as replace
 
 # The kubelet's default limit of pods on a node. The rows must fit into an annotation: each takes about 100 bytes.
 MOST_DAEMON_SETS = 110
+LOOK_SECONDS = 1.0
+SLOW_LOOK_SECONDS = 5.0  # a workload that has not recovered by now takes minutes
+_SOON_BACK_SECONDS = 30.0
 MOST_STATIC_PODS = 20  # a control plane has five
 
 DAEMON_SET, STATIC_POD = "DaemonSet", "StaticPod"
@@ -82,6 +85,23 @@ def worse(before: Iterable[OwnerHealth], now: Iterable[OwnerHealth]) -> tuple[tu
         if have < need:
             found.setdefault(key, (row, have, need))
     return tuple(found.values())
+
+
+def what_ails(before: Iterable[OwnerHealth], now: tuple[OwnerHealth, ...] | None) -> str:
+    """The workloads with fewer ready pods than before the drain, although they are still wanted; "" if there are
+    none."""
+    rows = compared(before)
+    if not rows:
+        return ""
+    if now is None:
+        return "the health of the displaced workloads cannot be read"
+    ailing = [f"{row.title} ({have} of {need} pods ready)" for row, have, need in worse(rows, now)]
+    return f"these workloads are not yet as healthy as before the drain: {first_few(ailing)}" if ailing else ""
+
+
+def look_seconds(waited: float) -> float:
+    """The pause until the agent counts the workloads' pods again."""
+    return LOOK_SECONDS if waited < _SOON_BACK_SECONDS else SLOW_LOOK_SECONDS
 
 
 def with_earlier(rows: Iterable[OwnerHealth], earlier: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:

@@ -27,7 +27,7 @@ MOST_KEYS = 20
 MOST_BYTES = 4096
 FIRST_PAUSE_SECONDS = 900.0  # doubles with each undone drain; an operator that was down is usually back by then
 LAST_PAUSE_SECONDS = 86_400.0
-MOST_UNDONE = 3  # in a row for one controller, and in a day for the whole node
+MOST_UNDONE = 3  # in a row for one controller, and in a day for the whole node, whatever the cause
 _DAY = timedelta(days=1)
 _CLOCK = timedelta(minutes=5)  # an instant that is further in the future comes from a wrong clock
 _LONGEST_SECONDS = 10.0**7
@@ -84,11 +84,19 @@ class DrainMemory(Value, kw_only=True):
         """When a drain with these slow pods may begin; None: now."""
         pods = tuple(pods)
         instants = [each for pod in pods if (each := self._next_try_of(pod, now)) is not None]
-        lately = [each for each in self.undone if now - _DAY < each <= now + _CLOCK]
-        if pods and len(lately) >= MOST_UNDONE:
-            instants.append(lately[-MOST_UNDONE] + _DAY)
+        if pods and (each := self.enough_until(now)):
+            instants.append(each)
         later = [each for each in instants if each > now]
         return max(later, default=None)
+
+    def enough_until(self, now: datetime) -> datetime | None:
+        """Until when this node undid as many drains as it may within a day; None: it may try again."""
+        lately = [each for each in self.undone if now - _DAY < each <= now + _CLOCK]
+        return lately[-MOST_UNDONE] + _DAY if len(lately) >= MOST_UNDONE else None
+
+    def with_undone(self, now: datetime) -> DrainMemory:
+        """With one more undone drain."""
+        return replace(self, undone=(*self.undone, now)[-MOST_UNDONE:])
 
     def _next_try_of(self, pod: SlowPod, now: datetime) -> datetime | None:
         known = self.of(pod)

@@ -229,14 +229,13 @@ def _opened(row: KnownOwner, how: tuple[str, float], now: datetime) -> KnownOwne
     return replace(row, opens=Opens.ATTEMPT if row.webhook else Opens(how[0]), seconds=how[1], undone=0, at=now)
 
 
-def after_undo(situation: Situation, slow: SlowDrain) -> dict[str, str | None]:
-    """The change of the annotations when the drain is undone because slow pods are left."""
+def after_undo(situation: Situation, slow: SlowDrain) -> DrainMemory:
+    """The memory when the drain is undone because slow pods are left."""
     memory, now = drain_memory.of(situation.node), situation.server_now
     left = {owner_of(pod): pod for pod in slow.left}
     rows = {owner: _undone(situation, memory.known.get(owner, KnownOwner()), pod, now) for owner, pod in left.items()}
     known = {**memory.known, **dict(list(rows.items())[: drain_memory.MOST_KEYS])}
-    undone = (*memory.undone, now)[-drain_memory.MOST_UNDONE :]
-    return drain_memory.patch(situation.node, replace(memory, known=known, undone=undone, under_way=None))
+    return replace(memory, known=known, under_way=None)
 
 
 def _undone(situation: Situation, row: KnownOwner, pod: PodView, now: datetime) -> KnownOwner:

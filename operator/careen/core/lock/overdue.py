@@ -41,6 +41,8 @@ def usual_seconds(phase: str, policy: Policy) -> float:
         case Phase.SETTLING:
             slowest = (policy.settle_timeout_seconds, policy.lock_release_delay_seconds, policy.stable_boot_seconds)
             return max(slowest) + some
+        case Phase.WAITING | Phase.FAILED:
+            return policy.settle_timeout_seconds + some  # after an undone drain
         case _:
             return some
 

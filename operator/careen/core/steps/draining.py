@@ -17,7 +17,6 @@ from careen.core.gates.hold import hold
 from careen.core.gates.host_state import host_state
 from careen.core.gates.question import When
 from careen.core.gates.settings import settings
-from careen.core.node.restoring import NodeChange
 from careen.core.outcomes import Status, Stay, Transition, move, stay
 from careen.core.people import requests
 from careen.core.situation import Situation
@@ -149,7 +148,7 @@ def _too_slow(situation: Situation, plan: DrainPlan, slow: SlowDrain, waited: fl
         Code.SLOW_PODS,
         f"these pods did not leave within {span(round(waited))}, so the drain is undone, and the next try is at least "
         f"{pause} away: {described}",
-        change=NodeChange(annotations=slow_pods.after_undo(situation, slow)),
+        memory=slow_pods.after_undo(situation, slow),
     )
 
 

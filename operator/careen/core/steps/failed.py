@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from careen.core.actions import PostEvent
 from careen.core.decision import Decision
-from careen.core.drain import drain_memory
+from careen.core.drain import baseline, drain_memory
 from careen.core.drain.late import learned_queries
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
@@ -22,7 +22,7 @@ from careen.core.facts.reasons import Code
 from careen.core.node.restoring import NodeChange, as_before
 from careen.core.outcomes import Status, Stay, Transition, go_home, move, stay, undo
 from careen.core.situation import Situation
-from careen.core.steps import settling, verifying
+from careen.core.steps import verifying
 from careen.core.steps.shared import failing, release, working
 from scheduler_core.values import replace_value as replace
 
@@ -110,7 +110,7 @@ def _halted(situation: Situation) -> Decision:
         return _ready_after_all(situation)
     if code is Code.SETTLE_TIMEOUT:
         owners = situation.read(Evidence.OWNERS)
-        if not settling.what_ails(situation.progress, owners):
+        if not baseline.what_ails(situation.progress.owners, owners):
             progress = replace(situation.progress, failed="", failed_at=None)
             return move(
                 situation,
@@ -184,8 +184,12 @@ def _released(situation: Situation) -> Decision:
         return found
     if not is_tried_again(progress, situation.policy):
         return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
-    left = backoff_seconds(progress, situation.policy) - (situation.elapsed(progress.failed_at) or 0.0)
-    if left > 0 and situation.elapsed(progress.failed_at) is not None:
+    waited = situation.elapsed(progress.failed_at)
+    left = backoff_seconds(progress, situation.policy) - waited if waited is not None else 0.0
+    until = drain_memory.of(situation.node).enough_until(situation.server_now)
+    if until is not None and code is not Code.SLOW_PODS:  # then the gates say more
+        left = max(left, (until - situation.server_now).total_seconds())
+    if left > 0:
         return stay(situation, Status(code, _sentence(situation)), Stay(look=min(left, failing.LOOK_SECONDS)))
     return move(
         situation,

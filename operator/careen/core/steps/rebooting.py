@@ -27,7 +27,7 @@ from careen.core.gates.hold import hold
 from careen.core.gates.question import When
 from careen.core.node import autoscalers
 from careen.core.node.restoring import NodeChange, as_before
-from careen.core.outcomes import Status, Stay, Transition, move, stay, undo
+from careen.core.outcomes import Status, Stay, Transition, move, stay
 from careen.core.people import telling
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, late_gates, working
@@ -181,10 +181,8 @@ def _not_asked(situation: Situation) -> Decision:
     if not situation.node.unschedulable:
         return failing.uncordoned(situation, "before the reboot")
     if why_not_drained := _why_not_drained(situation):
-        return undo(
-            situation,
-            Status(Code.LATE_REFUSAL, f"the drain is undone before the host is asked to reboot: {why_not_drained}"),
-            Transition(Phase.WAITING, situation.progress),
+        return failing.undone(
+            situation, Code.LATE_REFUSAL, f"the drain is undone before the host is asked to reboot: {why_not_drained}"
         )
     return late_gates.decide(situation) or announce(
         situation, Code.REBOOT_ANNOUNCED, "the agent begins the reboot again, because it has not asked the host yet"

@@ -11,7 +11,7 @@ from careen.core.drain import baseline
 from careen.core.facts.observation import NeedAnswer, NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import SettlePolicy
-from careen.core.facts.progress import OwnerHealth, Progress
+from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import loop_limit
@@ -24,13 +24,10 @@ from careen.core.people import telling
 from careen.core.situation import Situation, known
 from careen.core.steps import idle
 from careen.core.steps.shared import failing, reboot_report, release, working
-from scheduler_core.sentences import first_few
 from scheduler_core.values import replace_value as replace
 
-LOOK_SECONDS = 1.0
 _MUCH_LATER_SECONDS = 10.0
 _SOON_SECONDS = 2.0  # if the release is this near, the next node would read the instant too late
-SLOW_LOOK_SECONDS = 5.0  # a workload that has not recovered by now takes minutes
 
 # The sentence is constant, so that it costs only one patch.
 _UNPROVEN_BOOT = "the workloads are healthy; the node keeps its claim a little longer, in case the host reboots again"
@@ -44,10 +41,10 @@ def decide(situation: Situation) -> Decision:
     if found := working.put_back(situation):
         return found
     waited = situation.elapsed(situation.progress.settle_started) or 0.0
-    if ailing := what_ails(situation.progress, known(situation.seen.owners)):
+    if ailing := baseline.what_ails(situation.progress.owners, known(situation.seen.owners)):
         # Nothing is released before the boot is stable, and the workloads may recover until then.
         if waited <= situation.policy.settle_timeout_seconds or _unproven_seconds(situation) > 0:
-            return _settle_on(situation, ailing, look=LOOK_SECONDS if waited < 30 else SLOW_LOOK_SECONDS)
+            return _settle_on(situation, ailing, look=baseline.look_seconds(waited))
         if situation.policy.settle_policy is SettlePolicy.HALT:
             return failing.halted(
                 situation,
@@ -59,10 +56,10 @@ def decide(situation: Situation) -> Decision:
         return _settle_on(
             situation,
             "the workloads are healthy; the node waits for --lock-release-delay",
-            look=min(left, SLOW_LOOK_SECONDS),
+            look=min(left, baseline.SLOW_LOOK_SECONDS),
         )
     if (left := _unproven_seconds(situation)) > 0:
-        return _settle_on(situation, _UNPROVEN_BOOT, look=min(left, SLOW_LOOK_SECONDS))
+        return _settle_on(situation, _UNPROVEN_BOOT, look=min(left, baseline.SLOW_LOOK_SECONDS))
     return _release(situation)
 
 
@@ -88,18 +85,6 @@ def _marked_due(situation: Situation) -> tuple[WriteLock, ...]:
 
 def _unproven_seconds(situation: Situation) -> float:
     return situation.policy.stable_boot_seconds - situation.seen.uptime
-
-
-def what_ails(progress: Progress, owners: tuple[OwnerHealth, ...] | None) -> str:
-    """The workloads with fewer ready pods than before the drain, although they are still wanted; "" if there are
-    none."""
-    if not baseline.compared(progress.owners):
-        return ""
-    if owners is None:
-        return "the health of the displaced workloads cannot be read"
-    ailing = baseline.worse(progress.owners, owners)
-    described = [f"{row.title} ({have} of {need} pods ready)" for row, have, need in ailing]
-    return f"these workloads are not yet as healthy as before the drain: {first_few(described)}" if ailing else ""
 
 
 def _release(situation: Situation) -> Decision:

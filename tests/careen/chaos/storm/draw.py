@@ -63,10 +63,21 @@ class Weather:
 # Rules that some storms do not check, because people or machines break them there. Every storm checks the weaker rules
 # about the instants at which hosts are asked to reboot and at which agents remove claims: `reboot`, `asked`, `early`.
 _HANDS = ("taint", "finished", "once", "loop")
-# An undone drain releases its claim at once (docs/known-gaps.md), and a person may release any claim.
-_UNSETTLED = ("settled", "service")
+# A person may release any claim.
+_UNSETTLED = ("settled",)
 _LOCK_HANDS = (*_HANDS, "reported", "claim", "claims", "release", "theft")
-_EVERYTHING = (*_LOCK_HANDS, "tidy", "drained", "hold", *_UNSETTLED, "explained", "own-node", "nodes-down", "foreign")
+_EVERYTHING = (
+    *_LOCK_HANDS,
+    "tidy",
+    "drained",
+    "hold",
+    *_UNSETTLED,
+    "service",  # as with "settings"; and people clear the lock
+    "explained",
+    "own-node",
+    "nodes-down",
+    "foreign",
+)
 
 # A claim whose record a controller has taken back looks stale to the other agents (docs/operations.md).
 _EDITED = (*_EVERYTHING, "early")
@@ -99,7 +110,9 @@ WEATHER: Mapping[str, Weather] = {
         acts=people.OBJECTS, most_acts=5, but=(*_LOCK_HANDS, "tidy", *_UNSETTLED, "explained", "own-node", "drained")
     ),
     "settings": Weather(
-        acts=(*people.SETTINGS, *operations.SETTINGS * 3, people.crash_agent, people.outage), but=("taint", *_UNSETTLED)
+        # Two drains at once that end after two seconds, again and again (docs/known-gaps.md).
+        acts=(*people.SETTINGS, *operations.SETTINGS * 3, people.crash_agent, people.outage),
+        but=("taint", *_UNSETTLED, "service"),
     ),
     "network": Weather(
         acts=(*operations.NETWORK, operations.cut_off, people.freeze_agent, people.outage),

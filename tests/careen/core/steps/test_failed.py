@@ -4,12 +4,15 @@ the roll-out, the node keeps its claim until a person acts."""
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision
+from careen.core.drain import drain_memory
+from careen.core.drain.drain_memory import DrainMemory
 from careen.core.facts import keys
 from careen.core.facts.observation import NOT_ASKED
 from careen.core.facts.phases import Evidence, Phase
@@ -18,6 +21,7 @@ from careen.core.lock.content import LockContent
 from tests.careen.core.builders import (
     BOOT,
     NO,
+    NOW,
     YES,
     a_policy,
     a_progress,
@@ -111,7 +115,8 @@ def test_a_failed_node_restores_its_claim_with_the_failure_mark_in_a_new_lock(co
     ],
 )
 def test_the_retry_annotation_lets_a_failed_node_try_again(code: Code, phase: Phase) -> None:
-    decision = decided(halted(code, owners=(an_owner(),)), node=RETRY, owners=(an_owner(ready=1),))
+    owners = (an_owner(),) if phase is Phase.VERIFYING else ()
+    decision = decided(halted(code, owners=owners), node=RETRY, owners=(an_owner(ready=1),))
     assert (decision.phase, decision.reason.code) == (phase, Code.RETRY)
     assert the_patch(decision).annotations[keys.RETRY] is None
     record = the_record(decision)
@@ -249,3 +254,16 @@ def test_a_failed_node_keeps_the_message_of_its_failure() -> None:
     )
     assert decision.reason.sentence == "the node is not ready, 901 s after the agent saw the new boot"
     assert kinds(decision) == []
+
+
+@pytest.mark.parametrize(("hours", "phase"), [((23, 5, 2), Phase.FAILED), ((25, 5, 2), Phase.WAITING)])
+def test_after_three_undone_drains_within_a_day_a_failed_node_waits_for_the_end_of_the_day(
+    hours: tuple[int, ...], phase: Phase
+) -> None:
+    memory = DrainMemory(undone=tuple(NOW - timedelta(hours=each) for each in hours))
+    node = {"annotations": {keys.DRAIN_MEMORY: drain_memory.to_annotation(memory)}}
+    record = released(Code.DRAIN_TIMEOUT, failed_at=ago(7200))
+    assert decided(record, need=YES, node=node, lock=LockContent()).phase is phase
+    retried = {"annotations": {**node["annotations"], **RETRY["annotations"]}}
+    again = decided(record, need=YES, node=retried, lock=LockContent())
+    assert (again.phase, the_patch(again).annotations[keys.DRAIN_MEMORY]) == (Phase.WAITING, None)

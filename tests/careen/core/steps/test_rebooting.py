@@ -133,8 +133,6 @@ def test_the_drain_is_not_undone_if_the_host_may_have_been_asked_to_reboot(
         ({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD),
         ({"lock": changes.pause(held(an_entry()), "", 1)}, Code.PAUSED),
         ({"policy": a_policy(window=Window(days=frozenset()))}, Code.LATE_REFUSAL),
-        ({"pods": (a_pod(),)}, Code.LATE_REFUSAL),
-        ({"pods": Unknown("503")}, Code.LATE_REFUSAL),
     ],
 )
 def test_an_announced_reboot_can_be_cancelled_if_the_host_was_certainly_not_asked(
@@ -144,6 +142,13 @@ def test_an_announced_reboot_can_be_cancelled_if_the_host_was_certainly_not_aske
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, code)
     assert the_patch(decision).unschedulable is False
     assert the_record(decision).is_releasing
+
+
+@pytest.mark.parametrize("pods", [(a_pod(),), Unknown("503")])
+def test_a_drained_node_with_pods_again_undoes_the_drain_and_tries_again_after_a_back_off(pods: Any) -> None:
+    decision = rebooting(RebootOutcome.NOT_ASKED, pods=pods)
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.LATE_REFUSAL)
+    assert (the_record(decision).is_releasing, the_record(decision).failures) == (True, 1)
 
 
 def test_a_manual_uncordon_before_the_host_is_asked_cancels_the_reboot() -> None:

@@ -6,9 +6,12 @@ from __future__ import annotations
 from careen.core import losses
 from careen.core.actions import Action, Notify, Occasion, WriteLock
 from careen.core.decision import Decision
-from careen.core.facts.phases import Phase
+from careen.core.drain import drain_memory
+from careen.core.drain.drain_memory import DrainMemory
+from careen.core.facts.phases import WORKING, Phase
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
+from careen.core.facts.times import rfc3339
 from careen.core.lock import changes
 from careen.core.node.restoring import NO_CHANGE, NodeChange
 from careen.core.outcomes import Status, Transition, move, undo, write_lock
@@ -20,10 +23,26 @@ LOOK_SECONDS = 10.0
 
 
 def undone(
-    situation: Situation, code: Code, sentence: str, *, tries: int | None = None, change: NodeChange = NO_CHANGE
+    situation: Situation,
+    code: Code,
+    sentence: str,
+    *,
+    tries: int | None = None,
+    change: NodeChange = NO_CHANGE,
+    memory: DrainMemory | None = None,
 ) -> Decision:
-    """Move to Failed, undo everything on the node and release the claim."""
+    """Move to Failed, undo everything on the node and release the claim. A drain that no person undid counts towards
+    the day's undone drains. `memory` is the drain memory without that; None: as it is on the Node."""
     before = situation.progress
+    if situation.phase in WORKING and code is not Code.UNCORDONED_BY_HAND:
+        counted = (memory or drain_memory.of(situation.node)).with_undone(situation.server_now)
+        change = replace(change, annotations={**change.annotations, **drain_memory.patch(situation.node, counted)})
+        until = counted.enough_until(situation.server_now)
+        if until is not None and code is not Code.SLOW_PODS:
+            sentence = (
+                f"{sentence}; {drain_memory.MOST_UNDONE} drains were undone within a day, so the next try is at "
+                f"{rfc3339(until)}, or after `careen retry {situation.node.name}`"
+            )
     progress = replace(
         before,
         failed=code.value,

@@ -6,7 +6,8 @@
 * A gate annotation set since the claim is another program's hook: the agent waits an hour for its removal.
 * Everything else is foreign: the agent waits ten minutes for its end.
 
-When such a wait is over, the drain has failed: it is undone, and tried again after a back-off, three times in all.
+When such a wait is over, the drain has failed: it is undone, and tried again after a back-off. Refusals end that after
+three tries; unknown facts do not, but no node undoes more than three drains a day.
 With --late-policy=reboot only a hold, a pause, and unknown facts about the host or the lock stop the reboot.
 """
 
@@ -107,7 +108,10 @@ def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
     """Wait while a fact is unknown; the drain fails once that lasts longer than --unknown-patience."""
     refused = replace(refused, since=patience.waits_since(situation))
     if situation.seen.uptime - patience.began(situation) > situation.policy.unknown_patience_seconds:
-        return _failed(situation, f"{refused.sentence}; the refusal lasted too long: the drain is undone")
+        # An outage is nobody's refusal: it costs a back-off, and no try.
+        return _failed(
+            situation, f"{refused.sentence}; the refusal lasted too long: the drain is undone", is_refused=False
+        )
     patience.met(situation, refused.gate)
     return stay(
         situation,
@@ -146,12 +150,12 @@ def _foreign_seconds(situation: Situation) -> float:
     return FOREIGN_SECONDS / 2 if gives_way else FOREIGN_SECONDS
 
 
-def _failed(situation: Situation, sentence: str) -> Decision:
+def _failed(situation: Situation, sentence: str, *, is_refused: bool = True) -> Decision:
     return failing.undone(
         situation,
         Code.LATE_REFUSAL,
         sentence,
-        tries=situation.progress.tries + 1,
+        tries=situation.progress.tries + is_refused,
         change=NodeChange(annotations=learned_queries.opened(situation, query_gate.bad_late(situation))),
     )
 

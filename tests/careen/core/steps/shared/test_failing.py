@@ -5,11 +5,17 @@ This mark stops the roll-out."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from careen.core.actions import Notify, PatchNode, WriteLock
+from careen.core.drain import drain_memory
+from careen.core.drain.drain_memory import DrainMemory
+from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.steps.shared import failing
 from tests.careen.core.builders import (
+    NOW,
     a_marked_node,
     a_progress,
     a_reading,
@@ -23,8 +29,11 @@ from tests.careen.core.builders import (
 )
 
 
-def situation(*, failed: str = ""):  # type: ignore[no-untyped-def]
-    node = a_marked_node(a_progress(Phase.DRAINING, is_cordoned_by_us=True), unschedulable=True)
+def situation(*, failed: str = "", undone: tuple[datetime, ...] = ()):  # type: ignore[no-untyped-def]
+    remembered = drain_memory.to_annotation(DrainMemory(undone=undone))
+    annotations = {keys.DRAIN_MEMORY: remembered} if remembered else {}
+    record = a_progress(Phase.DRAINING, is_cordoned_by_us=True)
+    node = a_marked_node(record, unschedulable=True, annotations=annotations)
     return a_situation(node, lock=a_reading(held(an_entry(failed=failed))))
 
 
@@ -52,3 +61,20 @@ def test_every_failure_reports_the_node_and_the_reason() -> None:
     ):
         (told,) = [action for action in decision.actions if isinstance(action, Notify)]
         assert told.sentence == "Node n1: not drained"
+
+
+HOURS_AGO = (NOW - timedelta(hours=5), NOW - timedelta(hours=1))
+
+
+def test_the_third_undone_drain_of_a_day_names_the_instant_of_the_next_try() -> None:
+    second = failing.undone(situation(undone=HOURS_AGO[:1]), Code.DRAIN_TIMEOUT, "not drained")
+    assert second.reason.sentence == "not drained"
+    third = failing.undone(situation(undone=HOURS_AGO), Code.DRAIN_TIMEOUT, "not drained")
+    assert "the next try is at 2026-03-05T07:00:00Z, or after `careen retry n1`" in third.reason.sentence
+    stored = drain_memory.of(a_marked_node(a_progress(Phase.FAILED), annotations=dict(the_patch(third).annotations)))
+    assert stored.undone == (*HOURS_AGO, NOW)
+
+
+def test_an_undo_that_another_client_asked_for_does_not_count_towards_the_days_undone_drains() -> None:
+    decision = failing.undone(situation(), Code.UNCORDONED_BY_HAND, "uncordoned")
+    assert keys.DRAIN_MEMORY not in the_patch(decision).annotations
