@@ -99,7 +99,7 @@ def test_a_refusal_that_the_present_nodes_disprove_holds_nothing() -> None:
     down = (
         "budgets",
         "nodes-down",
-        "n2 is cordoned by somebody, not by careen; with this node 2 nodes would be down; the limit is 1",,
+        "n2 is cordoned by somebody, not by careen; with this node 2 nodes would be down; the limit is 1",
     )
     back = rollout([waiting("n1", down), a_node("n2")], LockContent(), NOW)
     assert (back.causes, back.nodes[0].state) == ((), State.QUEUED)
