@@ -37,9 +37,11 @@ ROADS: dict[str, dict[str, str]] = {
         "careen.report.page.overview": "uses the module `markup`",
         "careen.report.page.plan_page": "uses the module `markup`",
         "careen.report.page.rows": "uses the module `markup`",
+        "careen.report.live.past_reboots": "uses the module `markup`",
     },
     r"self\.wfile\.write": {
-        "careen.agent.telemetry.http_server": "serves metrics, health and readiness, after cleaning the text"
+        "careen.agent.telemetry.http_server": "serves metrics, health and readiness, after cleaning the text",
+        "careen.cli.serving.web_server": "serves the documents of report/live, whose texts are clean, and escaped JSON",
     },
     r"\w+\.write_text": {
         "careen.cli.plan": "writes the page of report/page",
