@@ -33,6 +33,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, RequestKind
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Order, Policy
+from careen.core.facts.times import duration as shown_duration
 from careen.core.facts.times import from_rfc3339
 from careen.core.node.autoscalers import removed_by
 from careen.core.people.requests import RequestState, request_of, state_of
@@ -43,11 +44,10 @@ from careen.plan.rollout_rules import RolloutRules
 from careen.plan.simulated_agent import unforeseen
 from careen.plan.window_groups import WindowGroups
 from careen.report.fleet_report import phase_of
-from careen.report.openings import shut_at
 from careen.report.page.plan_page import plan_html
 from careen.report.plan_report import Plan, is_clean, plan_json, plan_text
 from careen.report.tables import count_of, listed
-from careen.report.tables import duration as shown_duration
+from careen.rollout.openings import shut_at
 from careen.settings.kinds import duration
 from careen.settings.policy import policy_of
 from scheduler_core.cycle import Scheduler

@@ -10,7 +10,7 @@ collector does not walk thousands of objects that cannot form cycles.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +22,7 @@ from careen.cluster.workloads.selectors import selector_text
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PodView, SignedNode, Taint
 from careen.core.facts.progress import OwnerHealth
-from careen.core.facts.times import LATEST, bounded
+from careen.core.facts.times import LATEST, bounded, from_rfc3339
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_MANAGERS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
@@ -87,8 +87,12 @@ class VolumeName(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     name: str
 
 
+class NodeCondition(Condition, gc=False, frozen=True, rename="camel"):
+    last_transition_time: str | None = None
+
+
 class NodeStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    conditions: list[Condition] | None = None
+    conditions: list[NodeCondition] | None = None
     addresses: list[NodeAddress] | None = None
     volumes_in_use: list[str] | None = None
     volumes_attached: list[VolumeName] | None = None
@@ -106,6 +110,7 @@ class ManagedFields(msgspec.Struct, gc=False, frozen=True, rename={"fields": "fi
 
     manager: str = ""
     subresource: str = ""
+    time: str | None = None
     fields: msgspec.Raw = msgspec.Raw(b"{}")
 
 
@@ -300,6 +305,8 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
         ),
         unschedulable=bool(node.spec.unschedulable),
         ready=_is_true(node.status.conditions, "Ready"),
+        ready_since=_unready_since(node.status),
+        agent_wrote=_agent_wrote(node),
         boot_id=node.status.node_info.boot_id,
         addresses=tuple(each.address for each in node.status.addresses or ()) if all_annotations else (),
         is_being_deleted=node.metadata.deletion_timestamp is not None,
@@ -308,6 +315,26 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
         volumes=_volumes(node.status) if all_annotations else (),
         written_by=_written_by(node),
     )
+
+
+def _unready_since(status: NodeStatus) -> datetime | None:
+    """Since when Ready is not "True"; None if it is, or if that is unknown."""
+    for each in status.conditions or ():
+        if each.type == "Ready" and each.status != "True":
+            return from_rfc3339(each.last_transition_time)
+    return None
+
+
+def _agent_wrote(node: Node) -> datetime | None:
+    """The latest write of the managers that only agents have; None in lists, which leave managed fields out."""
+    if not isinstance(node, ManagedNode):
+        return None
+    times = (
+        from_rfc3339(each.time)
+        for each in node.metadata.managed_fields or ()
+        if each.manager in {keys.FIELD_MANAGER, keys.TAINT_MANAGER}
+    )
+    return max((at for at in times if at is not None), default=None)
 
 
 def _volumes(status: NodeStatus) -> tuple[str, ...]:
@@ -468,5 +495,5 @@ def is_ready(pod: Pod) -> bool:
     return _is_true(pod.status.conditions, "Ready")
 
 
-def _is_true(conditions: list[Condition] | None, kind: str) -> bool:
+def _is_true(conditions: Sequence[Condition] | None, kind: str) -> bool:
     return any(condition.type == kind and condition.status == "True" for condition in conditions or ())

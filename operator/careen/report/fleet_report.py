@@ -12,12 +12,13 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import UnreadableProgress
-from careen.core.facts.times import from_rfc3339
+from careen.core.facts.times import age, from_rfc3339
 from careen.core.lock.content import LockContent
 from careen.core.node import cordons
-from careen.report.history_report import expected_ends, expected_json, expected_text
+from careen.report.history_report import expected_json, expected_text
 from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
-from careen.report.tables import age, count_of, listed, paragraph, table
+from careen.report.tables import count_of, listed, paragraph, table
+from careen.rollout.durations import expected_ends
 
 # Nodes that need a person first, then nodes at work, then waiting nodes, then idle ones.
 _ORDER = (

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from statistics import median
 from typing import Any
 
 from careen.core.facts.observation import NodeView
-from careen.core.facts.phases import WORKING, Phase
-from careen.core.facts.progress import Progress
-from careen.core.facts.times import from_rfc3339
+from careen.core.facts.times import age, duration
 from careen.core.steps.shared.history import Reboot, reboots_of
-from careen.report.tables import age, count_of, duration, paragraph, table
-from scheduler_core.values import Value
-
-# No estimate for a node that a person keeps down.
-_ON_THE_WAY = frozenset({*WORKING, Phase.SETTLING} - {Phase.MAINTENANCE})
+from careen.report.tables import count_of, paragraph, table
+from careen.rollout.durations import expected_ends
+from careen.rollout.model import Expected
 
 
 def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None = None) -> str:
@@ -55,47 +50,6 @@ def history_json(nodes: Sequence[NodeView]) -> dict[str, Any]:
 def _all(nodes: Sequence[NodeView]) -> list[tuple[str, Reboot]]:
     found = [(node.name, each) for node in nodes for each in reboots_of(node)]
     return sorted(found, key=lambda row: (-row[1].at.timestamp(), row[0]))
-
-
-class Expected(Value, kw_only=True):
-    """When a reboot under way should end. `basis` says whose reboots were measured."""
-
-    started: datetime
-    seconds: int
-    basis: str
-
-    @property
-    def end(self) -> datetime:
-        """When the node should be back in service."""
-        return self.started + timedelta(seconds=self.seconds)
-
-
-def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
-    """When each node that drains, reboots, verifies or settles should be back: after as long as its last reboot, or the
-    median of the others' last ones."""
-    lengths = {node.name: _last_length(node) for node in nodes}
-    known = [length for length in lengths.values() if length is not None]
-    usual = round(median(known)) if known else None
-    found = {}
-    for node in nodes:
-        own, started = lengths[node.name], _started(node)
-        seconds = usual if own is None else own
-        if started is not None and seconds is not None:
-            others = f"the last reboots of {count_of(len(known), 'node')}"
-            basis = others if own is None else "its last reboot"
-            found[node.name] = Expected(started=started, seconds=seconds, basis=basis)
-    return found
-
-
-def _last_length(node: NodeView) -> int | None:
-    return next((each.seconds for each in reboots_of(node) if each.seconds is not None), None)
-
-
-def _started(node: NodeView) -> datetime | None:
-    record = node.record
-    if not isinstance(record, Progress) or record.phase not in _ON_THE_WAY:
-        return None
-    return from_rfc3339(record.drain_started_at)
 
 
 def expected_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None = None) -> list[str]:

@@ -8,11 +8,11 @@ from typing import Any
 
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
-from careen.core.facts.times import from_rfc3339
+from careen.core.facts.times import age, from_rfc3339
 from careen.core.gates.halt import halted_because
 from careen.core.lock import overdue
 from careen.core.lock.content import Entry, Garbage, LockContent
-from careen.report.tables import age, count_of, listed, paragraph, table
+from careen.report.tables import count_of, listed, paragraph, table
 from scheduler_core.values import Value
 
 LockState = LockContent | Garbage | Unknown

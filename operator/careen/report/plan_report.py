@@ -10,9 +10,9 @@ from typing import Any
 from msgspec import field
 
 from careen.core.facts.policy import Order
-from careen.core.facts.times import rfc3339
+from careen.core.facts.times import duration, rfc3339
 from careen.plan.ranges import Ranges
-from careen.report.tables import count_of, duration, listed, paragraph, table
+from careen.report.tables import count_of, listed, paragraph, table
 from scheduler_core.simulation.timeline import Obstacle, Timeline, Visit, Wait
 from scheduler_core.values import Value
 

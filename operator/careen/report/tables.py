@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from careen.core.facts.times import rfc3339
@@ -57,23 +57,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return str(value) or None
     raise TypeError(f"careen cannot write a {type(value).__name__} as JSON: {value!r}")
-
-
-def age(since: datetime | None, now: datetime) -> str:
-    """How long ago, in the two largest units: 4d3h, 3h12m, 12m5s, 5s; a dash if unknown. The future gives 0s, because
-    two clocks may differ."""
-    return "-" if since is None else duration(now - since)
-
-
-def duration(span: timedelta) -> str:
-    """In its two largest units, like `age`."""
-    seconds = max(0, int(span.total_seconds()))
-    days, seconds = divmod(seconds, 86400)
-    hours, seconds = divmod(seconds, 3600)
-    minutes, seconds = divmod(seconds, 60)
-    parts = [f"{amount}{unit}" for amount, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s"))]
-    first = next((place for place, part in enumerate(parts) if part[0] != "0"), 3)
-    return "".join(part for part in parts[first : first + 2] if part[0] != "0") or "0s"
 
 
 def count_of(number: int, singular: str, plural: str | None = None) -> str:

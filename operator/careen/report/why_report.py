@@ -19,7 +19,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, UnreadableProgress
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import from_rfc3339, span
+from careen.core.facts.times import age, from_rfc3339, span
 from careen.core.gates import GATES
 from careen.core.gates.gate_annotations import annotated, gate_annotations
 from careen.core.gates.halt import halt, halted_because
@@ -31,8 +31,8 @@ from careen.core.node.cordons import foreign_author, is_cordon_proven
 from careen.plan.next_turn import NextTurn, next_turn
 from careen.report.fleet_report import node_json, phase_of
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
-from careen.report.openings import next_opening, opening_clause
-from careen.report.tables import age, paragraph, table
+from careen.report.tables import paragraph, table
+from careen.rollout.openings import next_opening, opening_clause
 from scheduler_core.values import Value
 
 

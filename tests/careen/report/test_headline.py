@@ -28,7 +28,7 @@ def test_the_headline_gives_the_first_time_at_which_all_waiting_nodes_were_refus
         waiting("n1", ("alerts", "alert", "these alerts are active: A", "2026-03-04T09:00:00Z")),
         waiting(
             "n2",
-            ("hold", "held", "held: x", "2026-03-04T08:00:00Z"),
+            ("bound-pods", "bound-pod", "a pod is bound", "2026-03-04T08:00:00Z"),
             ("alerts", "alert", "these alerts are active: A", "2026-03-04T11:00:00Z"),
         ),
     ]
@@ -48,10 +48,10 @@ def test_the_headline_shows_refusals_even_if_the_lock_could_not_be_read() -> Non
 
 def test_the_headline_shows_three_reasons_and_counts_the_remaining_reasons() -> None:
     codes = [
-        ("hold", "held"),
+        ("bound-pods", "bound-pod"),
         ("alerts", "alert"),
         ("blocking-pods", "blocking-pod"),
-        ("budgets", "nodes-down"),
+        ("stuck-pods", "stuck-pod"),
         ("forecast", "forecast-unknown"),
     ]
     found = headline(

@@ -11,7 +11,8 @@ import pytest
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
-from careen.report.history_report import expected_ends, expected_text, history_json, history_text
+from careen.report.history_report import expected_text, history_json, history_text
+from careen.rollout.durations import expected_ends
 from tests.careen.core.builders import NOW, a_marked_node, a_node, a_progress
 
 EARLIER = [{"at": "2026-03-03T12:00:00Z", "why": "a new kernel", "seconds": 300, "moves": 7}]

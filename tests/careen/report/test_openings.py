@@ -10,7 +10,7 @@ import pytest
 
 from careen.core.facts.selectors import Selector
 from careen.core.facts.windows import Cron, NamedWindow, Window
-from careen.report.openings import in_zone, next_opening, opening_clause, shut_at
+from careen.rollout.openings import in_zone, next_opening, opening_clause, shut_at
 from tests.careen.core.builders import a_node, a_policy
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from careen.report.tables import age, as_json, count_of, duration, listed, paragraph, table
+from careen.core.facts.times import age, duration
+from careen.report.tables import as_json, count_of, listed, paragraph, table
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ near Python's last year, 9999, could raise an error.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
@@ -44,3 +44,20 @@ def bounded(at: datetime) -> datetime | None:
         return known.astimezone(UTC) if EARLIEST <= known <= LATEST else None
     except OverflowError:
         return None
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """How long ago, in the two largest units: 4d3h, 3h12m, 12m5s, 5s; a dash if unknown. The future gives 0s, because
+    two clocks may differ."""
+    return "-" if since is None else duration(now - since)
+
+
+def duration(span: timedelta) -> str:
+    """In its two largest units, like `age`."""
+    seconds = max(0, int(span.total_seconds()))
+    days, seconds = divmod(seconds, 86400)
+    hours, seconds = divmod(seconds, 3600)
+    minutes, seconds = divmod(seconds, 60)
+    parts = [f"{amount}{unit}" for amount, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s"))]
+    first = next((place for place, part in enumerate(parts) if part[0] != "0"), 3)
+    return "".join(part for part in parts[first : first + 2] if part[0] != "0") or "0s"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from careen.core.facts.times import duration
 from careen.report.page.axis import Axis
 from careen.report.page.markup import escape, folded, paragraph, section, table, with_code
 from careen.report.page.overview import FROM_NODES, overview
@@ -26,7 +27,7 @@ from careen.report.plan_report import (
     width_note,
     widths,
 )
-from careen.report.tables import count_of, duration
+from careen.report.tables import count_of
 from scheduler_core.simulation.timeline import Move, Timeline
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from careen.core.facts.times import duration
 from careen.report.page.axis import Axis, Tick
 from careen.report.page.markup import escape
 from careen.report.plan_report import Plan, instant
-from careen.report.tables import duration
 from scheduler_core.simulation.timeline import Step, Visit
 
 # Not only the colour distinguishes the steps: they come in this order, each bar has a label, and settling is hatched.

@@ -7,8 +7,8 @@ from datetime import datetime, tzinfo
 
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Policy
+from careen.core.facts.times import age
 from careen.core.windows import openings
-from careen.report.tables import age
 
 
 def next_opening(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> datetime | None:

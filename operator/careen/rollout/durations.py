@@ -1,0 +1,68 @@
+"""When the nodes that reboot now should be back, by how long earlier reboots took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from statistics import median
+
+from careen.core.facts.observation import NodeView
+from careen.core.facts.phases import WORKING, Phase
+from careen.core.facts.progress import Progress
+from careen.core.facts.times import from_rfc3339
+from careen.core.people.requests import request_of
+from careen.core.steps.shared.history import reboots_of
+from careen.rollout.model import Expected
+
+# No estimate for a node that a person keeps down.
+_ON_THE_WAY = frozenset({*WORKING, Phase.SETTLING} - {Phase.MAINTENANCE})
+
+
+def last_lengths(nodes: Sequence[NodeView]) -> dict[str, int]:
+    """The seconds that each node's last reboot took, where they are recorded."""
+    lengths = {
+        node.name: next((each.seconds for each in reboots_of(node) if each.seconds is not None), None) for node in nodes
+    }
+    return {name: seconds for name, seconds in lengths.items() if seconds is not None}
+
+
+def usual_seconds(lengths: dict[str, int]) -> int | None:
+    """The median."""
+    return round(median(lengths.values())) if lengths else None
+
+
+def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
+    """When each node that drains, reboots, verifies or settles should be back: after as long as its last reboot, or the
+    median of the others' last ones. A drain for maintenance has no expected end."""
+    lengths = last_lengths(nodes)
+    usual = usual_seconds(lengths)
+    found = {}
+    for node in nodes:
+        own, started = lengths.get(node.name), _started(node)
+        seconds = usual if own is None else own
+        if started is not None and seconds is not None:
+            if own is not None:
+                basis = "its last reboot"
+            else:
+                basis = f"the last reboots of {len(lengths)} node{'' if len(lengths) == 1 else 's'}"
+            found[node.name] = Expected(started=started, seconds=seconds, basis=basis)
+    return found
+
+
+def is_for_maintenance(node: NodeView, now: datetime | None = None) -> bool:
+    """Whether the drain under way is for a person's work: the node goes to Maintenance, not to its reboot."""
+    record = node.record
+    if isinstance(record, Progress) and record.phase == Phase.MAINTENANCE:
+        return True
+    request = request_of(node)
+    is_over = request is not None and request.until is not None and now is not None and request.until <= now
+    return request is not None and request.kind.value != "reboot" and not is_over
+
+
+def _started(node: NodeView) -> datetime | None:
+    record = node.record
+    if not isinstance(record, Progress) or record.phase not in _ON_THE_WAY:
+        return None
+    if record.phase == Phase.DRAINING and is_for_maintenance(node):
+        return None
+    return from_rfc3339(record.drain_started_at)

@@ -1,0 +1,223 @@
+"""Makes the model from the Nodes and the lock, as `careen status` reads them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from math import ceil
+
+from careen.core.decision import Refusal, stored_refusals
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, Unknown
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Progress
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339
+from careen.core.facts.untrusted import object_of
+from careen.core.gates.hold import held_because, hold
+from careen.core.gates.question import No
+from careen.core.lock.content import Entry, Garbage, LockContent
+from careen.core.steps.shared.history import reboots_of
+from careen.rollout.durations import expected_ends, is_for_maintenance, last_lengths, usual_seconds
+from careen.rollout.model import Cause, Counts, NodeState, RolloutView, State
+from careen.rollout.obstacles import obstacle
+from careen.rollout.refusals import PASSING, Surroundings, disproof, ends_of, subjects_of
+from careen.rollout.remedies import remedy_of
+from careen.rollout.troubles import trouble_of
+from scheduler_core.values import replace_value as replace
+
+_AT_WORK = frozenset(
+    {Phase.CLAIMING, Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING}
+)
+
+_PLACES = ("ready", "required")
+
+
+def rollout(
+    nodes: Sequence[NodeView],
+    lock: LockContent | Garbage | Unknown,
+    now: datetime,
+    policy: Policy | None = None,
+) -> RolloutView:
+    """The roll-out. Only with the agents' `policy` it knows when windows open. It costs one pass over the Nodes."""
+    present = Surroundings(views={node.name: node for node in nodes}, lock=lock, now=now, policy=policy)
+    held = {node.name: still_holding(node, present) for node in nodes if _phase(node) == Phase.WAITING}
+    held = {name: refusals for name, refusals in held.items() if refusals}
+    causes = _causes(held, present)
+    of_node: dict[str, list[str]] = {}
+    for cause in causes:
+        for name in cause.nodes:
+            of_node.setdefault(name, []).append(cause.key)
+    ends = expected_ends(nodes)
+    begins = _begin(nodes)
+    entries = {entry.node: entry for entry in lock.entries} if isinstance(lock, LockContent) else {}
+    named = frozenset(lock.line.names) if isinstance(lock, LockContent) else frozenset()
+    statuses = tuple(
+        replace(
+            _status(node, entries.get(node.name), now, begins, is_named=node.name in named),
+            causes=tuple(of_node.get(node.name, ())),
+            expected=ends.get(node.name),
+        )
+        for node in nodes
+    )
+    statuses = tuple(
+        replace(each, state=State.HELD_BACK) if each.state is State.QUEUED and each.causes else each
+        for each in statuses
+    )
+    until = {name: _end(present.views[name], refusals, present) for name, refusals in held.items()}
+    found = obstacle(statuses, held, until, present)
+    most = max(lock.max_owners, 1) if isinstance(lock, LockContent) else 1
+    counts = _counts(statuses, now, most, usual_seconds(last_lengths(nodes)), is_stopped=found is not None)
+    return RolloutView(
+        at=now,
+        nodes=statuses,
+        causes=causes,
+        counts=counts,
+        obstacles=(found,) if found else (),
+        max_owners=most,
+    )
+
+
+def still_holding(node: NodeView, present: Surroundings) -> tuple[Refusal, ...]:
+    """The refusals on the Node without those that lock and Nodes disprove, and one for a hold that the agent has not
+    seen yet."""
+    stored = tuple(each for each in stored_refusals(node) if not disproof(each, node, present))
+    held = held_because(node, present.now)
+    if held and Code.HELD not in {each.code for each in stored}:
+        return (*stored, hold.refusal(No(Code.HELD, held)))
+    return stored
+
+
+def _end(node: NodeView, refusals: Sequence[Refusal], present: Surroundings) -> datetime | None:
+    """When all refusals end by themselves; None if one does not."""
+    ends = [ends_of(each, node, present) for each in refusals]
+    known = [end for end in ends if end is not None]
+    return max(known) if known and len(known) == len(ends) else None
+
+
+def _causes(held: Mapping[str, tuple[Refusal, ...]], present: Surroundings) -> tuple[Cause, ...]:
+    """By gate, code and subject; those with most nodes first."""
+    found: dict[str, list[tuple[str, Refusal, str]]] = {}
+    for name, refusals in held.items():
+        for refusal in refusals:
+            for subject in subjects_of(refusal, name):
+                key = f"{refusal.gate}/{refusal.code.value}" + (f"/{subject}" if subject else "")
+                found.setdefault(key, []).append((name, refusal, subject))
+    load = Counter(name for rows in found.values() for name in {row[0] for row in rows})
+    causes = [_cause(key, rows, load, present) for key, rows in found.items()]
+    return tuple(sorted(causes, key=lambda each: (-len(each.nodes), -len(each.alone), each.key)))
+
+
+def _cause(key: str, rows: Sequence[tuple[str, Refusal, str]], load: Mapping[str, int], present: Surroundings) -> Cause:
+    names = tuple(dict.fromkeys(name for name, _, _ in rows))
+    name, refusal, subject = min(rows, key=lambda row: (not row[1].remedy, row[1].since or present.now, row[0]))
+    seen = [at for each in names if (at := _seen(present.views[each])) is not None]
+    ends = [ends_of(one, present.views[each], present) for each, one, _ in rows]
+    known = [end for end in ends if end is not None]
+    return Cause(
+        key=key,
+        code=refusal.code.value,
+        gate=refusal.gate,
+        subject=subject if subject != refusal.sentence.replace(name, "the node") else "",
+        sentence=refusal.sentence,
+        nodes=names,
+        alone=tuple(each for each in names if load[each] == 1),
+        since=min((row[1].since for row in rows if row[1].since is not None), default=None),
+        seen=max(seen, default=None),
+        ends=min(known) if len(known) == len(ends) else None,
+        remedy=remedy_of(refusal, subject, name if len(names) == 1 else "NODE"),
+        is_of_cluster=refusal.is_of_cluster,
+        is_passing=refusal.code in PASSING,
+    )
+
+
+def _seen(node: NodeView) -> datetime | None:
+    """When its agent last provably looked: its last write, or when it made the forecast."""
+    made = from_rfc3339(object_of(node.annotations.get(keys.FORECAST)).get("at"))
+    return max((at for at in (node.agent_wrote, made) if at is not None), default=None)
+
+
+def _status(
+    node: NodeView, entry: Entry | None, now: datetime, begins: datetime | None, *, is_named: bool
+) -> NodeState:
+    phase = _phase(node)
+    record = node.record
+    is_kept_down = phase in {Phase.MAINTENANCE, Phase.DRAINING, Phase.CLAIMING} and is_for_maintenance(node, now)
+    trouble = trouble_of(node, entry, now, is_kept_down=phase == Phase.MAINTENANCE)
+    if phase == Phase.FAILED:
+        state, trouble = State.FAILED, node.annotations.get(keys.REASON, "") or "the reboot failed"
+    elif phase in _AT_WORK or entry is not None:
+        state = State.STUCK if trouble else State.KEPT_DOWN if is_kept_down else State.WORKING
+    elif phase == Phase.WAITING:
+        state = State.QUEUED
+    elif begins is not None and any(each.at >= begins for each in reboots_of(node)):
+        state = State.DONE
+    else:
+        state = State.IDLE
+    label = node.labels.get(keys.REBOOT_LABEL, "")
+    return NodeState(
+        name=node.name,
+        state=state,
+        phase=phase,
+        doing=_doing(phase, is_kept_down=is_kept_down) if entry is not None or phase in _AT_WORK else "",
+        zone=node.zone,
+        place="holder"
+        if entry is not None
+        else "next"
+        if is_named
+        else label
+        if label in ("ready", "required")
+        else "",
+        since=from_rfc3339(node.annotations.get(keys.SINCE, "")),
+        need_since=from_rfc3339(record.need_since) if isinstance(record, Progress) else None,
+        reason=node.annotations.get(keys.REASON, ""),
+        is_ready=node.ready,
+        ready_since=node.ready_since,
+        agent_wrote=node.agent_wrote,
+        trouble=trouble if state in {State.STUCK, State.FAILED} else "",
+    )
+
+
+def _doing(phase: str, *, is_kept_down: bool) -> str:
+    if phase == Phase.MAINTENANCE:
+        return "down for maintenance"
+    return f"{phase.lower()} for maintenance" if is_kept_down else phase.lower()
+
+
+def _begin(nodes: Sequence[NodeView]) -> datetime | None:
+    """The roll-out begins with the oldest need that still stands."""
+    needs = [
+        at
+        for node in nodes
+        if _phase(node) != Phase.IDLE
+        and isinstance(record := node.record, Progress)
+        and (at := from_rfc3339(record.need_since)) is not None
+    ]
+    return min(needs, default=None)
+
+
+def _counts(statuses: Sequence[NodeState], now: datetime, most: int, usual: int | None, *, is_stopped: bool) -> Counts:
+    number = Counter(each.state for each in statuses)
+    queued, working = number[State.QUEUED], number[State.WORKING]
+    finish = None
+    if usual is not None and (queued or working) and not is_stopped and not number[State.STUCK] + number[State.FAILED]:
+        left = max((each.expected.end for each in statuses if each.expected is not None), default=now)
+        finish = max(left, now) + timedelta(seconds=usual * ceil(queued / most))
+    return Counts(
+        done=number[State.DONE],
+        working=working,
+        queued=queued,
+        held_back=number[State.HELD_BACK],
+        kept_down=number[State.KEPT_DOWN],
+        stuck=number[State.STUCK],
+        failed=number[State.FAILED],
+        idle=number[State.IDLE],
+        usual_seconds=usual,
+        finish=finish,
+    )
+
+
+def _phase(node: NodeView) -> str:
+    return node.annotations.get(keys.PHASE, Phase.IDLE.value)

@@ -1,0 +1,139 @@
+"""What a stored refusal is about, and whether the present lock and Nodes still agree with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+from careen.core.decision import Refusal
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, Unknown
+from careen.core.facts.policy import Policy
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339
+from careen.core.gates.budgets import works
+from careen.core.gates.halt import halted_because
+from careen.core.gates.hold import held_because, until_of
+from careen.core.lock.content import Garbage, LockContent
+from careen.core.windows import openings
+from scheduler_core.values import Value
+
+_BUDGET = re.compile(r"disruption budget (?:of )?([a-z0-9.-]+/[a-z0-9.-]+)")
+_GROUP = re.compile(r"the budget (\S+) allows")
+_CLAUSE = re.compile(
+    r"(?:^|[;,:] | and )([a-z0-9][a-z0-9.-]*) (is not ready|is (?:still )?cordoned|was taken down|holds? a claim)"
+)
+_LIMIT = re.compile(r"the limit is (\d+)")
+_AGAIN = re.compile(r"its next reboot may begin at (\S+)")
+
+PASSING = frozenset(
+    {
+        Code.LIMIT_REACHED,
+        Code.ZONE_AT_WORK,
+        Code.CLUSTER_INTERVAL,
+        Code.PACKAGE_MANAGER,
+        Code.SURPLUS,
+        Code.WAITING_FOR_TURN,
+    }
+)
+"""Refusals that end without a person, as other nodes or the host finish."""
+
+
+class Surroundings(Value, kw_only=True):
+    """What is true now: all Nodes by name, the lock, and the agents' policy, if it is known."""
+
+    views: Mapping[str, NodeView]
+    lock: LockContent | Garbage | Unknown
+    now: datetime
+    policy: Policy | None = None
+
+
+def subjects_of(refusal: Refusal, node: str) -> tuple[str, ...]:
+    """The things that a person can change, such as `budget shop/web`. A refusal about two budgets has two subjects;
+    one about nothing in particular has one, empty or a sentence."""
+    sentence = refusal.sentence
+    if budgets := _BUDGET.findall(sentence):
+        return tuple(dict.fromkeys(f"budget {name.rstrip('.')}" for name in budgets))
+    if refusal.code is Code.ALERT:
+        names = sentence.partition(": ")[2].replace(" and ", ", ")
+        return tuple(f"alert {name}" for name in names.split(", ") if name)
+    if refusal.code is Code.BUDGET_SPENT and (group := _GROUP.search(sentence)):
+        return (f"budget {group[1]}",)
+    if refusal.code in {Code.NODES_DOWN, Code.QUORUM} and (down := _CLAUSE.findall(sentence)):
+        return tuple(dict.fromkeys(f"node {name}" for name, _ in down))
+    if refusal.code in {Code.HELD, Code.CORDONED}:
+        return (f"node {node}",)
+    if refusal.code in {Code.PAUSED, Code.HALTED, Code.OUTSIDE_WINDOW, Code.NO_WINDOW, Code.LIMIT_REACHED}:
+        return ("",) if refusal.code is not Code.OUTSIDE_WINDOW else (sentence.replace(node, "the node"),)
+    return (sentence.replace(node, "the node"),)
+
+
+def disproof(refusal: Refusal, node: NodeView, present: Surroundings) -> str:
+    """Why the refusal no longer holds, by lock and Nodes as they are now; "" if nothing speaks against it."""
+    lock, now, policy = present.lock, present.now, present.policy
+    match refusal.code:
+        case Code.PAUSED if isinstance(lock, LockContent) and not lock.is_paused:
+            return "the lock is not paused"
+        case Code.HELD if not held_because(node, now):
+            return "the node has no hold"
+        case Code.HALTED if isinstance(lock, LockContent) and not halted_because(lock, besides=node.name):
+            return "no failed node holds a claim"
+        case Code.LOCK_GARBAGE | Code.LOCK_UNKNOWN if isinstance(lock, LockContent):
+            return "the lock can be read"
+        case Code.CORDONED if not node.unschedulable:
+            return "the node is not cordoned"
+        case Code.LIMIT_REACHED | Code.ZONE_AT_WORK if isinstance(lock, LockContent) and not (
+            set(lock.holders) - {node.name}
+        ):
+            return "no other node holds a claim"
+        case Code.OUTSIDE_WINDOW if policy is not None and openings.is_open(
+            openings.windows_of(policy, node.labels), now
+        ):
+            return "a window has opened"
+        case Code.MINIMUM_INTERVAL if (at := _instant(_AGAIN, refusal.sentence)) is not None and at <= now:
+            return "the interval is over"
+        case Code.NODES_DOWN | Code.BUDGET_SPENT:
+            return _nobody_down(refusal, present.views, lock)
+        case _:
+            return ""
+
+
+def ends_of(refusal: Refusal, node: NodeView, present: Surroundings) -> datetime | None:
+    """When the refusal ends by itself; None if unknown or never."""
+    now, policy = present.now, present.policy
+    match refusal.code:
+        case Code.HELD:
+            return until_of(node.annotations.get(keys.HOLD, ""))
+        case Code.OUTSIDE_WINDOW if policy is not None:
+            return openings.change_after(openings.windows_of(policy, node.labels), now)
+        case Code.MINIMUM_INTERVAL:
+            return _instant(_AGAIN, refusal.sentence)
+        case _:
+            return None
+
+
+def _nobody_down(refusal: Refusal, nodes: Mapping[str, NodeView], lock: LockContent | Garbage | Unknown) -> str:
+    """The sentence names the nodes that are down. If one of them is in service again, and the limit now leaves room,
+    the refusal is over."""
+    clauses = _CLAUSE.findall(refusal.sentence)
+    if not clauses or not isinstance(lock, LockContent):
+        return ""
+    back = [name for name, _ in clauses if _is_in_service(nodes.get(name), name, lock)]
+    most = _LIMIT.search(refusal.sentence)
+    still = len(dict.fromkeys(name for name, _ in clauses)) - len(dict.fromkeys(back))
+    has_room = still < int(most[1]) if most and " more" not in refusal.sentence else still == 0
+    return (
+        f"{' and '.join(dict.fromkeys(back))} {'is' if len(set(back)) == 1 else 'are'} in service"
+        if back and has_room
+        else ""
+    )
+
+
+def _is_in_service(node: NodeView | None, name: str, lock: LockContent) -> bool:
+    return node is not None and node.ready and not node.unschedulable and not works(node) and name not in lock.holders
+
+
+def _instant(pattern: re.Pattern[str], sentence: str) -> datetime | None:
+    found = pattern.search(sentence)
+    return from_rfc3339(found[1].rstrip(".")) if found else None

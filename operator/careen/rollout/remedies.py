@@ -1,0 +1,37 @@
+"""The remedy of a cause, only where it can help in this case."""
+
+from __future__ import annotations
+
+import re
+
+from careen.core.decision import Refusal
+from careen.core.facts.reasons import Code
+
+_NEVER = "can never be evicted"
+_PENDING = re.compile(r"(\d+) of \d+ pods would not find room")
+
+
+def remedy_of(refusal: Refusal, subject: str, node: str) -> str:
+    """First what a simulation has proven for the node, then the general remedy of the code. `node` is the refused
+    node, or NODE if the cause holds several."""
+    if refusal.remedy:
+        return f"{refusal.remedy.rstrip('.')}."
+    return general(refusal.code, refusal.sentence, subject).replace("NODE", node)
+
+
+def general(code: Code, sentence: str, subject: str = "") -> str:
+    """The remedy of the code. That of a forecast depends on what the forecast found: room for pods does not help a pod
+    that can never be evicted, and permitting pending pods does not either."""
+    if code is not Code.FORECAST_REFUSES:
+        return code.remedy
+    parts = []
+    if _NEVER in sentence or subject.startswith("budget "):
+        name = subject.removeprefix("budget ")
+        which = f"the disruption budget {name}" if name and name != subject else "the named budget"
+        parts.append(f"Raise maxUnavailable or lower minAvailable of {which}, or add a replica.")
+    if pending := _PENDING.search(sentence):
+        parts.append(
+            f"Add capacity (`careen forecast NODE --with-nodes NODE=1` says how much helps), or accept the pending "
+            f"pods with --forecast-pending-allowed={pending[1]}."
+        )
+    return " ".join(parts) or "`careen forecast NODE` shows the pods and what would help."

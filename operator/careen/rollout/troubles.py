@@ -1,0 +1,29 @@
+"""Which holders look dead, or take too long."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.phases import Phase
+from careen.core.facts.times import age
+from careen.core.lock import overdue
+from careen.core.lock.content import Entry
+
+
+def trouble_of(node: NodeView, entry: Entry | None, now: datetime, *, is_kept_down: bool = False) -> str:
+    """Why the holder shows no progress; "" if it does, or if the node may be down now."""
+    unready = "" if is_kept_down else not_ready(node, now)
+    marked = overdue.sentences((entry,)) if entry is not None and entry.overdue is not None else ""
+    return "; ".join(part for part in (unready, marked if not unready else "") if part)
+
+
+def not_ready(node: NodeView, now: datetime) -> str:
+    """A sentence if the Node of a holder is not Ready although no reboot is under way."""
+    phase = node.annotations.get(keys.PHASE, "")
+    if node.ready or phase not in {Phase.CLAIMING, Phase.DRAINING, Phase.SETTLING}:
+        return ""
+    since = f" for {age(node.ready_since, now)}" if node.ready_since is not None else ""
+    wrote = f"; its agent last wrote {age(node.agent_wrote, now)} ago" if node.agent_wrote is not None else ""
+    return f"{node.name} has been NotReady{since}, outside its reboot{wrote}"

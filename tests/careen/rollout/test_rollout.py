@@ -1,0 +1,158 @@
+"""Tests the model of the roll-out: states, causes, obstacles, and what the present lock and Nodes disprove."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Mark, Progress, to_annotation
+from careen.core.lock.content import Entry, LockContent
+from careen.rollout.as_json import rollout_json
+from careen.rollout.model import State
+from careen.rollout.reading import rollout
+from tests.careen.core.builders import a_node
+
+NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+NEVER = (
+    "1 of 3 pods can never be evicted: shop/{pod} (disruption budget shop/{app} wants 3 healthy of 3 pods, has 3, and "
+    "allows no eviction now; waiting cannot help: raise maxUnavailable, lower minAvailable or add a replica)"
+)
+
+
+def waiting(name: str, *rows: tuple[str, str, str], since: str = "2026-03-04T11:00:00Z", **more: str) -> NodeView:
+    refusals = [{"gate": gate, "code": code, "sentence": sentence, "since": since} for gate, code, sentence in rows]
+    return a_node(name, annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps(refusals), **more})
+
+
+def holder(name: str, phase: Phase, **changes: object) -> NodeView:
+    progress = Progress(
+        phase=phase.value,
+        claim="c",
+        boot_left="b",
+        need_since="2026-03-04T10:00:00Z",
+        drain_started=Mark(boot="b", uptime=1.0),
+        drain_started_at="2026-03-04T11:58:00Z",
+    )
+    more = dict(changes.pop("annotations", {}))  # type: ignore[call-overload]
+    given = {keys.PHASE: phase.value, keys.PROGRESS: to_annotation(progress), keys.SINCE: "2026-03-04T11:58:00Z"}
+    return a_node(name, annotations={**given, **more}, **changes)
+
+
+def lock(*names: str) -> LockContent:
+    return LockContent(
+        entries=tuple(Entry(node=name, id="c", created="2026-03-04T11:58:00Z") for name in names), max_owners=1
+    )
+
+
+def last_reboot(name: str, at: str) -> NodeView:
+    return a_node(name, annotations={keys.LAST_REBOOT: json.dumps({"at": at, "seconds": 300})})
+
+
+def test_a_roll_out_that_moves_has_counts_and_a_finish_and_no_obstacle() -> None:
+    nodes = [
+        last_reboot("n1", "2026-03-04T11:00:00Z"),
+        last_reboot("n2", "2026-03-03T11:00:00Z"),
+        holder("n3", Phase.DRAINING),
+        waiting("n4"),
+        waiting("n5"),
+    ]
+    found = rollout(nodes, lock("n3"), NOW)
+    assert [each.state for each in found.nodes] == [State.DONE, State.IDLE, State.WORKING, State.QUEUED, State.QUEUED]
+    assert found.obstacles == ()
+    assert (found.counts.done, found.counts.working, found.counts.queued) == (1, 1, 2)
+    assert found.counts.finish == datetime(2026, 3, 4, 12, 13, tzinfo=UTC)  # n3 is back at 12:03, then two of 300 s
+
+
+def test_nodes_that_the_same_budget_holds_have_one_cause_and_a_node_with_two_budgets_has_two() -> None:
+    nodes = [
+        waiting("n1", ("forecast", "forecast-refuses", NEVER.format(pod="a-1", app="a"))),
+        waiting("n2", ("forecast", "forecast-refuses", NEVER.format(pod="a-2", app="a"))),
+        waiting(
+            "n3",
+            ("forecast", "forecast-refuses", f"{NEVER.format(pod='a-3', app='a')}; {NEVER.format(pod='b', app='b')}"),
+        ),
+    ]
+    found = rollout(nodes, LockContent(), NOW)
+    assert [(each.subject, each.nodes, each.alone) for each in found.causes] == [
+        ("budget shop/a", ("n1", "n2", "n3"), ("n1", "n2")),
+        ("budget shop/b", ("n3",), ()),
+    ]
+    assert found.causes[0].since == datetime(2026, 3, 4, 11, 0, tzinfo=UTC)
+    assert found.nodes[2].causes == (
+        "forecast/forecast-refuses/budget shop/a",
+        "forecast/forecast-refuses/budget shop/b",
+    )
+
+
+def test_the_remedy_for_a_pod_that_can_never_be_evicted_permits_no_pending_pods() -> None:
+    found = rollout(
+        [waiting("n1", ("forecast", "forecast-refuses", NEVER.format(pod="a", app="a")))], LockContent(), NOW
+    )
+    assert "the disruption budget shop/a" in found.causes[0].remedy
+    assert "--forecast-pending-allowed" not in found.causes[0].remedy
+
+
+def test_a_refusal_that_the_present_nodes_disprove_holds_nothing() -> None:
+    down = (
+        "budgets",
+        "nodes-down",
+        "n2 is cordoned by somebody, not by careen; with this node 2 nodes would be down; the limit is 1",
+    )
+    back = rollout([waiting("n1", down), a_node("n2")], LockContent(), NOW)
+    assert (back.causes, back.nodes[0].state) == ((), State.QUEUED)
+    still = rollout([waiting("n1", down), a_node("n2", unschedulable=True)], LockContent(), NOW)
+    assert [each.subject for each in still.causes] == ["node n2"]
+
+
+def test_a_pause_that_is_over_holds_nothing() -> None:
+    paused = waiting("n1", ("hold", "paused", "a person paused the lock"))
+    assert rollout([paused], LockContent(), NOW).causes == ()
+    assert rollout([paused], LockContent(is_paused=True), NOW).causes != ()
+
+
+def test_a_holder_that_is_not_ready_outside_its_reboot_is_stuck_and_becomes_the_obstacle() -> None:
+    dead = holder("n3", Phase.DRAINING, ready=False, ready_since=NOW - timedelta(seconds=107))
+    found = rollout([dead, waiting("n4")], lock("n3"), NOW)
+    assert found.nodes[0].state is State.STUCK
+    assert found.nodes[0].trouble == "n3 has been NotReady for 1m47s, outside its reboot"
+    assert found.obstacles[0].code == "holder-overdue"
+    assert "n3 has been NotReady for 1m47s" in found.obstacles[0].why
+    assert found.counts.finish is None
+
+
+def test_a_node_that_reboots_may_be_not_ready() -> None:
+    found = rollout([holder("n3", Phase.REBOOTING, ready=False), waiting("n4")], lock("n3"), NOW)
+    assert (found.nodes[0].state, found.obstacles) == (State.WORKING, ())
+
+
+def test_a_drain_for_maintenance_is_no_reboot_and_has_no_expected_end() -> None:
+    asked = {keys.REQUEST: '{"want":"maintenance","reason":"disk swap"}'}
+    found = rollout(
+        [holder("n3", Phase.DRAINING, annotations=asked), last_reboot("n1", "2026-03-04T11:00:00Z")], lock("n3"), NOW
+    )
+    assert found.nodes[0].state is State.KEPT_DOWN
+    assert found.nodes[0].doing == "draining for maintenance"
+    assert found.nodes[0].expected is None
+
+
+def test_what_ends_within_two_minutes_is_no_obstacle() -> None:
+    soon = (
+        "minimum-interval",
+        "minimum-interval",
+        "the last reboot of this node was at x; its next reboot may begin at {}",
+    )
+    for at, is_told in (("2026-03-04T12:01:00Z", False), ("2026-03-04T13:00:00Z", True)):
+        found = rollout([waiting("n1", (*soon[:2], soon[2].format(at)))], LockContent(), NOW)
+        assert bool(found.obstacles) is is_told, at
+
+
+def test_the_json_form_reaches_every_node_by_its_causes() -> None:
+    found = rollout_json(
+        rollout([waiting("n1", ("alerts", "alert", "these alerts are active: A, B"))], LockContent(), NOW)
+    )
+    assert [each["key"] for each in found["causes"]] == ["alerts/alert/alert A", "alerts/alert/alert B"]
+    assert found["nodes"][0]["causes"] == [each["key"] for each in found["causes"]]
+    json.dumps(found)
