@@ -23,6 +23,7 @@ ROADS: dict[str, dict[str, str]] = {
     },
     r"(rich\.console\.)?Console|(rich\.)?print": {
         "careen.cli.support.progress": "prints a bar with fixed words and numbers",
+        "careen.cli.watch": "prints the lines of report/live/screen.py, which are clean, as rich's Text",
         "careen.cli.demo": "prints the table of drydock, whose cells are rich's Text",
     },
     r"logging\.(StreamHandler|FileHandler|basicConfig|Formatter|Handler)": {

@@ -18,11 +18,18 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--busy", is_flag=True, help="Leave out idle nodes.")
+@click.option(
+    "--watch", is_flag=True, help="Print a line whenever the verdict changes, like `careen watch --plain`."
+)
 @output_option
 @cluster_command
-async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
+async def status(cluster: Cluster, *, busy: bool, watch: bool, output: str) -> None:
     """Show every node's phase, how long it has been in that phase, its place in line and the reason. Also show which
     nodes hold a claim and which node is next. If no node can start, the first lines say why."""
+    if watch:
+        from careen.cli.watch import lines
+
+        await lines(cluster)
     # Reads the lock first: a claim released between the two reads is then shown with a node that still has it.
     lock = await look_at_lock(cluster)
     nodes = await list_nodes(cluster.api)

@@ -82,10 +82,7 @@ def test_status_shows_the_pod_and_the_remedy_if_every_forecast_refuses(desk: Des
         "What you can do: n1: shop/web-1 would find a place with one more empty, uncordoned node like n1 (zone a)."
         in said
     )
-    assert (
-        "or accept the pending pods with --forecast-pending-allowed=1."
-        in said
-    )
+    assert "or accept the pending pods with --forecast-pending-allowed=1." in said
 
 
 def test_why_shows_the_remedy_that_the_forecast_found(desk: Desk) -> None:

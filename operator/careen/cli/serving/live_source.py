@@ -10,7 +10,6 @@ from contextlib import suppress
 
 from careen.cli.serving.looks import Looks
 from careen.cli.serving.web_server import Document, Failure
-from careen.cli.support.agents_settings import Agents, agents_of
 from careen.cli.support.connection import Cluster, look_at_lock
 from careen.cli.why import story_of
 from careen.cluster.nodes import read_node
@@ -26,7 +25,6 @@ from careen.report.tables import plain
 
 _WATCHED_SECONDS = 60.0  # a hidden page asks every 15 s
 _NODE_SECONDS = 5.0
-_SETTINGS_SECONDS = 300.0
 _MOST_NODES_KEPT = 64
 _ANSWER_SECONDS = 30.0
 
@@ -48,7 +46,6 @@ class LiveSource:
         self._planned = Planned()
         self._rollout: Document | Failure = Failure(503, "careen has not read the cluster yet")
         self._nodes: dict[str, tuple[float, Document | Failure]] = {}
-        self._agents: tuple[float, Agents] | None = None
 
     # ---- in the server's threads ----
 
@@ -143,13 +140,7 @@ class LiveSource:
             if isinstance(seen, Gone):
                 return Failure(404, "there is no such Node")
             found = await look_at_lock(self._cluster)
-            story = await story_of(self._cluster, seen, found, (await self._settings()).policy)
+            story = await story_of(self._cluster, seen, found, (await self._looks.settings()).policy)
         except ClusterError as error:
             return Failure(503, f"the node could not be read: {error}")
         return Document.json(node_document(story))
-
-    async def _settings(self) -> Agents:
-        now = self._cluster.clock.monotonic()
-        if self._agents is None or now - self._agents[0] > _SETTINGS_SECONDS:
-            self._agents = (now, await agents_of(self._cluster))
-        return self._agents[1]

@@ -6,9 +6,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from careen.cli.support.agents_settings import Agents, agents_of
 from careen.cli.support.connection import Cluster, look_at_lock
 from careen.cluster.nodes import list_nodes
 from careen.cluster.wire.errors import ClusterError
+from careen.report.headline import asks_for_policy
 from careen.report.live.rollout_document import Seen
 from careen.report.tables import count_of
 
@@ -16,6 +18,7 @@ LEAST_SECONDS = 3.0
 _NODES_PER_SECOND = 250  # 5,000 nodes every 20 s: about 1.5 MB/s from the API server, while somebody looks
 _LONGEST_SECONDS = 60.0
 _PROCESSOR_SHARE = 0.05
+_SETTINGS_SECONDS = 300.0
 
 
 class Looks:
@@ -24,6 +27,7 @@ class Looks:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._last: Seen | None = None
+        self._agents: tuple[float, Agents] | None = None
 
     async def look(self) -> Seen:
         """What the cluster shows now. Raises `ClusterError` if it has never answered."""
@@ -42,11 +46,19 @@ class Looks:
             nodes=nodes,
             lock=lock.state,
             at=self._cluster.clock.now(),
+            policy=(await self.settings()).policy if asks_for_policy(nodes) else None,
             server=self._cluster.server,
             refresh_seconds=pause,
             load=f"a look is one list of {count_of(len(nodes), 'Node')} and one GET",
         )
         return self._last
+
+    async def settings(self) -> Agents:
+        """The agents' settings, read again every few minutes."""
+        now = self._cluster.clock.monotonic()
+        if self._agents is None or now - self._agents[0] > _SETTINGS_SECONDS:
+            self._agents = (now, await agents_of(self._cluster))
+        return self._agents[1]
 
 
 def seconds_between_looks(nodes: int, processor_seconds: float) -> float:

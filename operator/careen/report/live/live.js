@@ -8,7 +8,7 @@ const ASK_MS = 2000;
 const SLOW_MS = 15000; // while the page is hidden
 const FRAME = {width: 1000, height: 300, foot: 34, left: 4, right: 4, top: 22};
 const GROUP_OF = {
-  Idle: "idle", Done: "done", Waiting: "waiting", Claiming: "work", Draining: "work", Rebooting: "reboot",
+  Idle: "idle", Done: "done", Waiting: "waiting", "Held back": "held", Stuck: "failed", Claiming: "work", Draining: "work", Rebooting: "reboot",
   Verifying: "reboot", Settling: "settle", Failed: "failed", Maintenance: "kept",
 };
 const state = {etag: "", doc: null, shown: PAGE, ahead: 0, drawMs: 0, node: "", nodeEtag: ""};
@@ -102,12 +102,13 @@ function drawTop(doc) {
   at("verdict").className = `verdict ${headline.tone}`;
   const finish = progress.finish ? `Finish about ${clock(progress.finish)}.` : "";
   at("detail").replaceChildren(...sentence([headline.detail, finish].filter(Boolean).join(" ")));
-  const figures = [["done", progress.done], ["at work", progress.working], ["waiting", progress.waiting],
-    ["failed", progress.failed], ["kept down", progress.kept], ["in all", progress.total]]
-    .filter(([name, count]) => count || !["failed", "kept down"].includes(name));
+  const figures = [["rebooted", progress.done], ["at work", progress.working], ["queued", progress.queued],
+    ["held back", progress.heldBack], ["stuck", progress.stuck], ["failed", progress.failed],
+    ["kept down", progress.kept], ["nodes in all", progress.total]]
+    .filter(([name, count]) => count || !["held back", "stuck", "failed", "kept down"].includes(name));
   keyed(at("figures"), figures, ([name]) => name, ([name]) => made("li", {}, made("b"), name),
     (element, [, count]) => setText(element.firstElementChild, count.toLocaleString()));
-  const all = progress.done + progress.working + progress.waiting + progress.failed;
+  const all = progress.done + progress.working + progress.queued + progress.heldBack + progress.stuck + progress.failed;
   at("progress").max = Math.max(1, all);
   at("progress").value = progress.done;
   document.title = `${progress.done}/${all} rebooted · careen`;
@@ -214,7 +215,10 @@ function drawCauses(doc) {
   }, (element, cause) => {
     const [head, remedy, list] = element.children;
     setText(head.firstElementChild, `${counted(cause.count, "node")}: ${cause.title}`);
-    setText(head.lastElementChild, cause.since ? ` for ${ageOf(cause.since)}` : "");
+    const facts = [cause.since ? `for ${ageOf(cause.since)}` : "", cause.seen ? `as an agent saw it ${ageOf(cause.seen)} ago`
+      : "", cause.ends ? `ends by itself ${clock(cause.ends)}` : "", cause.alone < cause.count
+      ? `${cause.alone} held by nothing else` : ""];
+    setText(head.lastElementChild, ` ${facts.filter(Boolean).join("; ")}`);
     remedy.replaceChildren(...sentence(cause.remedy));
     const names = cause.nodes.slice(0, 50).map((index) => doc.nodes.name[index]);
     if (list.dataset.names !== names.join(" ")) {

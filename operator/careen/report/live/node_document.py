@@ -8,12 +8,12 @@ from typing import Any
 
 from careen.core.facts import keys
 from careen.core.facts.observation import Unknown
-from careen.core.facts.times import from_rfc3339
+from careen.core.facts.times import age, duration, from_rfc3339
 from careen.core.facts.untrusted import object_of
 from careen.core.plain_text import one_line
 from careen.core.steps.shared.history import reboots_of
 from careen.report.lock_report import lock_sentence
-from careen.report.tables import age, count_of, duration
+from careen.report.tables import count_of
 from careen.report.why_report import (
     NodeStory,
     cordon_sentence,

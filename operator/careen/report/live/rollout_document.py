@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
-from careen.core.facts.times import from_rfc3339
+from careen.core.facts.policy import Policy
+from careen.core.facts.times import age, duration
 from careen.core.plain_text import LONGEST_CELL, one_line
-from careen.report.fleet_report import phase_of, reason_of
-from careen.report.headline import Headline, headline
-from careen.report.history_report import expected_ends
+from careen.core.steps.shared.history import Reboot
+from careen.report.live.done import done_nodes
 from careen.report.live.planned import Planned
-from careen.report.live.standing import Standing, standing_of
 from careen.report.lock_report import LockState, lock_sentence
-from careen.report.tables import age, count_of, duration
+from careen.report.tables import count_of
+from careen.rollout.model import NodeState, RolloutView, State
+from careen.rollout.reading import rollout
 from scheduler_core.values import Value
 
-DONE = "Done"
-"""Shown instead of Idle for a node that rebooted in this roll-out."""
+DONE, STUCK, HELD_BACK = "Done", "Stuck", "Held back"
+"""Shown instead of the phase, which does not tell."""
 
 _PHASES = (
+    STUCK,
     Phase.FAILED,
     Phase.REBOOTING,
     Phase.VERIFYING,
@@ -33,10 +34,13 @@ _PHASES = (
     Phase.CLAIMING,
     Phase.MAINTENANCE,
     Phase.SETTLING,
+    HELD_BACK,
     Phase.WAITING,
     DONE,
     Phase.IDLE,
 )
+_SHOWN_AS = {State.STUCK: STUCK, State.FAILED: Phase.FAILED, State.HELD_BACK: HELD_BACK, State.DONE: DONE}
+_AT_WORK = (State.STUCK, State.FAILED, State.WORKING, State.KEPT_DOWN)
 MOST_ZONES = 8  # a reader cannot distinguish more stripes; the smallest zones become "others"
 _MOST_CAUSES = 50
 
@@ -47,39 +51,61 @@ class Seen(Value, kw_only=True):
     nodes: tuple[NodeView, ...]
     lock: LockState
     at: datetime
+    policy: Policy | None = None
     server: str = ""
     refresh_seconds: float = 5.0
     trouble: str = ""
     load: str = ""  # what the looks cost the API server, as a sentence
 
 
+class Scene(Value, kw_only=True):
+    """The model of one look, and the nodes that are done with their last reboots."""
+
+    seen: Seen
+    view: RolloutView
+    done: Mapping[str, Reboot]
+
+    @classmethod
+    def of(cls, seen: Seen) -> Scene:
+        """Makes the model."""
+        view = rollout(seen.nodes, seen.lock, seen.at, seen.policy)
+        return cls(seen=seen, view=view, done=done_nodes(seen.nodes, view))
+
+    def shown_as(self, node: NodeState) -> str:
+        """The node's phase, or a word that tells more."""
+        return DONE if node.name in self.done else _SHOWN_AS.get(node.state, node.phase)
+
+
 def rollout_document(seen: Seen, planned: Planned) -> dict[str, Any]:
     """Times are seconds since 1970; texts from the cluster are on one line each."""
-    standing = standing_of(seen.nodes, seen.lock, seen.at)
+    scene = Scene.of(seen)
+    counts = scene.view.counts
     zones = [zone or "no zone" for zone in sorted({node.zone for node in seen.nodes})]
     return {
         "version": 1,
         "readAt": _seconds(seen.at),
         "refreshSeconds": seen.refresh_seconds,
         "trouble": _line(seen.trouble),
-        "headline": _headline(seen, standing),
+        "headline": _headline(scene),
         "progress": {
             "total": len(seen.nodes),
-            "done": len(standing.done),
-            "working": len(standing.working),
-            "waiting": len(standing.waiting),
-            "failed": len(standing.failed),
-            "kept": len(standing.kept),
-            "began": _seconds(standing.began),
-            "finish": _seconds(standing.finish),
+            "done": len(scene.done),
+            "working": counts.working,
+            "queued": counts.queued,
+            "heldBack": counts.held_back,
+            "stuck": counts.stuck,
+            "failed": counts.failed,
+            "kept": counts.kept_down,
+            "usualSeconds": counts.usual_seconds,
+            "finish": _seconds(counts.finish),
             "planned": _seconds(planned.finish),
         },
-        "working": _working(seen, standing),
-        "causes": _causes(seen, standing),
+        "working": _working(scene),
+        "causes": _causes(scene),
         "phases": [str(each) for each in _PHASES],
         "zones": [_cell(zone) for zone in zones],
-        "nodes": _nodes(seen, standing, zones),
-        "chart": _chart(seen, standing, planned),
+        "nodes": _nodes(scene, zones),
+        "chart": _chart(scene, planned),
         "foot": _foot(seen),
     }
 
@@ -87,48 +113,42 @@ def rollout_document(seen: Seen, planned: Planned) -> dict[str, Any]:
 # ---- sentences ----
 
 
-def headline_of(seen: Seen, standing: Standing) -> tuple[str, str, str]:
+def headline_of(scene: Scene) -> tuple[str, str, str]:
     """The tone (`fine`, `working`, `stuck`), the verdict and the details."""
-    found = headline(seen.nodes, seen.lock, seen.at)
-    if found is not None and not standing.working:
-        since = f" The cause has lasted for {age(found.since, seen.at)}." if found.since else ""
-        return "stuck", f"{found.why}.", f"{_ways_out(found)}{since}".strip()
-    detail = f"Lock: {lock_sentence(seen.lock, seen.at)}."
-    if standing.failed:
-        return "stuck", f"{_are(len(standing.failed), 'failed')}.", detail
-    if standing.working:
-        return "working", f"{progress_sentence(seen, standing)}.", detail
-    if standing.waiting:
-        return "working", f"{_are(len(standing.waiting), 'waiting')}; none is at work yet.", detail
-    if standing.done and standing.began:
-        return "fine", f"The roll-out is over: {count_of(len(standing.done), 'node')} rebooted.", detail
-    return "fine", "No node needs a reboot.", detail
+    seen, counts = scene.seen, scene.view.counts
+    lock = f"Lock: {lock_sentence(seen.lock, seen.at)}."
+    if scene.view.obstacles:
+        found = scene.view.obstacles[0]
+        since = f"The cause has lasted for {age(found.since, seen.at)}." if found.since else ""
+        ways = " ".join(f"{each.rstrip('.')}." for each in found.ways_out[:3])
+        return "stuck", f"{found.why}.", f"{since} {ways}".strip()
+    if troubled := scene.view.in_state(State.STUCK, State.FAILED):
+        first = troubled[0]
+        more = f"; and {len(troubled) - 1} more" if len(troubled) > 1 else ""
+        return "stuck", f"{first.name}: {first.trouble.rstrip('.')}{more}.", f"{progress_sentence(scene)}. {lock}"
+    if counts.open:
+        return "working", f"{progress_sentence(scene)}.", lock
+    if scene.done:
+        return "fine", f"The roll-out is over: {count_of(len(scene.done), 'node')} rebooted.", lock
+    return "fine", "No node needs a reboot.", lock
 
 
-def progress_sentence(seen: Seen, standing: Standing) -> str:
-    """Such as `12 of 40 nodes have rebooted; 2 are at work (n13 for 1m10s); 26 wait`."""
-    asked = len(standing.done) + len(standing.working) + len(standing.waiting) + len(standing.failed)
-    since = {node.name: from_rfc3339(node.annotations.get(keys.SINCE, "")) for node in seen.nodes}
-    first = standing.working[:3]
-    shown = ", ".join(f"{name} for {age(since[name], seen.at)}" for name in first)
-    more = ", …" if len(standing.working) > len(first) else ""
-    parts = [f"{len(standing.done)} of {count_of(asked, 'node')} rebooted"]
-    parts.append(f"{len(standing.working)} at work ({shown}{more})")
-    if standing.waiting:
-        parts.append(f"{len(standing.waiting)} waiting")
+def progress_sentence(scene: Scene) -> str:
+    """Such as `12 of 40 nodes rebooted; 2 at work (n13 for 1m10s, usual 4m40s); 20 queued; 6 held back`."""
+    counts, now = scene.view.counts, scene.seen.at
+    working = scene.view.in_state(State.WORKING)
+    shown = ", ".join(f"{each.name} for {age(each.since, now)}" for each in working[:2])
+    more = ", …" if len(working) > 2 else ""
+    usual = f"; usual {duration(timedelta(seconds=counts.usual_seconds))}" if counts.usual_seconds else ""
+    parts = [f"{len(scene.done)} of {count_of(len(scene.done) + counts.open, 'node')} rebooted"]
+    parts += [f"{counts.working} at work ({shown}{more}{usual})"] if working else []
+    named = (("queued", counts.queued), ("held back", counts.held_back), ("stuck", counts.stuck))
+    parts += [f"{number} {name}" for name, number in (*named, ("failed", counts.failed)) if number]
     return "; ".join(parts)
 
 
-def _ways_out(found: Headline) -> str:
-    return " ".join(f"{each.rstrip('.')}." for each in found.ways_out[:3])
-
-
-def _are(number: int, what: str) -> str:
-    return f"{count_of(number, 'node')} {'is' if number == 1 else 'are'} {what}"
-
-
-def _headline(seen: Seen, standing: Standing) -> dict[str, str]:
-    tone, sentence, detail = headline_of(seen, standing)
+def _headline(scene: Scene) -> dict[str, str]:
+    tone, sentence, detail = headline_of(scene)
     return {"tone": tone, "sentence": _line(sentence), "detail": _line(detail)}
 
 
@@ -136,125 +156,123 @@ def _foot(seen: Seen) -> str:
     every = duration(timedelta(seconds=seen.refresh_seconds))
     where = f" of {seen.server}" if seen.server else ""
     load = f"; {seen.load}" if seen.load else ""
-    return _line(
-        f"careen reads the cluster{where} every {every} while a page is open{load}. This page changes nothing."
-    )
+    looks = f"careen reads the cluster{where} every {every} while a page is open{load}"
+    return _line(f"{looks}. This page changes nothing.")
 
 
 # ---- nodes ----
 
 
-def _working(seen: Seen, standing: Standing) -> list[dict[str, Any]]:
-    ends = expected_ends(seen.nodes)
-    by_name = {node.name: node for node in seen.nodes}
-    rows = []
-    for name in (*standing.failed, *standing.working, *standing.kept):
-        node = by_name[name]
-        end = ends.get(name)
-        ready = "" if node.ready else "the node is not Ready; "
-        rows.append(
-            {
-                "node": _cell(name),
-                "phase": _cell(phase_of(node)),
-                "since": _since(node),
-                "expected": _seconds(end.end) if end else None,
-                "says": _line(ready + reason_of(node)),
-            }
-        )
-    return rows
-
-
-def _causes(seen: Seen, standing: Standing) -> list[dict[str, Any]]:
-    place = {node.name: number for number, node in enumerate(seen.nodes)}
+def _working(scene: Scene) -> list[dict[str, Any]]:
     return [
         {
-            "key": _line(cause.key),
-            "title": _line(cause.title),
-            "remedy": _line(cause.remedy),
-            "since": _seconds(cause.since),
-            "count": len(cause.nodes),
-            "nodes": [place[name] for name in cause.nodes],
+            "node": _cell(node.name),
+            "phase": _cell(node.doing or node.phase),
+            "since": _seconds(node.since),
+            "expected": _seconds(node.expected.end) if node.expected else None,
+            "says": _line(says(node, scene.seen.at)),
         }
-        for cause in standing.causes[:_MOST_CAUSES]
+        for state in _AT_WORK
+        for node in scene.view.in_state(state)
     ]
 
 
-def _nodes(seen: Seen, standing: Standing, zones: Sequence[str]) -> dict[str, list[Any]]:
+def says(node: NodeState, now: datetime) -> str:
+    """What is wrong with the node, otherwise what its agent wrote, and when it last wrote."""
+    parts = [node.trouble or node.reason]
+    parts += ["" if node.is_ready else f"NotReady for {age(node.ready_since, now)}"]
+    parts += [f"agent last wrote {age(node.agent_wrote, now)} ago" if node.agent_wrote else ""]
+    return "; ".join(dict.fromkeys(part for part in parts if part))
+
+
+def _causes(scene: Scene) -> list[dict[str, Any]]:
+    place = {node.name: number for number, node in enumerate(scene.seen.nodes)}
+    return [
+        {
+            "key": _line(cause.key),
+            "title": _line(cause.sentence.rstrip(".")),
+            "remedy": _line(cause.remedy),
+            "since": _seconds(cause.since),
+            "seen": _seconds(cause.seen),
+            "ends": _seconds(cause.ends),
+            "count": len(cause.nodes),
+            "alone": len(cause.alone),
+            "nodes": [place[name] for name in cause.nodes if name in place],
+        }
+        for cause in scene.view.causes[:_MOST_CAUSES]
+    ]
+
+
+def _nodes(scene: Scene, zones: Sequence[str]) -> dict[str, list[Any]]:
     phase_at = {str(phase): number for number, phase in enumerate(_PHASES)}
     zone_at = {zone: number for number, zone in enumerate(zones)}
-    held: dict[str, list[int]] = {}
-    for number, cause in enumerate(standing.causes[:_MOST_CAUSES]):
-        for name in cause.nodes:
-            held.setdefault(name, []).append(number)
+    cause_at = {cause.key: number for number, cause in enumerate(scene.view.causes[:_MOST_CAUSES])}
+    nodes, done = scene.view.nodes, scene.done
     return {
-        "name": [_cell(node.name) for node in seen.nodes],
-        "zone": [zone_at[node.zone or "no zone"] for node in seen.nodes],
-        "phase": [
-            phase_at[DONE] if node.name in standing.done else phase_at.get(phase_of(node), phase_at[Phase.FAILED])
-            for node in seen.nodes
-        ],
-        "since": [
-            _seconds(standing.done[node.name].at) if node.name in standing.done else _since(node) for node in seen.nodes
-        ],
-        "ready": [int(node.ready) for node in seen.nodes],
-        "causes": [held.get(node.name, 0) for node in seen.nodes],
+        "name": [_cell(node.name) for node in nodes],
+        "zone": [zone_at[node.zone or "no zone"] for node in nodes],
+        # another release's phase is one that a person should look at
+        "phase": [phase_at.get(scene.shown_as(node), phase_at[STUCK]) for node in nodes],
+        "since": [_seconds(done[node.name].at if node.name in done else node.since) for node in nodes],
+        "ready": [int(node.is_ready) for node in nodes],
+        "causes": [[cause_at[key] for key in node.causes if key in cause_at] or 0 for node in nodes],
     }
 
 
 # ---- the chart ----
 
 
-def _chart(seen: Seen, standing: Standing, planned: Planned) -> dict[str, Any]:
+def _chart(scene: Scene, planned: Planned) -> dict[str, Any]:
     """Only the nodes of the roll-out: those that are done, at work or waiting, and those of the plan."""
-    taking_part = {*standing.done, *standing.working, *standing.waiting, *standing.failed, *planned.ends}
-    members = [node for node in seen.nodes if node.name in taking_part]
-    stripe_of = _stripes(members)
-    working, waiting = set(standing.working), {*standing.waiting, *standing.failed}
+    open_nodes = {
+        each.name: each for each in scene.view.nodes if each.state not in (State.IDLE, State.DONE, State.KEPT_DOWN)
+    }
+    taking_part = {*scene.done, *open_nodes, *planned.ends}
+    stripe_of = _stripes([node for node in scene.seen.nodes if node.name in taking_part])
+    members: dict[str, list[str]] = {}
+    for name, stripe in stripe_of.items():
+        members.setdefault(stripe, []).append(name)
     rows = []
-    for stripe in sorted(set(stripe_of.values())):
-        names = [name for name, each in stripe_of.items() if each == stripe]
+    for stripe, names in sorted(members.items()):
+        states = Counter(open_nodes[name].state for name in names if name in open_nodes)
         rows.append(
             {
                 "name": _cell(stripe),
                 "total": len(names),
-                "done": sorted(_seconds(standing.done[name].at) or 0 for name in names if name in standing.done),
-                "plan": sorted(_planned_ends(names, standing, planned)),
-                "working": sum(1 for name in names if name in working),
-                "waiting": sum(1 for name in names if name in waiting),
+                "done": sorted(_seconds(scene.done[name].at) or 0 for name in names if name in scene.done),
+                "plan": sorted(_planned_ends(names, scene.done, planned)),
+                "working": states[State.WORKING] + states[State.STUCK],
+                "waiting": states[State.QUEUED] + states[State.HELD_BACK] + states[State.FAILED],
             }
         )
-    instants = [at for at in (standing.began, planned.made_at) if at] or [seen.at]
-    # The first reboot, not the first need: hosts may have waited for days.
-    first = min((each.at for each in standing.done.values()), default=seen.at)
-    begins = max(min(instants), first - timedelta(minutes=10))
-    ends = max([seen.at, *(at for at in (standing.finish, planned.finish) if at)])
+    # From the first reboot, not from the first need: hosts may have waited for days.
+    first = min((each.at for each in scene.done.values()), default=scene.seen.at)
+    begins = min(first - timedelta(minutes=10), planned.made_at or first)
+    finish = scene.view.counts.finish
+    ends = max([scene.seen.at, *(at for at in (finish, planned.finish) if at)])
     return {
         "from": _seconds(begins),
         "to": _seconds(ends),
         "zones": rows,
-        "note": _line(_chart_note(seen, standing, planned)),
+        "note": _line(_chart_note(scene, planned)),
     }
 
 
-def _chart_note(seen: Seen, standing: Standing, planned: Planned) -> str:
+def _chart_note(scene: Scene, planned: Planned) -> str:
     if not planned.ends:
         return planned.note
-    ends = sorted(planned.ends.values())
-    due = bisect_right(ends, seen.at)
-    done = sum(1 for name in standing.done if name in planned.ends)
-    late = due - done
-    stand = (
-        "as planned" if not late else f"{count_of(abs(late), 'node')} {'behind' if late > 0 else 'ahead of'} the plan"
-    )
+    due = bisect_right(sorted(planned.ends.values()), scene.seen.at)
+    late = due - sum(1 for name in scene.done if name in planned.ends)
+    where = "behind" if late > 0 else "ahead of"
+    stand = f"{count_of(abs(late), 'node')} {where} the plan" if late else "as planned"
     return f"Pale: the plan; solid: what has happened. The roll-out is {stand}."
 
 
-def _planned_ends(names: Sequence[str], standing: Standing, planned: Planned) -> list[int]:
+def _planned_ends(names: Sequence[str], done: Mapping[str, Reboot], planned: Planned) -> list[int]:
     """Nodes that were done before the plan was made count as they really were."""
     if not planned.ends:
         return []
-    real = {name: standing.done[name].at for name in names if name in standing.done}
-    found = (planned.ends.get(name) or real.get(name) for name in names)
+    found = (planned.ends.get(name) or (done[name].at if name in done else None) for name in names)
     return [_seconds(at) or 0 for at in found if at]
 
 
@@ -270,10 +288,6 @@ def _stripes(members: Sequence[NodeView]) -> dict[str, str]:
 
 def _seconds(at: datetime | None) -> int | None:
     return None if at is None else int(at.timestamp())
-
-
-def _since(node: NodeView) -> int | None:
-    return _seconds(from_rfc3339(node.annotations.get(keys.SINCE, "")))
 
 
 def _line(text: str) -> str:

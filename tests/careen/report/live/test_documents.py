@@ -16,7 +16,6 @@ from careen.report.live.node_document import node_document
 from careen.report.live.past_reboots import reboot_report_html, reboot_report_json
 from careen.report.live.planned import Planned, planned_of
 from careen.report.live.rollout_document import Seen, rollout_document
-from careen.report.live.standing import standing_of
 from careen.report.why_report import NodeStory
 from tests.careen.live_fleet import a_node, roll_out
 from tests.careen.poisoned_texts import MARK, POISON, strings_in, unfit
@@ -41,13 +40,13 @@ def seen_of(*written: dict[str, Any], at: datetime = NOW) -> Seen:
 
 def test_the_document_counts_each_node_once() -> None:
     progress = rollout_document(seen_of(*roll_out(30, NOW, blocked=5)), Planned())["progress"]
-    assert {name: progress[name] for name in ("total", "done", "working", "waiting", "failed", "kept")} == {
+    assert {name: progress[name] for name in ("total", "done", "working", "queued", "heldBack", "failed")} == {
         "total": 30,
         "done": 12,
         "working": 2,
-        "waiting": 16,
+        "queued": 11,
+        "heldBack": 5,
         "failed": 0,
-        "kept": 0,
     }
 
 
@@ -66,8 +65,10 @@ def test_a_cause_has_all_the_nodes_that_it_holds() -> None:
 
 def test_the_finish_moves_with_the_clock_while_nothing_gets_done() -> None:
     first = rollout_document(seen_of(*roll_out(30, NOW)), Planned())["progress"]["finish"]
-    later = NOW + timedelta(minutes=10)
-    assert rollout_document(seen_of(*roll_out(30, NOW), at=later), Planned())["progress"]["finish"] == first + 600
+    later = NOW + timedelta(minutes=10)  # the nodes at work should have been back after 210 s
+    assert (
+        rollout_document(seen_of(*roll_out(30, NOW), at=later), Planned())["progress"]["finish"] == first + 390
+    )  # the first 210 s were expected
 
 
 def test_the_chart_draws_what_happened_over_the_plan() -> None:
@@ -175,8 +176,23 @@ def test_the_files_of_the_page_load_nothing_from_elsewhere() -> None:
         )
 
 
-def test_the_standing_knows_when_a_roll_out_is_over() -> None:
-    seen = seen_of(*(each for each in roll_out(30, NOW) if keys.LAST_REBOOT in each["metadata"]["annotations"]))
-    standing = standing_of(seen.nodes, seen.lock, NOW)
-    assert (standing.is_over, len(standing.done), standing.finish) == (True, 12, None)
-    assert standing_of(seen.nodes, seen.lock, NOW + timedelta(days=3)).began is None
+def test_the_nodes_of_a_roll_out_that_just_ended_are_done() -> None:
+    over = [each for each in roll_out(30, NOW) if keys.LAST_REBOOT in each["metadata"]["annotations"]]
+    document = rollout_document(seen_of(*over), Planned())
+    assert document["headline"]["sentence"] == "The roll-out is over: 12 nodes rebooted."
+    later = rollout_document(seen_of(*over, at=NOW + timedelta(days=3)), Planned())
+    assert later["headline"]["sentence"] == "No node needs a reboot."
+
+
+def test_a_holder_that_is_gone_from_its_kubelet_is_stuck_and_on_top() -> None:
+    objects = roll_out(30, NOW)
+    dead = objects[12]
+    dead["status"]["conditions"] = [
+        {"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-03-04T11:00:00Z"}
+    ]
+    document = rollout_document(seen_of(*objects), Planned())
+    assert document["headline"]["tone"] == "stuck"
+    assert "node-0012" in document["headline"]["sentence"]
+    assert document["working"][0]["node"] == "node-0012"
+    assert "NotReady for 1h" in document["working"][0]["says"]
+    assert document["phases"][document["nodes"]["phase"][12]] == "Stuck"

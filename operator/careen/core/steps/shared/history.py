@@ -14,13 +14,14 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import json_of, object_of, short, whole
+from scheduler_core.simulation.forecast import Outcome
 from scheduler_core.values import Value
 
 MOST = 5
 _LONGEST_WHY = 200
 _MOST_SECONDS = 10**9
 _MOST_MOVES = 10**6
-_LONGEST_KERNEL = 64  # utsname has 65 bytes for a release
+LONGEST_KERNEL = 64  # utsname has 65 bytes for a release
 _LONGEST_CODE = 40
 _MOST_CODES = 8
 
@@ -56,6 +57,15 @@ def with_one_more(node: NodeView, reboot: Reboot) -> str:
     return json.dumps([_row(each) for each in (reboot, *before)[:MOST]], separators=(",", ":"), ensure_ascii=False)
 
 
+def forecast_moves_of(node: NodeView) -> int | None:
+    """How many pods leave the node in the forecast on the Node; None without one."""
+    counts = object_of(node.annotations.get(keys.FORECAST)).get("counts")
+    if not isinstance(counts, dict):
+        return None
+    known = [whole(counts.get(each.value), _MOST_MOVES) or 0 for each in Outcome if each is not Outcome.STAYS]
+    return min(sum(known), _MOST_MOVES)
+
+
 def _reboot(row: Any) -> Reboot | None:
     at = from_rfc3339(row.get("at")) if isinstance(row, dict) else None
     if at is None:
@@ -75,7 +85,7 @@ def _reboot(row: Any) -> Reboot | None:
 
 
 def _kernel(text: Any) -> str:
-    return short(text, _LONGEST_KERNEL) if isinstance(text, str) else ""
+    return short(text, LONGEST_KERNEL) if isinstance(text, str) else ""
 
 
 def _refused(rows: Any) -> dict[str, int]:
