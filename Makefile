@@ -52,7 +52,7 @@ demo: $(INSTALLED) ## a whole fleet on this computer reboots, node by node, and 
 
 .PHONY: test
 test: $(INSTALLED) ## everything that needs nothing but Python
-	$(PYTHON) -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not cluster and not image" $(TEST_FLAGS)
+	$(PYTHON) -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not browser and not cluster and not image" $(TEST_FLAGS)
 
 .PHONY: check
 check: $(INSTALLED) ## style, types and import contracts

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from careen.cli.serve import serve
 from careen.cli.shadow import shadow
 from careen.cli.support import lock_place
 from careen.cluster import evictions
@@ -525,6 +526,7 @@ def test_the_network_policy_allows_ingress_only_to_the_metrics_port() -> None:
         ("admission", {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}),
         ("alerts", {"PodMonitor", "PrometheusRule"}),
         ("network", {"NetworkPolicy"}),
+        ("serve", {"Deployment"}),
         ("shadow", {"Deployment"}),
     ],
 )
@@ -647,8 +649,15 @@ def kustomize(folder: Path) -> list[dict[str, Any]]:
     return [each for each in yaml.safe_load_all(done.stdout) if each]
 
 
-def test_careen_shadow_has_no_privileges_and_only_rights_to_read() -> None:
-    deployment = the("Deployment", "shadow/shadow.yaml")
+@pytest.mark.parametrize(
+    ("component", "role_name", "verbs"),
+    [("shadow", "careen-shadow", {"get", "list", "watch"}), ("serve", "careen-view", {"get", "list"})],
+)
+def test_a_deployment_beside_the_agents_has_no_privileges_and_only_rights_to_read(
+    component: str, role_name: str, verbs: set[str]
+) -> None:
+    file = f"{component}/{component}.yaml"
+    deployment = the("Deployment", file)
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert container["securityContext"] == {
@@ -661,13 +670,26 @@ def test_careen_shadow_has_no_privileges_and_only_rights_to_read() -> None:
     }
     assert not {"hostPID", "hostNetwork", "hostIPC"} & set(pod)
     assert [list(each) for each in pod["volumes"]] == [["name", "emptyDir"]]
-    (role,) = (each for each in objects_of("people.yaml") if each["metadata"]["name"] == "careen-shadow")
-    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
-    binding = the("ClusterRoleBinding", "shadow/shadow.yaml")
+    (role,) = (each for each in objects_of("people.yaml") if each["metadata"]["name"] == role_name)
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == verbs
+    binding = the("ClusterRoleBinding", file)
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     account = {"kind": "ServiceAccount", "name": pod["serviceAccountName"], "namespace": "careen"}
     assert binding["subjects"] == [account]
-    assert the("ServiceAccount", "shadow/shadow.yaml")["metadata"]["name"] == account["name"]
+    assert the("ServiceAccount", file)["metadata"]["name"] == account["name"]
+
+
+def test_the_page_in_the_cluster_is_reached_only_by_a_port_forward() -> None:
+    objects = list(objects_of("serve/serve.yaml"))
+    assert {each["kind"] for each in objects} == {"ServiceAccount", "ClusterRoleBinding", "Deployment"}
+    template = the("Deployment", "serve/serve.yaml")["spec"]["template"]
+    assert not AGENT["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    (container,) = template["spec"]["containers"]
+    assert "ports" not in container
+    command, *arguments = container["args"]
+    context = serve.make_context(command, ["--kubeconfig=x", *arguments])
+    assert (context.params["host"], context.params["port"]) == ("127.0.0.1", 8040)
+    assert context.params["ds_name"] == AGENT["metadata"]["name"]
 
 
 def test_the_pods_of_careen_shadow_use_existing_options_and_are_not_selected_by_the_daemonset() -> None:

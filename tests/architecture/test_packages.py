@@ -25,6 +25,7 @@ from tests.patience import run
 
 HOME = {"careen": ROOT, "scheduler_core": ROOT / "scheduler_core"}
 NAMES = sorted(HOME)
+SENT = ("*.py", "*.css", "*.html", "*.js", "*.svg")  # the others are the files of the live page
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +85,7 @@ def test_the_long_description_links_no_file_of_the_repository(dist: Path, name: 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_wheel_contains_exactly_the_sources_of_its_package(dist: Path, name: str) -> None:
     top = ROOT / "operator" if name == "careen" else ROOT
-    kept = {*(top / name).rglob("*.py"), top / name / "py.typed"}
+    kept = {path for kind in SENT for path in (top / name).rglob(kind)} | {top / name / "py.typed"}
     with zipfile.ZipFile(wheel(dist, name)) as archive:
         inside = {each for each in archive.namelist() if ".dist-info/" not in each}
     assert inside == {str(path.relative_to(top)) for path in kept if path.exists()}

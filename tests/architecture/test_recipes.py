@@ -79,9 +79,10 @@ def test_each_recipe_for_adding_a_setting_lists_the_chart_files_with_settings() 
 
 
 def test_the_recipe_for_another_key_lists_each_source_file_that_mentions_an_example_key() -> None:
-    """The example is the annotation `careen.dev/prepared`. Only the step that writes it and the report that shows it
+    """The example is the annotation `careen.dev/prepared`. Only the step that writes it and the reports that show it
     mention the key besides."""
-    users = {"operator/careen/core/steps/shared/preparing.py", "operator/careen/report/why_report.py"}
+    reports = {"operator/careen/report/why_report.py", "operator/careen/report/live/node_document.py"}
+    users = {"operator/careen/core/steps/shared/preparing.py", *reports}
     recipe = files_of("write another key on a Node") - {"manifests/admission/parameters.yaml"}
     assert naming(r"(?m)\bkeys\.PREPARED\b|^PREPARED\b") - users == recipe
 

@@ -23,6 +23,7 @@ ROADS: dict[str, dict[str, str]] = {
     },
     r"(rich\.console\.)?Console|(rich\.)?print": {
         "careen.cli.support.progress": "prints a bar with fixed words and numbers",
+        "careen.cli.watch": "prints the lines of report/live/screen.py, which are clean, as rich's Text",
         "careen.cli.demo": "prints the table of drydock, whose cells are rich's Text",
     },
     r"logging\.(StreamHandler|FileHandler|basicConfig|Formatter|Handler)": {
@@ -37,9 +38,11 @@ ROADS: dict[str, dict[str, str]] = {
         "careen.report.page.overview": "uses the module `markup`",
         "careen.report.page.plan_page": "uses the module `markup`",
         "careen.report.page.rows": "uses the module `markup`",
+        "careen.report.live.past_reboots": "uses the module `markup`",
     },
     r"self\.wfile\.write": {
-        "careen.agent.telemetry.http_server": "serves metrics, health and readiness, after cleaning the text"
+        "careen.agent.telemetry.http_server": "serves metrics, health and readiness, after cleaning the text",
+        "careen.cli.serving.web_server": "serves the documents of report/live, whose texts are clean, and escaped JSON",
     },
     r"\w+\.write_text": {
         "careen.cli.plan": "writes the page of report/page",

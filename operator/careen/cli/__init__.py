@@ -60,6 +60,15 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "Simulate the whole roll-out, and show the order of the nodes, the pods that move, the risks and the end.",
     ),
     CommandEntry(
+        "watch",
+        "careen.cli.watch",
+        "watch",
+        "Show the roll-out on this terminal: how far it is, who is at work, and what holds nodes back.",
+    ),
+    CommandEntry(
+        "serve", "careen.cli.serve", "serve", "Show the roll-out as a live page in a browser on this computer."
+    ),
+    CommandEntry(
         "explain", "careen.cli.explain", "explain", "Show each scheduler plugin's verdict on a pod for each node."
     ),
     CommandEntry(

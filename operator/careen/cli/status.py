@@ -28,11 +28,18 @@ _MOST_READ = 5
 @click.command()
 @click.option("--busy", is_flag=True, help="Leave out idle nodes.")
 @click.option("--all", "everything", is_flag=True, help="Every node, not only a screen of 40 lines.")
+@click.option(
+    "--watch", is_flag=True, help="Print a line whenever the verdict changes, like `careen watch --plain`."
+)
 @output_option
 @cluster_command
-async def status(cluster: Cluster, *, busy: bool, everything: bool, output: str) -> None:
+async def status(cluster: Cluster, *, busy: bool, everything: bool, watch: bool, output: str) -> None:
     """Show every node's phase, how long it has been in that phase, its place in line and the reason. Also show which
     nodes hold a claim and which node is next. If nothing is at work and no node can start, the first lines say why."""
+    if watch:
+        from careen.cli.watch import lines
+
+        await lines(cluster)
     # Reads the lock first: a claim released between the two reads is then shown with a node that still has it.
     lock = await look_at_lock(cluster)
     nodes = await _with_last_writes(cluster, await list_nodes(cluster.api), lock.state)

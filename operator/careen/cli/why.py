@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import click
 
 from careen.cli.support.agents_settings import agents_of
-from careen.cli.support.connection import Cluster, look_at_lock, read_node_or_fail
+from careen.cli.support.connection import Cluster, SeenLock, look_at_lock, read_node_or_fail
 from careen.cli.support.options import cluster_command, output_option, show
 from careen.cluster.nodes import read_node
 from careen.cluster.pods import list_pods_on
 from careen.cluster.wire.errors import ClusterError
 from careen.core.facts.observation import NodeView, PodView, Unknown
+from careen.core.facts.policy import Policy
 from careen.core.lock.content import LockContent
 from careen.report.lock_report import LockState
 from careen.report.why_report import NodeStory, why_json, why_text
@@ -26,22 +27,26 @@ async def why(cluster: Cluster, *, node: str, output: str) -> None:
     """Show why NODE does not reboot: every gate's answer, since when, and what would change the answer."""
     found = await look_at_lock(cluster)
     seen = await read_node_or_fail(cluster, node)
+    story = await story_of(cluster, seen, found, (await agents_of(cluster)).policy)
+    show(output, text=lambda width: why_text(story, width=width), value=lambda: why_json(story))
+
+
+async def story_of(cluster: Cluster, node: NodeView, lock: SeenLock, policy: Policy | None) -> NodeStory:
+    """The facts about the node, with the holders and its agent's pods, read now. Raises `ClusterError`."""
     holders = [
         each
-        for name in _others_holding(found.state, node)
+        for name in _others_holding(lock.state, node.name)
         if isinstance(each := await read_node(cluster.api, name), NodeView)
     ]
-    agents = await agents_of(cluster)
-    story = NodeStory(
-        node=seen,
-        lock=found.state,
-        agents=await _agents(cluster, node),
+    return NodeStory(
+        node=node,
+        lock=lock.state,
+        agents=await _agents(cluster, node.name),
         now=cluster.clock.now(),
         holders=holders,
-        policy=agents.policy,
-        fleet_size=found.agents,
+        policy=policy,
+        fleet_size=lock.agents,
     )
-    show(output, text=lambda width: why_text(story, width=width), value=lambda: why_json(story))
 
 
 def _others_holding(lock: LockState, node: str) -> list[str]:

@@ -33,10 +33,12 @@ async def read_node(api: ClusterApi, name: str) -> NodeView | Gone:
         return Gone()
 
 
-async def list_nodes(api: ClusterApi, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
+async def list_nodes(
+    api: ClusterApi, *, reboot_label: Sequence[str] = (), with_history: bool = False
+) -> tuple[NodeView, ...]:
     """All Nodes, or those whose reboot label has one of these values. Consistent: never from an old cache."""
     query = {"labelSelector": _labelled(reboot_label)} if reboot_label else {}
-    view = functools.partial(objects.node_view, all_annotations=False)
+    view = functools.partial(objects.node_view, all_annotations=with_history)
     found = tuple(await api.views(NODES, objects.Node, view, query=query))
     refuse_others(
         (f"Node {node.name}" for node in found if reboot_label and node.labels.get(REBOOT_LABEL) not in reboot_label),

@@ -74,8 +74,9 @@ class Condition(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     status: str
 
 
-class NodeSystemInfo(msgspec.Struct, gc=False, frozen=True, rename={"boot_id": "bootID"}):
+class NodeSystemInfo(msgspec.Struct, gc=False, frozen=True, rename={"boot_id": "bootID", "kernel": "kernelVersion"}):
     boot_id: str = ""
+    kernel: str = ""
 
 
 class NodeAddress(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -308,6 +309,7 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
         ready_since=_unready_since(node.status),
         agent_wrote=_agent_wrote(node),
         boot_id=node.status.node_info.boot_id,
+        kernel=node.status.node_info.kernel,
         addresses=tuple(each.address for each in node.status.addresses or ()) if all_annotations else (),
         is_being_deleted=node.metadata.deletion_timestamp is not None,
         cordoned_by=_set_by(node, "f:unschedulable") if node.spec.unschedulable else (),

@@ -37,6 +37,7 @@ COMMANDS = {
         ("snapshot", "--file", "{folder}/dump"),
         ("lock", "show"),
         ("config",),
+        ("watch", "--once"),
     ),
     "careen-shadow": (("shadow", "--once", "--for", "1", "--snapshot", "{folder}/dump"),),
     "careen-operate": (

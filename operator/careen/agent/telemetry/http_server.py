@@ -65,7 +65,7 @@ class HttpServer:
         Raises OSError with a sentence if the server cannot listen there.
         """
         handler = type("Handler", (_Handler,), {"heartbeat": heartbeat, "exposition": staticmethod(exposition)})
-        self._server = _listening(host, port, handler)
+        self._server = listening(host, port, handler)
         threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
 
     @property
@@ -83,7 +83,7 @@ class HttpServer:
 _MOST_CONNECTIONS = 16
 
 
-class _Server(ThreadingHTTPServer):
+class BoundedServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128  # with socketserver's five, other clients could delay a probe for seconds
 
@@ -123,12 +123,12 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)  # a client that disconnected is not logged
 
 
-def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _Server:
+def listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> BoundedServer:
     """Listens on the first address of `host` that this machine supports. An address in use is an error."""
     refused: OSError | None = None
     for family, address in _addresses(host, port):
         try:
-            return _Server(family, address, handler)
+            return BoundedServer(family, address, handler)
         except OSError as error:
             if error.errno not in _NO_SUCH_FAMILY:
                 raise

@@ -75,6 +75,7 @@ class NodeView(Value, kw_only=True):
     ready_since: datetime | None = None  # when the condition Ready last changed, if it is not "True"
     agent_wrote: datetime | None = None  # the last write of a careen agent, where the server records it
     boot_id: str = ""
+    kernel: str = ""  # its release, as the kubelet last reported it
     addresses: tuple[str, ...] = ()  # IP addresses and host names; only of the agent's own Node
     is_being_deleted: bool = False  # has a deletionTimestamp: finalizers hold it, for example of Karpenter
     cordoned_by: tuple[str, ...] = ()  # field managers of the present `spec.unschedulable`; empty: unknown

@@ -56,6 +56,7 @@ class Announcement(Mark, kw_only=True, rename={"is_asked": "asked"}):
     it as a `Mark`."""
 
     by: str = ""  # a random id: only the process that drew it may ask the host
+    kernel: str = ""  # the release that the reboot leaves, for the report
     is_asked: bool = False  # a process of this node has recorded that it asked the host
 
 
@@ -219,8 +220,8 @@ def _contradiction(progress: Progress) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Announcement):
-        asked = {"asked": True} if value.is_asked else {}
-        return {"boot": value.boot, "by": value.by, "uptime": round(value.uptime, 3), **asked}
+        more = {**({"asked": True} if value.is_asked else {}), **({"kernel": value.kernel} if value.kernel else {})}
+        return {"boot": value.boot, "by": value.by, "uptime": round(value.uptime, 3), **more}
     if isinstance(value, Mark):
         return {"boot": value.boot, "uptime": round(value.uptime, 3)}
     if isinstance(value, OwnerHealth):

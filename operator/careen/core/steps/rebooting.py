@@ -23,6 +23,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Announcement
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
+from careen.core.facts.untrusted import short
 from careen.core.gates.hold import hold
 from careen.core.gates.question import When
 from careen.core.node import autoscalers
@@ -30,7 +31,7 @@ from careen.core.node.restoring import NodeChange, as_before
 from careen.core.outcomes import Status, Stay, Transition, move, stay
 from careen.core.people import telling
 from careen.core.situation import Situation
-from careen.core.steps.shared import failing, late_gates, working
+from careen.core.steps.shared import failing, history, late_gates, working
 from scheduler_core.values import replace_value as replace
 
 LOOK_SECONDS = 2.0
@@ -63,7 +64,7 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
             replace(
                 progress,
                 announcement=number,
-                announced=Announcement(boot=situation.boot, uptime=uptime, by=by),
+                announced=Announcement(boot=situation.boot, uptime=uptime, by=by, kernel=_kernel(situation)),
                 is_forced=progress.is_forced or code is Code.FORCED,
             ),
             change=NodeChange(annotations=slow_pods.after_success(situation)),
@@ -86,13 +87,17 @@ def _announced_again(situation: Situation) -> Decision:
     again."""
     seen = situation.memory.reboot
     assert seen is not None
-    announced = Announcement(boot=situation.boot, uptime=seen.at, by=seen.by, is_asked=True)
+    announced = Announcement(boot=situation.boot, uptime=seen.at, by=seen.by, kernel=_kernel(situation), is_asked=True)
     progress = replace(situation.progress, announcement=seen.announcement, announced=announced)
     return move(
         situation,
         Status(Code.REBOOT_ASKED, "the host was asked to reboot; another client removed the announcement"),
         Transition(Phase.REBOOTING, progress, look=LOOK_SECONDS),
     )
+
+
+def _kernel(situation: Situation) -> str:
+    return short(situation.node.kernel, history.LONGEST_KERNEL)
 
 
 def stranger_patience_seconds(policy: Policy) -> float:

@@ -15,6 +15,7 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.progress import SOFT_REBOOTS, Progress, boot_id_of
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
+from careen.core.facts.untrusted import short
 from careen.core.gates import loop_limit
 from careen.core.node.changed_labels import labels_to_report
 from careen.core.node.restoring import NodeChange
@@ -218,6 +219,10 @@ def _reboot(situation: Situation) -> Reboot:
         why=situation.node.annotations.get(keys.NEED, ""),
         seconds=_between(progress.drain_started_at, now),
         moves=progress.displaced,
+        forecast_moves=history.forecast_moves_of(situation.node),
+        need_since=from_rfc3339(progress.need_since),
+        kernel_left=progress.announced.kernel if progress.announced else "",
+        kernel=short(situation.node.kernel, history.LONGEST_KERNEL),
     )
 
 

@@ -135,14 +135,14 @@ def test_the_server_listens_on_the_given_address(heartbeat: Heartbeat, host: str
 def test_the_server_uses_ipv4_on_a_host_without_ipv6(
     heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    bind = http_server._Server.server_bind
+    bind = http_server.BoundedServer.server_bind
 
-    def refuse(server: http_server._Server) -> None:
+    def refuse(server: http_server.BoundedServer) -> None:
         if server.address_family is socket.AF_INET6:
             raise OSError(number, "no IPv6 here")
         bind(server)
 
-    monkeypatch.setattr(http_server._Server, "server_bind", refuse)
+    monkeypatch.setattr(http_server.BoundedServer, "server_bind", refuse)
     server = listen(heartbeat, "")
     try:
         assert is_served(server, "127.0.0.1")

@@ -15,7 +15,7 @@ from careen.core.facts.memory import Memory, RebootMemory, RebootOutcome, Strang
 from careen.core.facts.observation import NOT_ASKED, Need, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import LatePolicy
-from careen.core.facts.progress import Announcement, Progress
+from careen.core.facts.progress import Announcement, Progress, from_annotation, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.windows import Window
 from careen.core.lock import changes
@@ -209,6 +209,14 @@ def test_the_announcement_names_the_agent_process_and_the_host_is_asked_within_3
     decision = decided(a_progress(Phase.DRAINING))
     assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME, by="fresh")
     assert [action.send_before for action in decision.actions if isinstance(action, AskReboot)] == [UPTIME + 30]
+
+
+def test_the_announcement_contains_the_kernel_that_the_reboot_leaves() -> None:
+    decision = decided(a_progress(Phase.DRAINING), node={"kernel": "6.1.0-28"})
+    announced = the_record(decision).announced
+    assert announced is not None
+    assert announced.kernel == "6.1.0-28"
+    assert from_annotation(to_annotation(Progress(announced=announced))) == Progress(announced=announced)
 
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.NOT_ASKED, RebootOutcome.FAILED])

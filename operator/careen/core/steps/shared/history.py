@@ -4,29 +4,42 @@ has a limited length, whatever stood there: unreadable rows are left out, and lo
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+
+from msgspec import field
 
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import json_of, object_of, short, whole
+from scheduler_core.simulation.forecast import Outcome
 from scheduler_core.values import Value
 
 MOST = 5
 _LONGEST_WHY = 200
 _MOST_SECONDS = 10**9
 _MOST_MOVES = 10**6
+LONGEST_KERNEL = 64  # utsname has 65 bytes for a release
+_LONGEST_CODE = 40
+_MOST_CODES = 8
 
 
 class Reboot(Value, kw_only=True):
     """One reboot. `at` is when the node was back in service, `seconds` the time since its cordon, `moves` the number of
-    pods that the drain had to evict."""
+    pods that the drain had to evict, `forecast_moves` that of the last forecast before. `refused` has the seconds for
+    which each reason code held the node back."""
 
     at: datetime
     why: str = ""
     seconds: int | None = None
     moves: int | None = None
+    forecast_moves: int | None = None
+    need_since: datetime | None = None
+    kernel_left: str = ""
+    kernel: str = ""
+    refused: Mapping[str, int] = field(default_factory=dict)
 
 
 def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
@@ -44,6 +57,15 @@ def with_one_more(node: NodeView, reboot: Reboot) -> str:
     return json.dumps([_row(each) for each in (reboot, *before)[:MOST]], separators=(",", ":"), ensure_ascii=False)
 
 
+def forecast_moves_of(node: NodeView) -> int | None:
+    """How many pods leave the node in the forecast on the Node; None without one."""
+    counts = object_of(node.annotations.get(keys.FORECAST)).get("counts")
+    if not isinstance(counts, dict):
+        return None
+    known = [whole(counts.get(each.value), _MOST_MOVES) or 0 for each in Outcome if each is not Outcome.STAYS]
+    return min(sum(known), _MOST_MOVES)
+
+
 def _reboot(row: Any) -> Reboot | None:
     at = from_rfc3339(row.get("at")) if isinstance(row, dict) else None
     if at is None:
@@ -54,7 +76,22 @@ def _reboot(row: Any) -> Reboot | None:
         why=short(why, _LONGEST_WHY) if isinstance(why, str) else "",
         seconds=whole(row.get("seconds"), _MOST_SECONDS),
         moves=whole(row.get("moves"), _MOST_MOVES),
+        forecast_moves=whole(row.get("forecast"), _MOST_MOVES),
+        need_since=from_rfc3339(row.get("needSince")),
+        kernel_left=_kernel(row.get("kernelLeft")),
+        kernel=_kernel(row.get("kernel")),
+        refused=_refused(row.get("refused")),
     )
+
+
+def _kernel(text: Any) -> str:
+    return short(text, LONGEST_KERNEL) if isinstance(text, str) else ""
+
+
+def _refused(rows: Any) -> dict[str, int]:
+    pairs = rows.items() if isinstance(rows, dict) else ()
+    known = [(short(code, _LONGEST_CODE), seconds) for code, each in pairs if (seconds := whole(each, _MOST_SECONDS))]
+    return dict(sorted(known, key=lambda row: (-row[1], row[0]))[:_MOST_CODES])
 
 
 def _row(reboot: Reboot) -> dict[str, Any]:
@@ -63,5 +100,10 @@ def _row(reboot: Reboot) -> dict[str, Any]:
         "why": short(reboot.why, _LONGEST_WHY),
         "seconds": reboot.seconds,
         "moves": reboot.moves,
+        "forecast": reboot.forecast_moves,
+        "needSince": rfc3339(reboot.need_since) if reboot.need_since else None,
+        "kernelLeft": reboot.kernel_left,
+        "kernel": reboot.kernel,
+        "refused": dict(reboot.refused) or None,
     }
     return {key: value for key, value in row.items() if value not in (None, "")}

@@ -11,7 +11,9 @@ import pytest
 
 from careen.core.facts import keys
 from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Announcement
 from careen.core.steps.shared.history import MOST, Reboot, reboots_of, with_one_more
+from scheduler_core.values import replace_value
 from tests.careen.core.builders import NO, NOW, a_node, a_progress, decided, the_patch
 
 ONE = Reboot(at=NOW, why="a new kernel", seconds=300, moves=7)
@@ -83,7 +85,40 @@ def test_the_history_entry_contains_the_reason_the_duration_and_the_pods_of_the_
     node = {"annotations": {keys.NEED: "a new kernel"}}
     decision = decided(record, node=node, need=NO)
     assert decision.phase is Phase.SETTLING
-    assert reboots_of(telling(str(the_patch(decision).annotations[keys.HISTORY]))) == (ONE,)
+    expected = replace_value(ONE, need_since=NOW - timedelta(hours=1))
+    assert reboots_of(telling(str(the_patch(decision).annotations[keys.HISTORY]))) == (expected,)
+
+
+def test_the_history_entry_contains_both_kernels_and_the_moves_of_the_forecast() -> None:
+    announced = Announcement(boot="boot-0", uptime=5.0, kernel="6.1.0-28")
+    counts = {"stays": 4, "moves": 9, "returns": 1, "pending": 0}
+    node = {"annotations": {keys.FORECAST: json.dumps({"counts": counts})}, "kernel": "6.1.0-29"}
+    decision = decided(a_progress(Phase.VERIFYING, announced=announced), node=node, need=NO)
+    (found,) = reboots_of(telling(str(the_patch(decision).annotations[keys.HISTORY])))
+    assert (found.kernel_left, found.kernel, found.forecast_moves) == ("6.1.0-28", "6.1.0-29", 10)
+
+
+def test_a_history_entry_keeps_everything_that_it_records() -> None:
+    whole = Reboot(
+        at=NOW,
+        why="a new kernel",
+        seconds=300,
+        moves=7,
+        forecast_moves=8,
+        need_since=NOW - timedelta(days=1),
+        kernel_left="6.1.0-28",
+        kernel="6.1.0-29",
+        refused={"outside-window": 3600, "alerts": 60},
+    )
+    assert reboots_of(telling(with_one_more(a_node(), whole))) == (whole,)
+
+
+@pytest.mark.parametrize("value", [1, [], {}, None, "x" * 1000, {"a": "b"}, {str(each): 1 for each in range(99)}])
+def test_a_history_entry_with_nonsense_has_a_limited_length(value: Any) -> None:
+    names = ("kernel", "kernelLeft", "needSince", "refused", "forecast")
+    row = {"at": "2026-03-04T12:00:00Z"} | dict.fromkeys(names, value)
+    (found,) = reboots_of(telling(json.dumps([row])))
+    assert len(with_one_more(a_node(), found)) < 500
 
 
 def test_the_reason_for_the_reboot_is_kept_until_the_history_is_written() -> None:

@@ -1,0 +1,125 @@
+"""The roll-out on a terminal of a given size, as lines with a style each; and as one line for a pipe."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from careen.core.facts.times import age, duration, rfc3339
+from careen.core.plain_text import one_line
+from careen.report.live.rollout_document import Scene, headline_of, says
+from careen.report.tables import count_of
+from careen.rollout.model import Cause, NodeState, State
+from scheduler_core.values import Value
+
+
+class Style(StrEnum):
+    """What a line says; the terminal chooses its colour. None relies on colour alone."""
+
+    TITLE = "title"
+    GOOD = "good"
+    BAD = "bad"
+    PLAIN = "plain"
+    DIM = "dim"
+
+
+class Line(Value):
+    """One line, cut to the terminal's width."""
+
+    text: str
+    style: Style = Style.PLAIN
+
+
+_TONES = {"fine": Style.GOOD, "working": Style.TITLE, "stuck": Style.BAD}
+_LEAST_ROWS = 3
+
+
+def screen(scene: Scene, *, width: int, height: int) -> list[Line]:
+    """At most `height` lines of at most `width` characters: verdict, bar, nodes at work, causes, queue."""
+    tone, sentence, detail = headline_of(scene)
+    top = [Line(each, _TONES[tone]) for each in _folded(sentence, width, 2)]
+    top += [Line(_bar(scene, width))] if scene.done or scene.view.counts.open else []
+    top += [Line(each, Style.DIM) for each in _folded(detail, width, 2)]
+    foot = [Line(_foot(scene), Style.DIM)]
+    left = max(0, height - len(top) - len(foot))
+    body = _body(scene, left)
+    return [Line(_cut(line.text, width), line.style) for line in (*top, *body[:left], *foot)][:height]
+
+
+def sentence_line(scene: Scene) -> str:
+    """For a pipe: the instant and the verdict."""
+    return one_line(f"{rfc3339(scene.seen.at)} {headline_of(scene)[1]}")
+
+
+def _body(scene: Scene, rows: int) -> list[Line]:
+    nodes = [node for state in _SHOWN for node in scene.view.in_state(state)]
+    causes = scene.view.causes
+    half = max(_LEAST_ROWS, rows // 2)
+    for_nodes = min(len(nodes), half if causes else rows - 2)
+    found: list[Line] = []
+    if nodes:
+        found.append(Line(""))
+        found += [_node_line(scene, node) for node in nodes[:for_nodes]]
+        if len(nodes) > for_nodes:
+            found.append(Line(f"  and {len(nodes) - for_nodes} more at work", Style.DIM))
+    if causes:
+        room = max(1, rows - len(found) - 3)
+        found += [Line(""), Line("What holds nodes back:", Style.TITLE)]
+        found += [_cause_line(scene, cause) for cause in causes[:room]]
+        if len(causes) > room:
+            found.append(Line(f"  and {count_of(len(causes) - room, 'more cause')}", Style.DIM))
+    return found
+
+
+_SHOWN = (State.STUCK, State.FAILED, State.WORKING, State.KEPT_DOWN)
+
+
+def _node_line(scene: Scene, node: NodeState) -> Line:
+    style = Style.BAD if node.state in (State.STUCK, State.FAILED) else Style.PLAIN
+    end = f", back {_clock(node.expected.end)}" if node.expected else ""
+    doing = node.doing or node.phase
+    return Line(f"  {node.name}  {doing} {age(node.since, scene.seen.at)}{end}: {says(node, scene.seen.at)}", style)
+
+
+def _cause_line(scene: Scene, cause: Cause) -> Line:
+    since = f" for {age(cause.since, scene.seen.at)}" if cause.since else ""
+    return Line(f"  {count_of(len(cause.nodes), 'node')}: {cause.sentence.rstrip('.')}{since}")
+
+
+def _bar(scene: Scene, width: int) -> str:
+    done, still = len(scene.done), scene.view.counts.open
+    share = f" {100 * done // max(1, done + still)} %"
+    end = scene.view.counts.finish
+    finish = f", finish about {_clock(end)}" if end else ""
+    room = max(10, width - len(share) - len(finish) - 2)
+    filled = room * done // max(1, done + still)
+    return f"[{'#' * filled}{'.' * (room - filled)}]{share}{finish}"
+
+
+def _foot(scene: Scene) -> str:
+    trouble = f"{scene.seen.trouble} " if scene.seen.trouble else ""
+    every = duration(timedelta(seconds=scene.seen.refresh_seconds))
+    return f"{trouble}Read {_clock(scene.seen.at)}, every {every}; Ctrl-C ends."
+
+
+def _clock(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%H:%M:%S} UTC"
+
+
+def _cut(text: str, width: int) -> str:
+    return one_line(text, max(2, width))
+
+
+def _folded(text: str, width: int, most: int) -> list[str]:
+    """At most `most` lines; the rest is cut."""
+    words = one_line(text).split(" ")
+    found = [""]
+    for word in words:
+        longer = f"{found[-1]} {word}".strip()
+        if len(longer) <= width or not found[-1]:
+            found[-1] = longer
+        else:
+            found.append(word)
+    if len(found) > most:
+        found[most - 1 :] = [" ".join(found[most - 1 :])]
+    return found

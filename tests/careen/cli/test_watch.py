@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.careen.cli.conftest import Desk
+from tests.careen.live_fleet import roll_out
+
+
+def test_a_pipe_gets_lines_without_colours(desk: Desk) -> None:
+    desk.server.seed(*roll_out(30, datetime.now(UTC), blocked=5))
+    said = desk.ok("watch", "--once")
+    assert said.count("\n") == 1
+    assert "12 of 30 nodes rebooted; 2 at work" in said
+    assert "\x1b" not in said
+
+
+def on_a_terminal(desk: Desk, **environment: str) -> str:
+    """What `careen watch --once` prints on a terminal of 24 lines of 80 columns."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "careen", "watch", "--once", "--kubeconfig", str(desk.kubeconfig)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"} | environment,
+    )
+    os.close(theirs)
+    said = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            said += chunk
+    except OSError:  # Linux's end of a terminal
+        pass
+    os.close(ours)
+    assert process.wait() == 0, said
+    return said.decode()
+
+
+@pytest.mark.parametrize(("environment", "has_colours"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_gets_a_screen_and_no_color_is_honoured(
+    desk: Desk, environment: dict[str, str], has_colours: bool
+) -> None:
+    now = datetime.now(UTC)
+    desk.server.seed(*(each for each in roll_out(30, now) if "last-reboot" in str(each)))
+    desk.lock()
+    said = on_a_terminal(desk, **environment)
+    assert "The roll-out is over: 12 nodes rebooted." in said
+    assert ("\x1b[1;32m" in said) is has_colours
