@@ -13,6 +13,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.times import from_rfc3339
+from careen.core.facts.untrusted import object_of
 from careen.core.lock.content import LockContent
 from careen.core.node import cordons
 from careen.report.history_report import expected_ends, expected_json, expected_text
@@ -34,7 +35,13 @@ _ORDER = (
 
 
 def fleet_text(
-    nodes: Sequence[NodeView], lock: LockState, now: datetime, *, only_busy: bool = False, width: int | None = None
+    nodes: Sequence[NodeView],
+    lock: LockState,
+    now: datetime,
+    *,
+    only_busy: bool = False,
+    is_wide: bool = False,
+    width: int | None = None,
 ) -> str:
     """What `careen status` says about all nodes: the lock, stray claims, warnings, the table, the expected ends of
     reboots under way, and the number of nodes in each phase."""
@@ -51,6 +58,7 @@ def fleet_text(
                 age(_since(node), now),
                 place_of(node, lock),
                 *([cordon_of(node)] if with_cordons else []),
+                *(_wide(node, now) if is_wide else []),
                 reason_of(node),
             ]
             for node in shown
@@ -58,7 +66,14 @@ def fleet_text(
         lines += [
             "",
             table(
-                ["NODE", "PHASE", "SINCE", "LINE", *(["CORDON"] if with_cordons else []), "REASON"], rows, width=width
+                [
+                    *("NODE", "PHASE", "SINCE", "LINE"),
+                    *(["CORDON"] if with_cordons else []),
+                    *(_WIDE if is_wide else []),
+                    "REASON",
+                ],
+                rows,
+                width=width,
             ),
         ]
     lines += ["", *under_way] if (under_way := expected_text(nodes, now, width=width)) else []
@@ -66,6 +81,32 @@ def fleet_text(
     counted = ", ".join(f"{counts[name]} {name}" for name in dict.fromkeys([*_ORDER, *sorted(counts)]) if counts[name])
     lines += ["", paragraph(f"{count_of(len(nodes), 'node')}{f': {counted}' if counted else ''}.", width=width)]
     return "\n".join(lines)
+
+
+_WIDE = ["READY", "ZONE", "LABEL", "MOVES", "LAST REBOOT", "HOLD"]
+
+
+def _wide(node: NodeView, now: datetime) -> list[str]:
+    """The cells of `_WIDE`. MOVES is the number of pods that a drain would evict, by the agent's last count."""
+    last = object_of(node.annotations.get(keys.LAST_REBOOT)).get("at")
+    at = from_rfc3339(last) if isinstance(last, str) else None
+    return [
+        "yes" if node.ready else "no",
+        node.zone,
+        node.labels.get(keys.REBOOT_LABEL, ""),
+        node.annotations.get(keys.MOVES, ""),
+        f"{age(at, now)} ago" if at else "",
+        node.annotations.get(keys.HOLD, ""),
+    ]
+
+
+def names_text(nodes: Sequence[NodeView], lock: LockState, *, only_busy: bool = False) -> str:
+    """A line `node/NAME` for each node, in the order of the table."""
+    return "\n".join(
+        paragraph(f"node/{node.name}")
+        for node in in_order(nodes, lock)
+        if not only_busy or phase_of(node) != Phase.IDLE
+    )
 
 
 def fleet_json(
@@ -148,7 +189,8 @@ def reason_of(node: NodeView) -> str:
     """The reason on the Node, and other facts that explain its state."""
     parts = [unreadable(node), node.annotations.get(keys.REASON, "")]
     if keys.HOLD in node.annotations and phase_of(node) == Phase.IDLE:
-        parts.append(f"held: {node.annotations[keys.HOLD]}")
+        hold = node.annotations[keys.HOLD].strip()
+        parts.append(f"held: {hold}" if hold else "held without a reason")
     return "; ".join(part for part in parts if part)
 
 
