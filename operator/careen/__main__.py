@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from types import FrameType
 
-_OWN_OPTIONS = ("-h", "--help", "--version")
+_OWN_OPTIONS = ("-h", "--help", "--version", "--context")
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def with_command(called_as: str, arguments: Sequence[str]) -> list[str]:
     """
     first = arguments[0] if arguments else ""
     is_kured = PurePath(called_as).name == "kured"
-    if first != "agent" and (is_kured or (first.startswith("-") and first not in _OWN_OPTIONS)):
+    if first != "agent" and (is_kured or (first.startswith("-") and first.split("=")[0] not in _OWN_OPTIONS)):
         return ["agent", *arguments]
     return list(arguments)
 

@@ -611,7 +611,8 @@ def test_the_admission_policies_list_the_annotation_keys_of_careen_and_of_people
     assert f"!key.startsWith('{keys.PREFIX}')" in said["foreignAnnotations"]
     assert f"key in ['{keys.HOLD}', '{keys.REBOOT_NOW}']" in said["foreignAnnotations"]
     assert (
-        f"key in ['{keys.RETRY}', '{keys.REQUEST}'] && key in variables.annotationsAfter" in said["foreignAnnotations"]
+        f"key in ['{keys.RETRY}', '{keys.REQUEST}', '{keys.RECHECK}'] && key in variables.annotationsAfter"
+        in said["foreignAnnotations"]
     )
 
 

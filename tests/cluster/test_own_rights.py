@@ -52,7 +52,7 @@ def test_an_agents_token_can_cordon_and_taint_a_node_that_has_other_taints(scene
     scene.story.admin.patch(node, {"spec": {"taints": None}})
 
 
-@pytest.mark.parametrize("key", [keys.RETRY, keys.REQUEST])
+@pytest.mark.parametrize("key", [keys.RETRY, keys.REQUEST, keys.RECHECK])
 def test_an_agents_token_can_remove_the_annotation_of_a_request_that_careen_has_fulfilled(
     scene: Guarded, key: str
 ) -> None:

@@ -7,6 +7,7 @@ A slow check does not block the loop: until it ends, its previous answer counts.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 
 from careen.cluster.wire.transport import Clock
@@ -48,6 +49,11 @@ class NeedWatch:
         self._told = together(said) if len(said) > 1 else said[0]
         return self._told
 
+    def forget(self) -> None:
+        """Makes the next `read` run the commands, however new their answer is. The old answer counts meanwhile."""
+        for each in self._watched:
+            each.forget()
+
     async def has_changed(self) -> bool:
         """Whether the answer differs from that of the last `read`."""
         before = self._told
@@ -68,7 +74,7 @@ class _Watched:
         self._clock = clock
         self._good_for = good_for
         self._last: Need | None = None
-        self._asked_at = 0.0
+        self._asked_at = -math.inf
         self._began_at = 0.0
         self._under_way: asyncio.Task[None] | None = None
 
@@ -82,6 +88,10 @@ class _Watched:
             self._end_look()
         assert self._last is not None, "`read` has waited for the first answer, so `_last` is not None"
         return self._last
+
+    def forget(self) -> None:
+        """The last answer is too old from now on."""
+        self._asked_at = -math.inf
 
     def _end_look(self) -> None:
         """Forgets a finished check and raises its error, so that `read` can begin a new one."""

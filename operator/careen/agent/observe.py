@@ -47,6 +47,7 @@ from careen.core.facts.times import from_rfc3339
 from careen.core.lock.content import LockContent
 from careen.core.lock.reading import LockReading
 from careen.core.observation import Observation
+from careen.core.people import requests
 from careen.host.node_host import Host
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.values import Value
@@ -149,6 +150,8 @@ class Observer:
         # After a new need the Node is read again, because the taint's patch would otherwise conflict.
         is_news = phase is Phase.IDLE and need.answer is not NeedAnswer.NO
         node = await self._own_node(0.0 if is_news else self._node_max_age_seconds(phase))
+        if requests.asks_for_recheck(node):
+            senses.need.forget()  # the request is removed in this turn; the next one runs the commands
         skew = senses.api.clock_skew_seconds
         seen = Observation(
             now=senses.api.clock.now(),

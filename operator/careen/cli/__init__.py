@@ -90,27 +90,30 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "hold",
         "careen.cli.hold",
         "hold",
-        "Keep one node from rebooting, for a stated reason, until a stated time or until `careen unhold`.",
+        "Keep nodes from rebooting, for a stated reason, until a stated time or until `careen unhold`.",
     ),
-    CommandEntry("unhold", "careen.cli.hold", "unhold", "End the hold of a node, so that the node may reboot."),
-    CommandEntry("retry", "careen.cli.retry", "retry", "Let a node whose reboot failed try the reboot again."),
+    CommandEntry("unhold", "careen.cli.hold", "unhold", "End the hold of nodes, so that they may reboot."),
+    CommandEntry("retry", "careen.cli.retry", "retry", "Let nodes whose reboot failed try the reboot again."),
+    CommandEntry(
+        "recheck", "careen.cli.recheck", "recheck", "Make the agents of nodes ask the host and the gates again at once."
+    ),
     CommandEntry(
         "reboot",
         "careen.cli.reboot",
         "reboot",
-        "Request a reboot of one node. The reboot still waits until every gate (check before a reboot) allows it.",
+        "Request a reboot of nodes. A reboot still waits until every gate (check before a reboot) allows it.",
     ),
     CommandEntry(
         "drain",
         "careen.cli.maintenance",
         "drain",
-        "Drain one node, once every gate (check before a reboot) allows it. --end puts the node back into service.",
+        "Drain nodes, once every gate (check before a reboot) allows it. --end puts them back into service.",
     ),
     CommandEntry(
         "maintenance",
         "careen.cli.maintenance",
         "maintenance",
-        "Drain a node and keep it cordoned for a person's work; --end puts the node back into service.",
+        "Drain nodes and keep them cordoned for a person's work; --end puts them back into service.",
     ),
     CommandEntry(
         "cleanup",
@@ -187,8 +190,23 @@ def _version() -> str:
     callback=_tell_version,
     help="Show the version and exit.",
 )
-def cli() -> None:
+@click.option(
+    "--context",
+    metavar="NAME",
+    help="The context of the kubeconfig, for any command that asks a cluster; the same option after the command wins.",
+)
+@click.pass_context
+def cli(click_context: click.Context, context: str | None) -> None:
     """Reboot the nodes of a Kubernetes cluster one by one, and forecast where every pod will land."""
+    name = click_context.invoked_subcommand
+    if context is None or name is None:
+        return
+    command = cli.get_command(click_context, name)
+    is_taken = isinstance(command, click.Group) or (
+        command is not None and any(each.name == "context" for each in command.params)
+    )
+    if not is_taken:
+        raise click.UsageError(f"`careen {name}` asks no cluster by a kubeconfig's context; leave out --context")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

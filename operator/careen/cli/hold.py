@@ -1,4 +1,4 @@
-"""`careen hold NODE` and `careen unhold NODE`."""
+"""`careen hold NODE…` and `careen unhold NODE…`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 
 import click
 
-from careen.cli.support.connection import Cluster, annotate_node, read_node_or_fail
+from careen.cli.support.connection import Cluster, annotate_node
 from careen.cli.support.options import cluster_command
+from careen.cli.support.requests import Choice, chosen, end_with, for_each, nodes_argument
 from careen.cli.support.screen import say
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
@@ -17,7 +18,7 @@ from careen.report.fleet_report import phase_of
 
 
 @click.command()
-@click.argument("node")
+@nodes_argument
 @click.option(
     "--reason", required=True, metavar="TEXT", help="The reason for the hold; `careen why` shows this reason."
 )
@@ -27,9 +28,9 @@ from careen.report.fleet_report import phase_of
     help="When the hold ends by itself: a duration such as 90m or 2h, or an instant such as 2026-03-04T18:00:00Z.",
 )
 @cluster_command
-async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -> None:
-    """Keep NODE from rebooting. If the node is draining, its agent undoes the drain. If the agent has already asked the
-    host to reboot, the reboot still happens."""
+async def hold(cluster: Cluster, *, choice: Choice, reason: str, until: str | None) -> None:
+    """Keep each NODE from rebooting. If a node is draining, its agent undoes the drain. If the agent has already asked
+    the host to reboot, the reboot still happens."""
     if not reason.strip() or "until=" in reason:
         raise click.BadParameter(
             "the reason must not be empty or contain `until=`; give the end of the hold with --until",
@@ -42,24 +43,35 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
 
     def change(seen: NodeView) -> dict[str, str | None]:
         if old_hold := seen.annotations.get(keys.HOLD):
-            say(f"{node} was held already: {old_hold}. The new hold replaces the old one.")
+            say(f"{seen.name} was held already: {old_hold}. The new hold replaces the old one.")
         return {keys.HOLD: text}
 
-    seen = await annotate_node(cluster, node, "hold", change)
-    say(f"Held: {text}. " + _what_now(seen, end))
+    async def hold_one(node: NodeView) -> None:
+        seen = await annotate_node(cluster, node.name, "hold", change)
+        say(f"Held: {text}. " + _what_now(seen, end))
+
+    nodes = await chosen(cluster, choice)
+    held = await for_each(nodes, hold_one)
+    end_with(len(nodes) - len(held), len(nodes), "could not be held")
 
 
 @click.command()
-@click.argument("node")
+@nodes_argument
 @cluster_command
-async def unhold(cluster: Cluster, *, node: str) -> None:
-    """Remove the hold of NODE, so that it may reboot."""
-    old_hold = (await read_node_or_fail(cluster, node)).annotations.get(keys.HOLD)
-    if old_hold is None:
-        say(f"{node} is not held; nothing was changed.")
-        return
-    await annotate_node(cluster, node, "unhold", lambda _: {keys.HOLD: None})
-    say(f"{node} is no longer held. The hold was: {old_hold}.")
+async def unhold(cluster: Cluster, *, choice: Choice) -> None:
+    """Remove the hold of each NODE, so that it may reboot."""
+
+    async def unhold_one(node: NodeView) -> None:
+        old_hold = node.annotations.get(keys.HOLD)
+        if old_hold is None:
+            say(f"{node.name} is not held; nothing was changed.")
+            return
+        await annotate_node(cluster, node.name, "unhold", lambda _: {keys.HOLD: None})
+        say(f"{node.name} is no longer held. The hold was: {old_hold}.")
+
+    nodes = await chosen(cluster, choice, concerns=lambda node: keys.HOLD in node.annotations, what="not held")
+    freed = await for_each(nodes, unhold_one)
+    end_with(len(nodes) - len(freed), len(nodes), "could not be freed of their holds")
 
 
 def _what_now(node: NodeView, end: datetime | None) -> str:

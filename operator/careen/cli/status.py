@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from careen.cli.support.connection import Cluster, look_at_lock
-from careen.cli.support.options import cluster_command, output_option, show
+from careen.cli.support.options import cluster_command, nodes_output_option, show
+from careen.cli.support.screen import say_lines
 from careen.cluster.nodes import list_nodes, read_node
 from careen.core.facts.observation import NodeView
 from careen.core.lock.content import LockContent
-from careen.report.fleet_report import SCREEN, fleet_json, fleet_text
+from careen.report.fleet_report import SCREEN, fleet_json, fleet_text, names_text
 from careen.report.headline import asks_for_policy, headline_json, headline_text
 from careen.report.lock_report import LockState
 from careen.rollout.as_json import rollout_json
@@ -28,10 +29,8 @@ _MOST_READ = 5
 @click.command()
 @click.option("--busy", is_flag=True, help="Leave out idle nodes.")
 @click.option("--all", "everything", is_flag=True, help="Every node, not only a screen of 40 lines.")
-@click.option(
-    "--watch", is_flag=True, help="Print a line whenever the verdict changes, like `careen watch --plain`."
-)
-@output_option
+@click.option("--watch", is_flag=True, help="Print a line whenever the verdict changes, like `careen watch --plain`.")
+@nodes_output_option
 @cluster_command
 async def status(cluster: Cluster, *, busy: bool, everything: bool, watch: bool, output: str) -> None:
     """Show every node's phase, how long it has been in that phase, its place in line and the reason. Also show which
@@ -42,7 +41,11 @@ async def status(cluster: Cluster, *, busy: bool, everything: bool, watch: bool,
         await lines(cluster)
     # Reads the lock first: a claim released between the two reads is then shown with a node that still has it.
     lock = await look_at_lock(cluster)
-    nodes = await _with_last_writes(cluster, await list_nodes(cluster.api), lock.state)
+    nodes = await list_nodes(cluster.api)
+    if output == "name":
+        say_lines(names_text(nodes, lock.state, only_busy=busy))
+        return
+    nodes = await _with_last_writes(cluster, nodes, lock.state)
     now = cluster.clock.now()
     model = rollout(nodes, lock.state, now, await _policy(cluster) if asks_for_policy(nodes) else None)
     found = next(iter(model.obstacles), None)
@@ -50,7 +53,16 @@ async def status(cluster: Cluster, *, busy: bool, everything: bool, watch: bool,
     def text(width: int | None) -> str:
         head = headline_text(found, now, width=width) if found else ""
         lines = None if everything else SCREEN - (head.count("\n") + 2 if head else 0)
-        fleet = fleet_text(nodes, lock.state, now, only_busy=busy, width=width, model=model, lines=lines)
+        fleet = fleet_text(
+            nodes,
+            lock.state,
+            now,
+            only_busy=busy,
+            is_wide=output == "wide",
+            width=width,
+            model=model,
+            lines=lines,
+        )
         return f"{head}\n\n{fleet}" if head else fleet
 
     def value() -> dict[str, Any]:

@@ -21,14 +21,16 @@ from careen.report.why_report import NodeStory, why_json, why_text
 
 @click.command()
 @click.argument("node")
+@click.option("--all", "is_whole", is_flag=True, help="Show every gate, even if none refuses.")
 @output_option
 @cluster_command
-async def why(cluster: Cluster, *, node: str, output: str) -> None:
-    """Show why NODE does not reboot: every gate's answer, since when, and what would change the answer."""
+async def why(cluster: Cluster, *, node: str, is_whole: bool, output: str) -> None:
+    """Show why NODE does not reboot: every gate's answer, since when, and what would change the answer. The report on a
+    node that no gate refuses is three lines."""
     found = await look_at_lock(cluster)
     seen = await read_node_or_fail(cluster, node)
     story = await story_of(cluster, seen, found, (await agents_of(cluster)).policy)
-    show(output, text=lambda width: why_text(story, width=width), value=lambda: why_json(story))
+    show(output, text=lambda width: why_text(story, width=width, is_whole=is_whole), value=lambda: why_json(story))
 
 
 async def story_of(cluster: Cluster, node: NodeView, lock: SeenLock, policy: Policy | None) -> NodeStory:

@@ -17,6 +17,7 @@ from careen.cluster.wire.writes import Written, write_guarded
 from careen.core.actions import PatchNode
 from careen.core.facts.keys import FIELD_MANAGER, REBOOT_LABEL, TAINT_MANAGER
 from careen.core.facts.observation import Gone, NodeView, SignedNode, Taint
+from careen.core.facts.selectors import Selector
 from careen.core.losses import lacking
 
 NODES = "/api/v1/nodes"
@@ -34,14 +35,25 @@ async def read_node(api: ClusterApi, name: str) -> NodeView | Gone:
 
 
 async def list_nodes(
-    api: ClusterApi, *, reboot_label: Sequence[str] = (), with_history: bool = False
+    api: ClusterApi,
+    *,
+    reboot_label: Sequence[str] = (),
+    selector: Selector | None = None,
+    with_history: bool = False,
 ) -> tuple[NodeView, ...]:
-    """All Nodes, or those whose reboot label has one of these values. Consistent: never from an old cache."""
-    query = {"labelSelector": _labelled(reboot_label)} if reboot_label else {}
+    """All Nodes, those whose reboot label has one of these values, or those that match the selector. Consistent: never
+    from an old cache."""
+    wanted = _labelled(reboot_label) if reboot_label else selector.text if selector else ""
+    query = {"labelSelector": wanted} if wanted else {}
     view = functools.partial(objects.node_view, all_annotations=with_history)
     found = tuple(await api.views(NODES, objects.Node, view, query=query))
     refuse_others(
-        (f"Node {node.name}" for node in found if reboot_label and node.labels.get(REBOOT_LABEL) not in reboot_label),
+        (
+            f"Node {node.name}"
+            for node in found
+            if (reboot_label and node.labels.get(REBOOT_LABEL) not in reboot_label)
+            or (selector is not None and not selector.matches(node.labels))
+        ),
         f"GET {NODES}",
     )
     return found

@@ -8,7 +8,7 @@ from careen.core import losses, patience, rollback
 from careen.core.actions import PatchNode, PostEvent
 from careen.core.decision import Decision, Reason, stored_refusals
 from careen.core.facts import keys
-from careen.core.facts.memory import ClaimMemory, Memory, in_phase
+from careen.core.facts.memory import ClaimMemory, Costly, Crowd, HolderCheck, Memory, in_phase
 from careen.core.facts.observation import Gone, NeedAnswer, NodeView, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
@@ -101,7 +101,34 @@ def _decide(situation: Situation) -> Decision:
             )
         if situation.boot and _is_new_boot(situation):
             return maintenance.after_boot(situation) or verifying.begin(situation)
-    return _reconcile(situation) or _disown_cordon(situation) or STEPS[situation.phase](situation)
+    return (
+        _recheck(situation) or _reconcile(situation) or _disown_cordon(situation) or STEPS[situation.phase](situation)
+    )
+
+
+def _recheck(situation: Situation) -> Decision | None:
+    """`careen recheck`: forget pauses and old answers, so that the next turn, which follows at once, asks everything
+    anew. The removal of the annotation tells the person that the agent looks."""
+    if not requests.asks_for_recheck(situation.node):
+        return None
+    situation.remember(
+        costly=Costly(),
+        prepared=None,
+        crowd=Crowd(),
+        lock_due=None,
+        is_reconciled=False,
+        holder_check=HolderCheck(overdue=situation.memory.holder_check.overdue),
+    )
+    patch = PatchNode(
+        purpose="look again, as a person asked",
+        resource_version=situation.node.resource_version,
+        annotations={keys.RECHECK: None},
+    )
+    return stay(
+        situation,
+        Status(Code.RECHECK, "a person asked the agent to look again", is_silent=True),
+        Stay(look=0.0, actions=(patch,)),
+    )
 
 
 def _can_be_undone(situation: Situation) -> bool:

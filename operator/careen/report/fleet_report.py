@@ -13,6 +13,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.times import age, duration, from_rfc3339
+from careen.core.facts.untrusted import object_of
 from careen.core.lock.content import LockContent
 from careen.core.node import cordons
 from careen.report.history_report import expected_json, expected_text
@@ -47,6 +48,7 @@ def fleet_text(
     now: datetime,
     *,
     only_busy: bool = False,
+    is_wide: bool = False,
     width: int | None = None,
     model: RolloutView | None = None,
     lines: int | None = None,
@@ -69,11 +71,17 @@ def fleet_text(
     if lines is not None and len(shown) > lines - _height([*before, *after]) - 2:
         before += _causes_text(model, width)
     room = None if lines is None else max(1, lines - _height([*before, *after]) - 2)
-    return "\n".join([*before, *_table(shown, lock, model, width=width, room=room), *after])
+    return "\n".join([*before, *_table(shown, lock, model, is_wide=is_wide, width=width, room=room), *after])
 
 
 def _table(
-    shown: Sequence[NodeView], lock: LockState, model: RolloutView, *, width: int | None, room: int | None
+    shown: Sequence[NodeView],
+    lock: LockState,
+    model: RolloutView,
+    *,
+    is_wide: bool,
+    width: int | None,
+    room: int | None,
 ) -> list[str]:
     """The nodes in as many lines as there is room for, and how many are left out."""
     if not shown:
@@ -81,11 +89,12 @@ def _table(
     first = shown if room is None else shown[:room]
     states = {each.name: each for each in model.nodes} if model.nodes else {}
     with_cordons = any(node.unschedulable for node in first)
-    with_ready = any(not node.ready for node in first)
+    with_ready = not is_wide and any(not node.ready for node in first)
     header = [
         *["NODE", "PHASE", "SINCE", "LINE"],
         *(["READY"] if with_ready else []),
         *(["CORDON"] if with_cordons else []),
+        *(_WIDE if is_wide else []),
         "REASON",
     ]
     rows = [
@@ -96,6 +105,7 @@ def _table(
             place_of(node, lock),
             *([ready_of(node, model.at)] if with_ready else []),
             *([cordon_of(node)] if with_cordons else []),
+            *(_wide(node, model.at) if is_wide else []),
             _told(node, states.get(node.name)),
         ]
         for node in first
@@ -174,6 +184,32 @@ def cause_line(each: Cause, what: str, now: datetime) -> str:
 
 def _height(texts: Sequence[str]) -> int:
     return sum(text.count("\n") + 1 for text in texts)
+
+
+_WIDE = ["READY", "ZONE", "LABEL", "MOVES", "LAST REBOOT", "HOLD"]
+
+
+def _wide(node: NodeView, now: datetime) -> list[str]:
+    """The cells of `_WIDE`. MOVES is the number of pods that a drain would evict, by the agent's last count."""
+    last = object_of(node.annotations.get(keys.LAST_REBOOT)).get("at")
+    at = from_rfc3339(last) if isinstance(last, str) else None
+    return [
+        ready_of(node, now),
+        node.zone,
+        node.labels.get(keys.REBOOT_LABEL, ""),
+        node.annotations.get(keys.MOVES, ""),
+        f"{age(at, now)} ago" if at else "",
+        node.annotations.get(keys.HOLD, ""),
+    ]
+
+
+def names_text(nodes: Sequence[NodeView], lock: LockState, *, only_busy: bool = False) -> str:
+    """A line `node/NAME` for each node, in the order of the table."""
+    return "\n".join(
+        paragraph(f"node/{node.name}")
+        for node in in_order(nodes, lock)
+        if not only_busy or phase_of(node) != Phase.IDLE
+    )
 
 
 def fleet_json(
@@ -257,7 +293,8 @@ def reason_of(node: NodeView) -> str:
     """The reason on the Node, and other facts that explain its state."""
     parts = [unreadable(node), node.annotations.get(keys.REASON, "")]
     if keys.HOLD in node.annotations and phase_of(node) == Phase.IDLE:
-        parts.append(f"held: {node.annotations[keys.HOLD]}")
+        hold = node.annotations[keys.HOLD].strip()
+        parts.append(f"held: {hold}" if hold else "held without a reason")
     return "; ".join(part for part in parts if part)
 
 

@@ -302,8 +302,12 @@ def strays(story: NodeStory) -> tuple[StrayClaim, ...]:
     return stray_claims(story.lock, [*story.holders, story.node])
 
 
-def why_text(story: NodeStory, *, width: int | None = None) -> str:
-    """The whole report for a terminal."""
+def why_text(story: NodeStory, *, width: int | None = None, is_whole: bool = False) -> str:
+    """The report for a terminal. While no gate refuses and a person need do nothing, it is short, unless `is_whole`."""
+    answers, found = gate_answers(story), remedies(story)
+    refuses = any(each.answer in (Answer.REFUSES, Answer.WILL_REFUSE) for each in answers)
+    if not (is_whole or refuses or found):
+        return "\n".join(_calm(story, width))
     lines = [
         *([paragraph(f"{dead}.", width=width)] if (dead := unready_sentence(story)) else []),
         paragraph(f"{summary(story).rstrip('.')}.", width=width),
@@ -313,18 +317,41 @@ def why_text(story: NodeStory, *, width: int | None = None) -> str:
         lines.append(paragraph(f"Line: {place}."))
     if cordon := cordon_sentence(story):
         lines.append(paragraph(f"Cordon: {cordon}.", width=width))
+    lines += _written(story, width)
+    if coming := next_sentence(story):
+        lines.append(paragraph(f"Next: {coming}."))
+    rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in answers]
+    lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)]
+    if found:
+        lines += ["", "What you can do:", *(paragraph(each, indent="  ", width=width) for each in found)]
+    return "\n".join(lines)
+
+
+def _calm(story: NodeStory, width: int | None) -> list[str]:
+    """Three lines (the node, the lock with the place in line, the next turn), and one more for each fact that a person
+    would not expect of such a node."""
+    place = line_sentence(story)
+    is_holder = isinstance(story.lock, LockContent) and story.node.name in story.lock.holders
+    is_own_cordon = isinstance(story.progress, Progress) and story.progress.is_cordoned_by_us and is_holder
+    lock = lock_sentence(story.lock, story.now)
+    lines = [
+        paragraph(f"{summary(story).rstrip('.')}.", width=width),
+        paragraph(f"Lock: {lock if is_holder or not place else f'{lock}; {place}'}.", width=width),
+        paragraph(f"Next: {next_sentence(story) or 'unknown, because the settings could not be read'}.", width=width),
+    ]
+    if not is_own_cordon and (cordon := cordon_sentence(story)):
+        lines.append(paragraph(f"Cordon: {cordon}.", width=width))
+    return [*lines, *_written(story, width)]
+
+
+def _written(story: NodeStory, width: int | None) -> list[str]:
+    """What the agent wrote on the Node about the coming reboot."""
+    lines = []
     if warning := story.node.annotations.get(keys.WARNING):
         lines.append(paragraph(f"Warning: {warning}.", width=width))
     if prepared := story.node.annotations.get(keys.PREPARED):
         lines.append(paragraph(f"Prepared: {prepared}.", width=width))
-    if coming := next_sentence(story):
-        lines.append(paragraph(f"Next: {coming}."))
-    answers = gate_answers(story)
-    rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in answers]
-    lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)]
-    if found := remedies(story):
-        lines += ["", "What you can do:", *(paragraph(each, indent="  ", width=width) for each in found)]
-    return "\n".join(lines)
+    return lines
 
 
 def why_json(story: NodeStory) -> dict[str, Any]:

@@ -207,3 +207,13 @@ async def test_the_package_manager_is_checked_each_time_even_if_the_command_resu
     assert (await need.read()).package_manager == "dpkg"
     busy[0] = ""
     assert (await need.read()).package_manager == ""
+
+
+async def test_a_command_runs_again_before_its_period_ends_if_its_answer_is_forgotten() -> None:
+    need, host, clock = watch(is_command=True, period=3600)
+    await need.read()
+    clock.seconds = 5
+    need.forget()
+    assert (await need.read(), host.needs_read) == (NO, 2)
+    await need.read()
+    assert host.needs_read == 2

@@ -115,6 +115,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "hold, an invalid end time": ("hold", "n1", "--reason", "a fan", "--until", POISON),
     "unhold": ("unhold", "n1"),
     "retry": ("retry", "n2"),
+    "recheck": ("recheck", "n2"),
     "history": ("history",),
     "reboot": ("reboot", "n1", "--reason", POISON, "--no-wait"),
     "drain": ("drain", "n1", "--reason", POISON, "--no-wait"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 
+from careen.core.facts import keys
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.line import Line
 from tests.careen.cli.conftest import Desk
@@ -153,3 +154,27 @@ def test_status_reports_a_claim_of_a_missing_node_with_the_remedy(desk: Desk) ->
     )
     assert "`careen lock release n9`" in lines[2]
     assert [(each["node"], each["why"]) for each in desk.json("status")["strayClaims"]] == [("n9", "no-such-node")]
+
+
+def test_the_wide_table_adds_readiness_label_moves_and_hold(desk: Desk) -> None:
+    report = '{"at":"2026-03-04T12:00:00Z"}'
+    desk.node(
+        "n1",
+        "Waiting",
+        label="ready",
+        hold="disk swap",
+        annotations={keys.MOVES: "7", keys.LAST_REBOOT: report},
+        reason="it waits in line",
+    )
+    desk.node("n2", annotations={keys.LAST_REBOOT: '{"at":["x"]}'})
+    desk.lock()
+    assert without_ages(desk.ok("status", "-o", "wide")).split("\n\n")[-2].splitlines() == [
+        "NODE|PHASE|SINCE|LINE|READY|ZONE|LABEL|MOVES|LAST REBOOT|HOLD|REASON",
+        "n1|Waiting|AGE|ready|yes|-|ready|7|AGE ago|disk swap|it waits in line",
+        "n2|Idle|-|-|yes|-|-|-|-|-|-",
+    ]
+
+
+def test_status_can_print_only_names_for_other_programs(desk: Desk) -> None:
+    busy_fleet(desk)
+    assert desk.ok("status", "-o", "name", "--busy").splitlines() == ["node/n5", "node/n3", "node/n4", "node/n2"]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from careen.core.facts import keys
 from careen.core.gates import GATES
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.line import Line
@@ -85,17 +86,57 @@ def test_why_shows_that_a_draining_node_has_passed_every_gate(desk: Desk) -> Non
     desk.node("n1", "Draining", reason="evicting 3 pods")
     desk.agent_on("n1")
     desk.lock(LockContent(entries=(Entry(node="n1", id="c"),), max_owners=1))
-    output = desk.ok("why", "n1")
+    output = desk.ok("why", "n1", "--all")
     assert {cells[0] for cells in rows(output).values()} == {"yes"}
     assert "Line: n1 holds a claim." in output
     assert "What you can do" not in output
+
+
+def test_why_takes_three_lines_for_an_idle_node(desk: Desk) -> None:
+    desk.node("n1")
+    desk.agent_on("n1")
+    desk.lock()
+    assert desk.ok("why", "n1").splitlines() == [
+        "n1 is Idle: its agent has seen no need for a reboot.",
+        "Lock: no node holds a claim.",
+        "Next: the node's agent decides again within 5s.",
+    ]
+
+
+@pytest.mark.parametrize(("phase", "holders"), [("Draining", ("n1",)), ("Waiting", ())])
+def test_why_takes_three_lines_for_a_node_that_no_gate_refuses(
+    desk: Desk, phase: str, holders: tuple[str, ...]
+) -> None:
+    desk.node("n1", phase, reason="all is well", label="ready")
+    desk.agent_on("n1")
+    entries = tuple(Entry(node=name, id="c") for name in holders)
+    desk.lock(LockContent(entries=entries, max_owners=1, line=Line(names=("n1",), at=SINCE)))
+    lines = desk.ok("why", "n1").splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["n1", "Lock:", "Next:"]
+    assert ("n1 is number 1 of the 1 nodes" in lines[1]) is (not holders)
+
+
+def test_why_keeps_what_nobody_expects_of_an_idle_node(desk: Desk) -> None:
+    desk.node("n1", annotations={keys.WARNING: "the reboot would lose the pod shop/a"})
+    desk.agent_on("n1")
+    desk.lock()
+    assert desk.ok("why", "n1").splitlines()[3:] == ["Warning: the reboot would lose the pod shop/a."]
+
+
+def test_why_shows_the_gates_of_an_idle_node_whose_agent_is_missing_or_which_is_held(desk: Desk) -> None:
+    desk.node("n1")
+    desk.lock()
+    assert "What you can do:" in desk.ok("why", "n1")
+    desk.node("n2", hold="disk swap")
+    desk.agent_on("n2")
+    assert "held: disk swap" in desk.ok("why", "n2")
 
 
 def test_why_shows_every_gate_of_an_idle_node_as_not_asked(desk: Desk) -> None:
     desk.node("n1")
     desk.agent_on("n1")
     desk.lock()
-    output = desk.ok("why", "n1")
+    output = desk.ok("why", "n1", "--all")
     assert output.startswith("n1 is Idle: its agent has seen no need for a reboot.\nLock: no node holds a claim.\n")
     assert {tuple(cells[0::2]) for cells in rows(output).values()} == {
         ("not asked", "the agent of an idle node asks no gate")

@@ -107,7 +107,11 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
         **given: Any,
     ) -> T:
         connection = Connection(
-            kubeconfig=kubeconfig, context=context, namespace=ds_namespace, name=ds_name, annotation=lock_annotation
+            kubeconfig=kubeconfig,
+            context=context or click.get_current_context().find_root().params.get("context"),
+            namespace=ds_namespace,
+            name=ds_name,
+            annotation=lock_annotation,
         )
         return function(connection, **given)
 
@@ -130,16 +134,25 @@ def _checked(setting: str) -> Callable[[click.Context, click.Parameter, str | No
     return check
 
 
+_OUTPUT_HELP = "The output format: a table for people, or JSON or YAML for programs."
+
+
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds `--output table|json|yaml`."""
+    return _output(_OUTPUT_HELP)(command)
+
+
+def nodes_output_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--output table|wide|name|json|yaml`, for a command whose rows are nodes."""
+    help_text = f"{_OUTPUT_HELP} wide: more columns; name: a line `node/NAME` for each node, as kubectl prints it."
+    return _output(help_text, "wide", "name")(command)
+
+
+def _output(help_text: str, *more: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    formats = ["table", *more, "json", "yaml"]
     return click.option(
-        "--output",
-        "-o",
-        type=click.Choice(["table", "json", "yaml"]),
-        default="table",
-        show_default=True,
-        help="The output format: a table for people, or JSON or YAML for programs.",
-    )(command)
+        "--output", "-o", type=click.Choice(formats), default="table", show_default=True, help=help_text
+    )
 
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)

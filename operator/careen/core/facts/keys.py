@@ -41,6 +41,7 @@ REBOOT_NOW = "careen.dev/reboot-now"
 REQUEST = "careen.dev/request"
 # careen.dev/gate.NAME=reason, on a Node or on the lock's DaemonSet: other programs set and remove it.
 GATE_PREFIX = "careen.dev/gate."
+RECHECK = "careen.dev/recheck"  # set by a person (`careen recheck NODE`): RFC 3339; the agent removes it
 RETRY = "careen.dev/retry"  # set by a person (`careen retry NODE`): RFC 3339; the agent removes it
 
 # Kured's annotations. With --annotate-nodes careen writes them too, because dashboards read them.

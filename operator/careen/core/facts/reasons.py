@@ -105,6 +105,7 @@ class Code(StrEnum):
     )
     RELEASED = _news("released", "The agent released the claim; the next node may take a claim.", _NOTHING)
     RETRY = _news("retry", "A person asked for a retry.", _ITSELF)
+    RECHECK = _news("recheck", "A person asked the agent to look at everything again at once.", _ITSELF)
 
     # Gates' refusals.
     HELD = _news(

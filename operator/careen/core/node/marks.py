@@ -40,7 +40,7 @@ class Until(StrEnum):
 
     SERVICE = "service"  # the node goes back into service
     IDLE = "idle"  # the node becomes Idle
-    MET = "met"  # the request is met, expired or unreadable: people/requests.py
+    MET = "met"  # the request is met, expired or unreadable: people/requests.py, decide.py
     CLEANUP = "cleanup"  # never
 
 
@@ -88,7 +88,7 @@ MARKS: tuple[MarkRow, ...] = (
     ),
     *_annotations(Proof.KEY, Until.CLEANUP, keys.LAST_REBOOT, keys.HISTORY, keys.LEARNED_QUERIES, keys.DRAIN_MEMORY),
     *_annotations(Proof.PERSON, Until.IDLE, keys.RETRY),
-    *_annotations(Proof.PERSON, Until.MET, keys.REQUEST),
+    *_annotations(Proof.PERSON, Until.MET, keys.REQUEST, keys.RECHECK),
     *_annotations(Proof.PERSON, Until.CLEANUP, keys.HOLD, keys.REBOOT_NOW),
     *_annotations(Proof.AUTHOR, Until.IDLE, keys.KURED_IN_PROGRESS),
     *_annotations(Proof.AUTHOR, Until.CLEANUP, keys.KURED_MOST_RECENT),

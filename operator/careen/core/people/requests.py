@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from careen.core.facts import keys
-from careen.core.facts.observation import Need, NeedAnswer, NodeView, PersonRequest, RequestKind, Unknown
+from careen.core.facts.observation import Gone, Need, NeedAnswer, NodeView, PersonRequest, RequestKind, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress, is_same_boot
 from careen.core.facts.reasons import Code
@@ -64,6 +64,11 @@ def to_annotation(request: PersonRequest) -> str:
         "now": request.is_now,
     }
     return json.dumps({key: value for key, value in record.items() if value}, separators=(",", ":"))
+
+
+def asks_for_recheck(node: NodeView | Gone | Unknown) -> bool:
+    """Whether a person wants the agent to look at once (`careen recheck`)."""
+    return isinstance(node, NodeView) and keys.RECHECK in node.annotations
 
 
 def state_of(request: PersonRequest, *, now: datetime, boot: str) -> RequestState:

@@ -23,7 +23,7 @@ def words(answer: str) -> list[str]:
     [
         (["sta"], ["status", ":4"]),
         (["lock", ""], ["pause", "release", "resume", "show", ":4"]),
-        (["status", "--output", ""], ["table", "json", "yaml", ":4"]),
+        (["status", "--output", ""], ["table", "wide", "name", "json", "yaml", ":4"]),
         (["status", "--bu"], ["--busy", ":4"]),
         (["plan", "--order", "o"], ["oldest", ":4"]),
         (["nonsense", ""], None),

@@ -140,3 +140,22 @@ def test_an_invalid_object_name_is_refused_before_any_request(option: str, tmp_p
     result = CliRunner().invoke(cli, ["status", option, "--kubeconfig", str(tmp_path / "nowhere")])
     assert result.exit_code == 2
     assert "expected" in result.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--context", "other", "status"),
+        ("--context=other", "lock", "show"),
+        ("--context", "x", "status", "--context", "other"),
+    ],
+    ids=" ".join,
+)
+def test_the_context_may_stand_before_the_command(desk: Desk, words: tuple[str, ...]) -> None:
+    result = desk.run(*words)
+    assert (result.exit_code, "'other'" in result.output) == (2, True), result.output
+
+
+def test_a_context_before_a_command_without_a_cluster_is_refused(desk: Desk) -> None:
+    result = desk.run("--context", "other", "demo", "--help")
+    assert (result.exit_code, "`careen demo` asks no cluster" in result.output) == (2, True), result.output
