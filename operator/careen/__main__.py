@@ -21,8 +21,12 @@ def main() -> None:
     arguments = with_command(sys.argv[0], sys.argv[1:])
     if arguments[:1] == ["agent"]:
         signal.signal(signal.SIGTERM, _leave)
+        if "CAREEN_HANDOVER" in os.environ:
+            from careen.agent.asleep.doorkeeper import open_door  # answers probes while the rest loads
+
+            open_door()
     # The image starts its scripts with SIGTERM blocked, so that a signal that arrives while Python starts is not lost.
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
     from careen.cli import main as run
 
     run(arguments)

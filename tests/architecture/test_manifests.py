@@ -73,7 +73,7 @@ def needed(right: Right) -> Grant:
 def rights() -> tuple[Right, ...]:
     own = AGENT["metadata"]
     return needed_rights(
-        node="any", namespace=own["namespace"], daemonset=own["name"], config_map="careen", forecast=True
+        node="any", namespace=own["namespace"], daemonset=own["name"], config_map="careen", forecast=True, sleeps=True
     )
 
 

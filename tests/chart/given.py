@@ -130,6 +130,7 @@ GIVEN: dict[str, Any] = {
     "clusterName": "prod",
     "metricsHost": "0.0.0.0",
     "metricsPort": 9000,
+    "sleep": "auto",
     "logFormat": "json",
     "logLevel": "debug",
 }

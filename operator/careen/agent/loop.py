@@ -4,7 +4,7 @@ settings change."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from careen.agent.need_watch import FILE_SECONDS, NeedWatch
 from careen.agent.telemetry.http_server import Heartbeat
@@ -45,9 +45,12 @@ class Loop:
         after_first_turn: Callable[[], None],
         after_turn: Callable[[TurnResult], None] = lambda _: None,
         other_deadlines_seconds: Callable[[], float] = lambda: 0.0,
+        rests: Callable[[], Awaitable[bool]] | None = None,
+        told: tuple[str, str] = ("", ""),
     ) -> None:
         """`other_deadlines_seconds` is how long a turn may wait for anything but the API server. `after_first_turn` is
-        called even if that turn raised an error, `after_turn` only after turns without one."""
+        called even if that turn raised an error, `after_turn` only after turns without one. `rests` is asked after each
+        turn whether the loop ends, because the agent sleeps; `told` is what an earlier process said last."""
         self._reconciler = reconciler
         self._policy = policy
         self._need = need
@@ -60,7 +63,8 @@ class Loop:
         self._after_turn = after_turn
         self._other_deadlines_seconds = other_deadlines_seconds
         self._stops_in_a_row = 0
-        self._told = ("", "")
+        self._rests = rests
+        self._told = told
         self._is_stopping = False
         self._wakes = False
         self.is_turning = False
@@ -70,11 +74,23 @@ class Loop:
         """Makes turns, each followed by its pause, until `stop` is called."""
         pause = await self._one_turn()
         is_rest_started = self._starts_the_rest()
-        while not self._is_stopping:
+        while not self._is_stopping and not await self._lies_down():
             await self._wait(pause)
             if not self._is_stopping:
                 pause = await self._one_turn()
                 is_rest_started = is_rest_started or self._starts_the_rest()
+
+    async def _lies_down(self) -> bool:
+        try:
+            return self._rests is not None and not self._wakes and await self._rests()
+        except Exception:
+            _LOG.exception("the agent could not decide whether it may sleep, so it stays awake")
+            return False
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """Phase and code of what was logged last."""
+        return self._told
 
     def stop(self) -> None:
         """Prevents further turns."""

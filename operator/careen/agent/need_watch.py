@@ -40,6 +40,8 @@ class NeedWatch:
         seldom = (
             [_Watched(commands, clock, good_for=lambda last: _good_for(last, period_seconds()))] if commands else []
         )
+        self._clock = clock
+        self._seldom = seldom
         self._watched = (*seldom, *always)
         self._told: Need | None = None
 
@@ -53,6 +55,21 @@ class NeedWatch:
         """Makes the next `read` run the commands, however new their answer is. The old answer counts meanwhile."""
         for each in self._watched:
             each.forget()
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether a check is under way."""
+        return any(each.is_looking for each in self._watched)
+
+    @property
+    def now(self) -> float:
+        """By the clock of `next_question`."""
+        return self._clock.monotonic()
+
+    @property
+    def next_question(self) -> float | None:
+        """When a command is due, by the monotonic clock; None without commands."""
+        return min((each.due for each in self._seldom), default=None)
 
     async def has_changed(self) -> bool:
         """Whether the answer differs from that of the last `read`."""
@@ -92,6 +109,14 @@ class _Watched:
     def forget(self) -> None:
         """The last answer is too old from now on."""
         self._asked_at = -math.inf
+
+    @property
+    def is_looking(self) -> bool:
+        return self._under_way is not None and not self._under_way.done()
+
+    @property
+    def due(self) -> float:
+        return self._asked_at + self._good_for(self._last)
 
     def _end_look(self) -> None:
         """Forgets a finished check and raises its error, so that `read` can begin a new one."""

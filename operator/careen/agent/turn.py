@@ -60,14 +60,19 @@ class Reconciler:
     """Makes turns, and keeps the memory and the node's phase between them. Both are lost with the process, so nothing
     that must be correct depends on them."""
 
-    def __init__(self, observer: Observer, hands: Hands) -> None:
+    def __init__(self, observer: Observer, hands: Hands, memory: Memory | None = None) -> None:
         self._observer = observer
         self._hands = hands
         self._rescue = Rescue(hands)
         self._unsent: tuple[_UnsentDecision, ...] = ()
         self._policy: Policy | None = None
-        self.memory = Memory()
+        self.memory = memory or Memory()
         self.phase: Phase | None = None
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether Events or messages about an earlier patch may still have to be sent."""
+        return bool(self._unsent)
 
     async def turn(self, policy: Policy) -> TurnResult:
         """The turn ends after the last action, or at the first whose success is not certain."""

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from careen.agent.asleep.threads import keep_signals_in_main_thread
 from careen.cli.support.agent_options import agent_options, given_flags
 from careen.cli.support.screen import say
 from careen.cluster.wire.lean_imports import load_lean_client, load_lean_metrics, without_collections
@@ -25,6 +26,7 @@ def agent(**values: Any) -> None:
     Each setting is a flag, an environment variable (CAREEN_PERIOD, or KURED_PERIOD for kured's settings) or a key of
     config.yaml in the ConfigMap. A flag overrides a variable, and a variable overrides the ConfigMap. Durations are
     written as in Go: 90s, 5m, 1h30m."""
+    keep_signals_in_main_thread()
     load_lean_client()
     load_lean_metrics()
     with without_collections():
@@ -34,7 +36,7 @@ def agent(**values: Any) -> None:
     given = Invocation(flags=given_flags(values), environment=dict(os.environ))
     loop = asyncio.new_event_loop()
     try:
-        loop.run_until_complete(Agent(given).run())
+        bed = loop.run_until_complete(Agent(given).run())
     except BadSettings as error:
         for problem in error.problems:
             say(f"careen agent: {problem}", err=True)
@@ -42,6 +44,9 @@ def agent(**values: Any) -> None:
     except CannotReachCluster as error:
         say(f"careen agent: {error}", err=True)
         _leave(2)
+    if bed is not None:
+        logging.shutdown()
+        bed.lie_down()
     _leave(0)
 
 

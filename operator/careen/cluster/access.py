@@ -27,6 +27,7 @@ class OptionalRight(StrEnum):
 
     SETTINGS = "settings"  # the ConfigMap
     FOLLOWING = "following"  # to notice changes of the ConfigMap
+    WATCHING = "watching"  # the own Node, while the agent sleeps
     PATCH = "patch"  # to patch the lock; optional only if the agent may update the lock's DaemonSet instead
     NODES = "nodes"  # in one list
     COORDINATORS = "coordinators"  # in all namespaces
@@ -75,7 +76,9 @@ class Right(Value, kw_only=True):
 _VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
 
 
-def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str, forecast: bool) -> tuple[Right, ...]:
+def needed_rights(
+    *, node: str, namespace: str, daemonset: str, config_map: str, forecast: bool, sleeps: bool = False
+) -> tuple[Right, ...]:
     """Every right that an agent needs, in the order of a node's phases."""
     rights = (
         Right(
@@ -83,6 +86,13 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             resource="nodes",
             name=node,
             because="each round of the agent's loop begins with a read of its own Node",
+        ),
+        Right(
+            verb="watch",
+            resource="nodes",
+            name=node,
+            because="a sleeping agent notices a person's request on its Node within seconds",
+            part=OptionalRight.WATCHING,
         ),
         Right(
             verb="patch",
@@ -186,6 +196,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
         OptionalRight.FORECAST: forecast,
         OptionalRight.SETTINGS: bool(config_map),
         OptionalRight.FOLLOWING: bool(config_map),
+        OptionalRight.WATCHING: sleeps,
     }
     return tuple(right for right in rights + FORECAST_RIGHTS if right.part is None or wanted.get(right.part, True))
 

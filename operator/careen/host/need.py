@@ -13,7 +13,7 @@ from careen.core.facts.observation import Need, NeedAnswer
 from careen.core.facts.policy import Pattern
 from careen.host import boot_id, package_managers, probes, sentinel
 from careen.host.commands import HostExec, run_on_host
-from careen.host.paths import why_not_the_host
+from careen.host.paths import under_root, why_not_the_host
 from careen.host.probes import HostAccess, HostFacts
 from careen.host.probes.said import together
 from scheduler_core.values import Value
@@ -54,6 +54,24 @@ class HostNeed:
     def has_commands(self) -> bool:
         """Whether a sentinel or a probe is a command."""
         return bool(self._command or self._running)
+
+    @property
+    def longest_uptime_seconds(self) -> float | None:
+        """The uptime at which the probe `uptime` says yes; None without this probe."""
+        return self._sources.longest_uptime_seconds if "uptime" in self._looking else None
+
+    def watched(self) -> list[str]:
+        """Every path whose change may change the answer of `look`: without a change there, the answer stays. Raises
+        OSError if they cannot be listed."""
+        paths = [*self._paths, *(f"{path}.pkgs" for path in self._paths)]
+        for name in self._looking:
+            paths += probes.watched(name)
+        found = [str(under_root(self._root, path)) for path in paths]
+        for folder in probes.FOLDERS if "kernel" in self._looking else ():
+            # A kernel's image may appear after its folder.
+            here = under_root(self._root, f"{folder}/any").parent
+            found += [str(here), *(str(each) for each in sorted(here.iterdir()))] if here.exists() else [str(here)]
+        return list(dict.fromkeys(found))
 
     async def look(self) -> Need:
         """The combined answer of what runs no command, no if there is none of that; and always the package manager at

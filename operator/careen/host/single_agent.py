@@ -32,6 +32,20 @@ class CannotLock(Value):
     why: str
 
 
+def adopt(descriptor: int, root: Path, folder: str, node: str) -> Held | None:
+    """The file lock that this process already held before it replaced itself; None if the descriptor is not this
+    node's lock file, or if another process holds the lock."""
+    try:
+        ours, file = os.fstat(descriptor), under_root(root, f"{folder}/careen-{node}.lock").lstat()
+        if (ours.st_dev, ours.st_ino) != (file.st_dev, file.st_ino):
+            return None
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return None
+    os.set_inheritable(descriptor, False)
+    return Held(descriptor)
+
+
 def take(root: Path, folder: str, node: str) -> Held | HeldByOther | CannotLock:
     """Takes the file lock of this node's agent, without waiting."""
     file = root

@@ -92,6 +92,11 @@ class LiveSettings:
         return self._waiting
 
     @property
+    def seen(self) -> SeenConfigMap | None:
+        """The ConfigMap that was read last; None if there was none."""
+        return self._seen
+
+    @property
     def config_map_uid(self) -> str:
         """Of the ConfigMap that was read last; "" if none was."""
         return self._seen.uid if self._seen else ""

@@ -612,6 +612,14 @@ class Settings:
         live=False,
         bootstrap=True,
     )
+    sleep: str = _ours(
+        "off",
+        kinds.word("auto", "off"),
+        "Whether an agent that has nothing to do replaces itself by a small program, which needs a fifth of the memory "
+        "and wakes the agent. auto: if the next look is at least five minutes away. While it sleeps, a change of the "
+        "ConfigMap takes effect within five minutes.",
+        live=False,
+    )
     log_format: str = _kured(
         "text", kinds.word("text", "json"), "Format of each line of the log.", live=False, bootstrap=True
     )

@@ -30,6 +30,7 @@ UNKNOWN_SECONDS = 60.0
 _DOES_WITHOUT: dict[OptionalRight, str] = {
     OptionalRight.SETTINGS: "the agent reads no ConfigMap: its settings come only from flags and environment",
     OptionalRight.FOLLOWING: "a change of the ConfigMap takes effect only at the agent's next start",
+    OptionalRight.WATCHING: "a sleeping agent reads its Node once in five minutes",
     OptionalRight.PATCH: "the agent writes claims into the lock by an update of the whole DaemonSet, as kured does",
     OptionalRight.NODES: "the agent reads the Nodes one by one, and a Node without an agent does not count as down",
     OptionalRight.COORDINATORS: "the agent looks for another coordinator only at kube-system/kured",
@@ -40,7 +41,7 @@ _DOES_WITHOUT: dict[OptionalRight, str] = {
     "a pod",
 }
 
-_PROTECTS_NOTHING = frozenset({OptionalRight.EVENTS, OptionalRight.FOLLOWING})
+_PROTECTS_NOTHING = frozenset({OptionalRight.EVENTS, OptionalRight.FOLLOWING, OptionalRight.WATCHING})
 """Features that protect no workloads: always switched off if their right is missing. Others only with kured's roles."""
 
 _BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRight.OWNERS, "budget": OptionalRight.NODES}

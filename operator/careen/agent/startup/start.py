@@ -89,6 +89,7 @@ class Start:
             daemonset=basics.ds_name,
             config_map=basics.config_map,
             forecast=True,
+            sleeps=basics.sleep != "off",
         )
         # A ConfigMap that a setting names may contain a window: without the right to read it nothing begins.
         kept = {OptionalRight.SETTINGS} if is_written("config_map", self.given.flags, self.given.environment) else set()

@@ -11,15 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from careen.agent import handlers
 from careen.agent.apply import Hands
+from careen.agent.asleep import doorkeeper, handover
+from careen.agent.asleep.rest import Rest
+from careen.agent.asleep.threads import STOPS
 from careen.agent.clock import SystemClock
 from careen.agent.forecast import check as forecast_check
 from careen.agent.forecast.forecaster import ChildForecaster, Limits
@@ -50,7 +54,7 @@ from careen.core.facts.observation import NeedAnswer, NodeView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code, event_reason
 from careen.host import single_agent
-from careen.host.node_host import Host
+from careen.host.node_host import Host, LocalHost
 from careen.settings.live import Invocation, LiveSettings, SeenConfigMap
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import Settings, flag
@@ -89,6 +93,12 @@ class Agent:
         self._place = logs.set_up(form=self._basics.log_format, level=self._basics.log_level, node=self._node)
         self._metrics = Metrics(self._node)
         self._heartbeat = Heartbeat(self._clock.monotonic)
+        self._woken = doorkeeper.woken()
+        self._remembered = handover.remembered(self._woken)
+        if self._woken is not None:
+            self._metrics.restore(self._woken.handover.get("counters"), self._woken.handover.get("requests"))
+            if not self._woken.handover.get("not_ready"):
+                self._heartbeat.ready()
         self._api = ClusterApi(self._transport, self._clock, chance=random.random, observer=self._count)
         self._background: set[asyncio.Task[object]] = set()
         self._loop: Loop | None = None
@@ -96,6 +106,9 @@ class Agent:
         self._teller: Teller | None = None
         self._silencer: Silencer | None = None
         self._stopping = asyncio.Event()
+        self._held: single_agent.Held | None = None
+        self._rest: Rest | None = None
+        self._bed: handover.Bed | None = None
         self._start = Start(
             given=given,
             basics=self._basics,
@@ -108,8 +121,9 @@ class Agent:
         )
         self._rights = self._start.rights
 
-    async def run(self) -> None:
-        """Works until SIGTERM or SIGINT. Raises `BadSettings` if the ConfigMap's first settings cannot be used."""
+    async def run(self) -> handover.Bed | None:
+        """Works until SIGTERM or SIGINT, or until the agent may sleep: then returns what it hands over. Raises
+        `BadSettings` if the ConfigMap's first settings cannot be used."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
         server = self._serve()
@@ -121,11 +135,30 @@ class Agent:
                 await self._end(work)
             else:
                 await work
+            return await self._lie_down(server)
         finally:
             stopped.cancel()
-            if server is not None:
+            if server is not None and self._bed is None:
                 server.close()
             self._transport.close()
+
+    async def _lie_down(self, server: HttpServer | None) -> handover.Bed | None:
+        """From here on SIGTERM waits in the kernel for the sleeper; one that came before ends the agent."""
+        if self._rest is None or self._rest.content is None or self._stopping.is_set():
+            return None
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+        for _ in range(3):
+            await asyncio.sleep(0)  # the event loop handles what Python has already received
+        if self._stopping.is_set():
+            return None
+        content = {
+            **self._rest.content,
+            **self._metrics.handed_over(),
+            "listener": server.hand_over(seconds=1.0) if server is not None else None,
+            "lock": self._held.descriptor if self._held is not None else None,
+        }
+        self._bed = handover.Bed(content)
+        return self._bed
 
     async def _end(self, work: asyncio.Task[None]) -> None:
         """Lets the current turn finish if it ends soon, or cancels it. The next process continues from the record and
@@ -142,8 +175,9 @@ class Agent:
         _LOG.info("the agent stops on request; the next agent continues from the Node's record and the lock")
 
     async def _work(self) -> None:
-        await self._start.make_sure_of_the_lock()
-        await self._start.review_rights()
+        if not self._remembered.is_reviewed:
+            await self._start.make_sure_of_the_lock()
+            await self._start.review_rights()
         live = await self._start.first_settings()
         settings = live.settings
         self._tell_rights(live)
@@ -166,10 +200,14 @@ class Agent:
         if self._start.node_read is not None:
             observer.saw_node(*self._start.node_read)
         messages = self._messenger(live)
-        reconciler = Reconciler(observer, self._hands(live, host, lock, messages))
+        reconciler = Reconciler(observer, self._hands(live, host, lock, messages), self._remembered.memory)
         patience = ForecastPatience(lambda: live.settings.forecast_patience)
 
+        rest = self._rest_of(live, host, need, tests, reconciler)
+
         def after_turn(result: TurnResult) -> None:
+            if rest is not None:
+                rest.saw(result)
             self._look_further(live, messages, result)
             self._after_turn(patience, tests, forecaster, result)
 
@@ -182,16 +220,49 @@ class Agent:
             place=self._place,
             metrics=self._metrics,
             heartbeat=self._heartbeat,
-            after_first_turn=lambda: self._after_first_turn(live, self._test_host(host, need, tests), reconciler, loop),
+            after_first_turn=lambda: self._after_first_turn(
+                rest,
+                lambda: self._test_host(host, need, tests),
+                lambda: self._begin_the_rest(live, reconciler, loop),
+            ),
             after_turn=after_turn,
             other_deadlines_seconds=lambda: _deadlines_of(live.settings),
+            rests=rest.begins if rest is not None else None,
+            told=self._remembered.told,
         )
         self._loop = loop
+        if rest is not None:
+            rest.loop = loop
+            self._rest = rest
         try:
             await loop.run()
         finally:
             await forecaster.get_ready(is_wanted=False)
-        del held  # a reference until here: without it the file lock would be released
+        self._held = held  # a reference until here and beyond: without it the file lock would be released
+
+    def _rest_of(
+        self, live: LiveSettings, host: LocalHost, need: NeedWatch, tests: SelfTests, reconciler: Reconciler
+    ) -> Rest | None:
+        """None if the settings forbid sleep, or the sleeper could not notice something."""
+        settings = live.settings
+        if settings.sleep == "off" or host.soft_reboots is not None or _has_proxy(self._given.environment):
+            return None
+        return Rest(
+            node=self._node,
+            settings=lambda: live.settings,
+            config_map=lambda: live.seen,
+            host=host,
+            need=need,
+            reconciler=reconciler,
+            credentials=self._transport.credentials,
+            remembered=self._remembered,
+            is_busy=lambda: bool(
+                self._background or self._stopping.is_set() or self._start.lock_problem or live.stands_in
+            ),
+            is_reviewed=lambda: self._rights.is_whole and not (tests.last is not None and tests.last.obstacle),
+            may_follow=OptionalRight.WATCHING not in self._rights.without,
+            not_ready=lambda: "" if self._heartbeat.readiness()[0] else self._heartbeat.readiness()[1],
+        )
 
     # ---- the start ----
 
@@ -202,6 +273,9 @@ class Agent:
                 self._basics.metrics_port,
                 heartbeat=self._heartbeat,
                 exposition=self._metrics.exposition,
+                listener=self._woken.doorkeeper.leave()
+                if self._woken is not None and self._woken.doorkeeper is not None
+                else None,
             )
         except OSError as error:
             # kured exits here; a port in use is no reason to leave a node without its agent.
@@ -219,6 +293,12 @@ class Agent:
         """Waits until any other agent on this host has ended. If the host offers no file lock, only the
         resourceVersions of writes protect against a second agent."""
         has_told = False
+        if self._woken is not None and isinstance(descriptor := self._woken.handover.get("lock"), int):
+            root, folder = Path(settings.host_root or "/"), settings.host_lock_dir
+            if held := single_agent.adopt(descriptor, root, folder, self._node):
+                self._metrics.show_only_agent(1)
+                return held
+            os.close(descriptor)
         while settings.host_lock_dir:
             self._heartbeat.expect_within(60.0, "the agent waits until another agent of this node ends")
             match single_agent.take(Path(settings.host_root or "/"), settings.host_lock_dir, self._node):
@@ -241,9 +321,24 @@ class Agent:
         return None
 
     def _after_first_turn(
-        self, live: LiveSettings, test: Coroutine[Any, Any, None], reconciler: Reconciler, loop: Loop
+        self, rest: Rest | None, test: Callable[[], Coroutine[Any, Any, None]], begin: Callable[[], None]
     ) -> None:
-        self._in_background(test)
+        """An agent that may sleep at once begins only what must be done before; the rest if it stays awake."""
+        if not self._remembered.is_reviewed:
+            self._in_background(test())
+        if rest is None:
+            begin()
+            return
+
+        def stay_awake() -> None:
+            if self._remembered.is_reviewed:
+                self._in_background(test())
+                self._in_background(self._start.review_rights())
+            begin()
+
+        rest.if_awake = stay_awake
+
+    def _begin_the_rest(self, live: LiveSettings, reconciler: Reconciler, loop: Loop) -> None:
         if self._start.lock_problem:
             self._in_background(self._start.judge_lock_again(live, loop.wake))
         if self._basics.config_map and not {OptionalRight.SETTINGS, OptionalRight.FOLLOWING} & self._rights.without:
@@ -478,6 +573,10 @@ class Agent:
 def _deadlines_of(settings: Settings) -> float:
     """How long a turn may wait for anything but the API server, in seconds."""
     return settings.sentinel_timeout + settings.prometheus_timeout + settings.forecast_timeout + settings.reboot_timeout
+
+
+def _has_proxy(environment: Mapping[str, str]) -> bool:
+    return any(environment.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"))
 
 
 def _limits(live: LiveSettings) -> Limits | Unknown:

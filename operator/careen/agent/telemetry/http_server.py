@@ -11,6 +11,7 @@ import socket
 import socketserver
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -59,19 +60,38 @@ class Heartbeat:
 class HttpServer:
     """Serves the port until the process ends."""
 
-    def __init__(self, host: str, port: int, *, heartbeat: Heartbeat, exposition: Callable[[], bytes]) -> None:
-        """`host` is a name or an IPv4 or IPv6 address (`[::1]` too); empty for all addresses of the host.
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        heartbeat: Heartbeat,
+        exposition: Callable[[], bytes],
+        listener: socket.socket | None = None,
+    ) -> None:
+        """`listener` already listens, and makes host and port irrelevant.
+
+        `host` is a name or an IPv4 or IPv6 address (`[::1]` too); empty for all addresses of the host.
 
         Raises OSError with a sentence if the server cannot listen there.
         """
         handler = type("Handler", (_Handler,), {"heartbeat": heartbeat, "exposition": staticmethod(exposition)})
-        self._server = listening(host, port, handler)
+        self._server = listening(host, port, handler) if listener is None else _on(listener, handler)
         threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
 
     @property
     def port(self) -> int:
         """The port, even if the system chose it."""
         return int(self._server.server_address[1])
+
+    def hand_over(self, *, seconds: float) -> int:
+        """Stops accepting, waits until the open requests are answered, and returns the descriptor of the listener,
+        which the kernel still lets clients connect to."""
+        self._server.shutdown()
+        end = time.monotonic() + seconds
+        while self._server.has_open and time.monotonic() < end:
+            time.sleep(0.01)
+        return self._server.socket.detach()
 
     def close(self) -> None:
         """Stops serving."""
@@ -88,12 +108,19 @@ class BoundedServer(ThreadingHTTPServer):
     request_queue_size = 128  # with socketserver's five, other clients could delay a probe for seconds
 
     def __init__(
-        self, family: socket.AddressFamily, address: tuple[Any, ...], handler: type[BaseHTTPRequestHandler]
+        self,
+        family: socket.AddressFamily,
+        address: tuple[Any, ...],
+        handler: type[BaseHTTPRequestHandler],
+        listener: socket.socket | None = None,
     ) -> None:
         self.address_family = family
         self._open: dict[socket.socket, None] = {}  # oldest first
         self._guard = threading.Lock()
-        super().__init__(address, handler)
+        super().__init__(address, handler, bind_and_activate=listener is None)
+        if listener is not None:
+            self.socket.close()
+            self.socket, self.server_address = listener, listener.getsockname()
 
     def server_bind(self) -> None:
         if self.address_family is socket.AF_INET6:
@@ -118,9 +145,18 @@ class BoundedServer(ThreadingHTTPServer):
             self._open.pop(request, None)
         super().shutdown_request(request)
 
+    @property
+    def has_open(self) -> bool:
+        with self._guard:
+            return bool(self._open)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)  # a client that disconnected is not logged
+
+
+def _on(listener: socket.socket, handler: type[BaseHTTPRequestHandler]) -> BoundedServer:
+    return BoundedServer(listener.family, listener.getsockname(), handler, listener)
 
 
 def listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> BoundedServer:

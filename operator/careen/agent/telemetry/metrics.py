@@ -6,7 +6,9 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
@@ -16,6 +18,12 @@ from careen.core.facts.memory import EvictAnswer, Losses, RebootOutcome
 from careen.core.facts.observation import Need, NeedAnswer, SelfTest
 from careen.core.facts.phases import Phase
 from careen.core.facts.times import from_rfc3339
+
+_GOES_ON = re.compile(
+    r"(# (HELP|TYPE) )?(process_cpu_seconds_total|process_resident_memory_bytes|process_virtual_memory_bytes|"
+    r"process_open_fds|careen_need_unknown|careen_asleep|careen_api_requests_total)[ {]"
+)
+_HELP = re.compile(r"# HELP (\S+) (.*)")
 
 
 class Metrics:
@@ -166,6 +174,13 @@ class Metrics:
             ["node"],
             registry=registry,
         )
+        self._asleep = Gauge(
+            "careen_asleep",
+            "1 while the agent sleeps: it has nothing to do, and a small program looks whether that changes.",
+            ["node"],
+            registry=registry,
+        )
+        self._asleep.labels(node).set(0)
         self.missing_rights = Gauge(
             "careen_missing_rights", "How many rights the agent lacks.", ["node"], registry=registry
         )
@@ -285,6 +300,63 @@ class Metrics:
     def show_only_agent(self, value: int) -> None:
         """1: this process is the host's only agent; 0: it is not; -1: unknown, the host offers no file lock."""
         self._single.labels(self._node).set(value)
+
+    def handed_over(self) -> dict[str, Any]:
+        """For the sleeper: the text without the families that it goes on with, and the counters of the requests."""
+        lines = self.exposition().decode().splitlines()
+        kept = [line for line in lines if not _GOES_ON.match(line)]
+        helps = {found[1]: found[2] for line in lines if (found := _HELP.match(line))}
+        requests = {
+            f"{sample.labels['method']} {sample.labels['status']}": sample.value
+            for family in self.requests.collect()
+            for sample in family.samples
+            if sample.name.endswith("_total")
+        }
+        return {"metrics": "\n".join(kept), "helps": helps, "requests": requests, "counters": self._counters()}
+
+    def _counters(self) -> list[tuple[str, dict[str, str], float]]:
+        return [
+            (sample.name, sample.labels, sample.value)
+            for counter in self._all_counters()
+            for family in counter.collect()
+            for sample in family.samples
+        ]
+
+    def restore(self, counters: object, requests: object) -> None:
+        """Continues the counters of the agent that fell asleep. What cannot be used is left out."""
+        known = {family.name: each for each in self._all_counters() for family in each.collect()}
+        for row in counters if isinstance(counters, list) else []:
+            match row:
+                case [str(name), dict(labels), float() | int() as value]:
+                    self._continue(known, name, labels, float(value))
+        for key, value in requests.items() if isinstance(requests, dict) else ():
+            method, _, status = str(key).partition(" ")
+            if isinstance(value, (int, float)) and value >= 0:
+                self.requests.labels(self._node, method, status).inc(value)
+
+    def _continue(
+        self, known: Mapping[str, Counter | Histogram], name: str, labels: dict[str, str], value: float
+    ) -> None:
+        family, _, part = name.rpartition("_")
+        counter = known.get(family)
+        bound = labels.pop("le", "")
+        if counter is None or counter is self.requests or value < 0 or not {*labels} <= {*counter._labelnames}:
+            return
+        child = counter.labels(**labels)
+        if part == "created":
+            child._created = value
+        elif isinstance(child, Counter) and part == "total":
+            child.inc(value)
+        elif isinstance(child, Histogram) and part == "sum":
+            child._sum.inc(value)
+        elif isinstance(child, Histogram) and part == "bucket":
+            # The text's buckets are cumulative.
+            for index, upper in enumerate(child._upper_bounds):
+                if float(bound) == upper:
+                    child._buckets[index].inc(value - sum(each.get() for each in child._buckets[:index]))
+
+    def _all_counters(self) -> list[Counter | Histogram]:
+        return [each for each in vars(self).values() if isinstance(each, (Counter, Histogram))]
 
     def exposition(self) -> bytes:
         """What Prometheus scrapes."""

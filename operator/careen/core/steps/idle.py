@@ -27,6 +27,7 @@ LOOK_SECONDS = 5.0  # at the sentinel: a file check, and the taint must follow w
 # but less often in a large fleet. All other idle nodes together read the lock at most about once in this time.
 LOCK_LOOK_SECONDS = 60.0
 LEAST_LOCK_LOOK_SECONDS = 300.0  # an idle node reads the lock no more often than its own Node
+FREE_LOCK_LOOK_SECONDS = 1200.0  # of a lock without holders: a claim that comes later has its own agent and the line
 LEAVING_LOOK_SECONDS = 30.0  # while an autoscaler's taint is on the Node; the taint stays for minutes
 LONE_LOCK_LOOK_SECONDS = 3600.0  # for a node that knows of no other agents
 
@@ -168,7 +169,9 @@ def next_lock_read(situation: Situation) -> float:
         # the lock at this interval.
         pause = max(LOCK_LOOK_SECONDS, agents / pauses.LOOKS_PER_SECOND)
     else:
-        pause = max(LEAST_LOCK_LOOK_SECONDS, LOCK_LOOK_SECONDS * agents) if agents > 1 else LONE_LOCK_LOOK_SECONDS
+        is_free = content is not None and not content.entries
+        least = FREE_LOCK_LOOK_SECONDS if is_free else LEAST_LOCK_LOOK_SECONDS
+        pause = max(least, LOCK_LOOK_SECONDS * agents) if agents > 1 else LONE_LOCK_LOOK_SECONDS
     return situation.seen.uptime + pause * (0.75 + 0.5 * situation.seen.chance.jitter)
 
 

@@ -77,6 +77,15 @@ def looking(name: str) -> Callable[[HostFacts], Need]:
     return cast("Callable[[HostFacts], Need]", _module(name).look)  # type: ignore[attr-defined]
 
 
+FOLDERS = ("/boot", "/lib/modules")
+"""The folders that the probe `kernel` lists."""
+
+
+def watched(name: str) -> tuple[str, ...]:
+    """The files that a probe without a command looks for."""
+    return tuple(getattr(_module(name), "FILES", ()))
+
+
 def running(name: str) -> CommandProbe:
     """The module of a probe that runs a command."""
     return cast("CommandProbe", _module(name))

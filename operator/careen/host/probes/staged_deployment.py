@@ -13,6 +13,7 @@ STAGED = "/run/ostree/staged-deployment"
 LOCKED = "/run/ostree/staged-deployment-locked"
 COMPOSEFS = "/run/composefs"
 COMPOSEFS_STAGED = "/run/composefs/staged-deployment"
+FILES = (BOOTED, STAGED, LOCKED, COMPOSEFS, COMPOSEFS_STAGED)
 
 
 def look(host: HostFacts) -> Need:

@@ -8,6 +8,7 @@ from careen.host import sentinel
 from careen.host.probes import HostFacts
 
 FLAG = "/run/reboot-needed"
+FILES = (FLAG,)
 
 
 def look(host: HostFacts) -> Need:

@@ -28,7 +28,9 @@ from drydock.server.testing import RunningServer, running_server
 from tests.architecture.source_tree import ROOT
 from tests.careen.virtual_shell import Meddling, VirtualClock, api_on
 
-NEEDED = needed_rights(node="n1", namespace="kube-system", daemonset="kured", config_map="careen", forecast=True)
+NEEDED = needed_rights(
+    node="n1", namespace="kube-system", daemonset="kured", config_map="careen", forecast=True, sleeps=True
+)
 
 
 def kureds_grants() -> set[tuple[str, str, str, str]]:
@@ -234,7 +236,7 @@ async def test_no_safety_check_is_switched_off_if_careens_roles_lack_a_right(wor
         rights = world.of()
         await rights.review()
         assert not rights.is_whole
-        assert rights.without <= {OptionalRight.EVENTS, OptionalRight.FOLLOWING}, (right, part)
+        assert rights.without <= {OptionalRight.EVENTS, OptionalRight.FOLLOWING, OptionalRight.WATCHING}, (right, part)
 
 
 async def test_kureds_roles_with_a_right_to_patch_the_lock_enable_only_the_lock_patch(world: World) -> None:

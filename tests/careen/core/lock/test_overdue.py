@@ -340,7 +340,7 @@ def test_all_idle_nodes_together_check_an_overdue_node_at_most_six_times_a_secon
     assert (knows.memory.holder_check.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + pause)
     over = idle(LockContent(), memory=knows.memory, uptime=UPTIME + pause + 1)
     assert over.memory.holder_check.overdue == ()
-    assert over.memory.lock_due == UPTIME + pause + 1 + max(300, 60 * agents)
+    assert over.memory.lock_due == UPTIME + pause + 1 + max(1200, 60 * agents)
 
 
 @pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (200, 200), (5000, 5000)])

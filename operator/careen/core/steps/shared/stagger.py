@@ -24,8 +24,13 @@ def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
     longest = spread_seconds(agents)
     if not longest:
         return 0.0
-    since = (at.timestamp() - longest * _share(node)) % longest
+    since = (at.timestamp() - moment_seconds(node, longest)) % longest
     return 0.0 if since < MOMENT_SECONDS else longest - since
+
+
+def moment_seconds(node: str, every: float) -> float:
+    """Where the node's moment begins in each period of `every` seconds of the clock."""
+    return every * _share(node)
 
 
 def _share(node: str) -> float:

@@ -1,0 +1,139 @@
+"""What the agent hands to the sleeper and gets back. Nothing of it permits an act: it saves requests, and keeps the
+metrics one series."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import msgspec
+
+from careen.agent.asleep import sleeper
+from careen.agent.asleep.doorkeeper import Woken
+from careen.cluster.wire.client import Credentials
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import NodeView
+from careen.core.lock.pauses import spread_seconds
+from careen.core.steps.shared import stagger
+from careen.settings.live import SeenConfigMap
+
+PREFIXES = ["careen.dev/", "weave.works/"]
+"""Of the annotations of a Node that an agent reacts to."""
+
+_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a path
+
+
+class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+    """What the woken agent continues with."""
+
+    memory: Memory = Memory()
+    told: tuple[str, str] = ("", "")
+    slept: tuple[float, ...] = ()
+    is_reviewed: bool = False
+    """Whether the agent that fell asleep had every right, its own lock, and a self-test without problems."""
+
+
+def remembered(woken: Woken | None) -> Remembered:
+    """Of an ordinary start if nothing usable was handed over."""
+    if woken is None:
+        return Remembered()
+    try:
+        found = msgspec.convert(woken.handover.get("remembered"), Remembered, strict=False)
+    except (msgspec.ValidationError, TypeError):
+        return Remembered()
+    seen_at = woken.handover.get("need_seen_at")
+    if isinstance(seen_at, (int, float)):
+        found = msgspec.structs.replace(
+            found, memory=msgspec.structs.replace(found.memory, need_seen_at=float(seen_at))
+        )
+    return found
+
+
+def server_of(credentials: Credentials, *, agent: str, kubeconfig: str) -> dict[str, Any]:
+    """What the sleeper needs for its requests."""
+    url = urlsplit(credentials.server)
+    is_tls = url.scheme == "https"
+    return {
+        "host": url.hostname,
+        "port": url.port or (443 if is_tls else 80),
+        "prefix": url.path.rstrip("/"),
+        "tls": is_tls,
+        "insecure": credentials.insecure,
+        "ca": credentials.ca_file,
+        "certificate": credentials.certificate_file,
+        "key": credentials.key_file,
+        "agent": agent,
+        # The kubelet renews the token; that of a kubeconfig stays.
+        "token_file": "" if kubeconfig else _TOKEN,
+        "authorization": credentials.authorization if kubeconfig else "",
+    }
+
+
+def node_of(node: NodeView, *, may_watch: bool) -> dict[str, Any]:
+    """The Node as the agent last read it. Taints are not in the metadata: a change of them is seen at the next look."""
+    metadata = {
+        "uid": node.uid,
+        "deletionTimestamp": None,
+        "labels": dict(node.labels),
+        "annotations": dict(node.annotations),
+    }
+    return {
+        "path": f"/api/v1/nodes?fieldSelector=metadata.name%3D{node.name}",
+        "version": node.resource_version,
+        "prefixes": PREFIXES,
+        "signature": sleeper.object_signature(metadata, PREFIXES),
+        "may_watch": may_watch,
+    }
+
+
+def config_of(namespace: str, name: str, seen: SeenConfigMap | None) -> dict[str, Any] | None:
+    """The ConfigMap whose settings are in force; None without one."""
+    if not name:
+        return None
+    signature = ["", ""] if seen is None else [seen.uid, seen.resource_version]
+    return {"path": f"/api/v1/namespaces/{namespace}/configmaps/{name}", "signature": signature}
+
+
+def moment_of(node: str, agents: int | None) -> dict[str, float] | None:
+    """When in each minute of the clock a need wakes the agent of a large fleet."""
+    every = spread_seconds(agents)
+    if not every:
+        return None
+    return {"at": stagger.moment_seconds(node, every), "every": every, "lasts": stagger.MOMENT_SECONDS}
+
+
+class Bed:
+    """Everything that is handed over."""
+
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        self._content = content
+
+    def lie_down(self) -> NoReturn:
+        """Replaces this process. Raises OSError if that fails: then it ends, and the kubelet starts another."""
+        program = _program()
+        kept = [self._content[name] for name in ("listener", "lock") if self._content.get(name) is not None]
+        for descriptor in kept:
+            os.set_inheritable(descriptor, True)
+        descriptors = ",".join(map(str, [sleeper.write_handover(dict(self._content)), *kept]))
+        command = [sys.executable, *sys.orig_argv[1:]]
+        if signal.sigpending() & {signal.SIGTERM, signal.SIGINT}:
+            os._exit(0)
+        os.execve(  # noqa: S606 - a program of this package
+            sys.executable, [sys.executable, "-I", "-S", program, descriptors, "--", *command], os.environ
+        )
+
+
+def _program() -> str:
+    """Its bytecode if there is one: the compiler would cost memory that stays."""
+    cached = getattr(sleeper, "__cached__", None)
+    return cached if cached and Path(cached).exists() else sleeper.__file__
+
+
+def stop_line(place: str) -> str:
+    """What the log says if the process is stopped while it sleeps."""
+    return f"{place}: the sleeping agent stops on request; the next agent continues from the Node's record and the lock"
