@@ -41,7 +41,7 @@ async def status(cluster: Cluster, *, busy: bool, everything: bool, watch: bool,
         await lines(cluster)
     # Reads the lock first: a claim released between the two reads is then shown with a node that still has it.
     lock = await look_at_lock(cluster)
-    nodes = await list_nodes(cluster.api)
+    nodes: Sequence[NodeView] = await list_nodes(cluster.api)
     if output == "name":
         say_lines(names_text(nodes, lock.state, only_busy=busy))
         return
