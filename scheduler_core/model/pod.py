@@ -146,6 +146,7 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool = True
+    is_of_group: bool = False  # placed together with the other pods of a PodGroup or Workload
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:
