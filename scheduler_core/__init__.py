@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scheduler_core.queue.assembly import queue_for
     from scheduler_core.queue.failed_cycle import handle_failed_cycle
     from scheduler_core.queue.hints.changes import node_changes, pod_changes
+    from scheduler_core.running.machine import Machine
     from scheduler_core.snapshot.loading import load_objects, load_pages
     from scheduler_core.snapshot.snapshot import Snapshot
     from scheduler_core.what_if.more_nodes import nodes_needed, with_more_nodes
@@ -33,6 +34,7 @@ _HOME = {
     "ClusterCache": "scheduler_core.cache.cluster_cache",
     "Configuration": "scheduler_core.config.configuration",
     "CycleResult": "scheduler_core.cycle_result",
+    "Machine": "scheduler_core.running.machine",
     "Scheduler": "scheduler_core.cycle",
     "SearchEstimate": "scheduler_core.learning.search_estimate",
     "Snapshot": "scheduler_core.snapshot.snapshot",
@@ -57,6 +59,7 @@ __all__ = [
     "ClusterCache",
     "Configuration",
     "CycleResult",
+    "Machine",
     "Scheduler",
     "SearchEstimate",
     "Snapshot",

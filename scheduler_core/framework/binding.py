@@ -29,10 +29,11 @@ class Stage(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingProgress:
     """`stage` is the last extension point that ran. A verdict other than SUCCESS or WAIT means that the binding failed
-    there and all reservations were released."""
+    there and all reservations were released. `waiting_for`: the Permit plugins that returned WAIT."""
 
     stage: Stage
     verdict: Verdict = SUCCESS
+    waiting_for: tuple[str, ...] = ()
 
     @property
     def waits(self) -> bool:
@@ -62,12 +63,12 @@ class BindingCycle(Value):
             check_verdict(plugin.name, "reserve", verdict)
             if not verdict.is_success:
                 return self._stopped(Stage.RESERVED, _blamed(verdict, plugin.name, "Reserve"), state, pod, node_name)
-        waiting_for = ""
+        waiting_for: list[str] = []
         for plugin in self.plugins.at("permit"):
             verdict = plugin.permit(state, pod, node_name)
             check_verdict(plugin.name, "permit", verdict)
             if verdict.code is VerdictCode.WAIT:
-                waiting_for = waiting_for or plugin.name
+                waiting_for.append(plugin.name)
             elif not verdict.is_success:
                 return self._stopped(Stage.PERMITTED, _blamed(verdict, plugin.name, "Permit"), state, pod, node_name)
         if waiting_for:
@@ -76,8 +77,9 @@ class BindingCycle(Value):
                 verdict=Verdict(
                     VerdictCode.WAIT,
                     (f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"',),
-                    waiting_for,
+                    waiting_for[0],
                 ),
+                waiting_for=tuple(waiting_for),
             )
         return BindingProgress(stage=Stage.PERMITTED)
 

@@ -148,6 +148,7 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
     host_users: bool = True
     # Read without what it says of its place, to save memory: where the pod may go is unknown.
     is_left_out: bool = False
+    is_of_group: bool = False  # placed together with the other pods of a PodGroup or Workload
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from scheduler_core.cycle import Scheduler
+from scheduler_core.framework.plugin_set import PluginSet
+from scheduler_core.model.pod import Pod
+from scheduler_core.plugins.default_preemption import DefaultPreemption
 from scheduler_core.queue.backoff import BackoffPolicy
 from scheduler_core.queue.hints import registered_hints
-from scheduler_core.queue.scheduling_queue import ProfileInQueue, SchedulingQueue
+from scheduler_core.queue.scheduling_queue import Gatekeeper, ProfileInQueue, SchedulingQueue
+from scheduler_core.values import replace_value
 
 
-def queue_for(scheduler: Scheduler) -> SchedulingQueue:
-    """An empty queue for the pods of all the scheduler's profiles, which share one QueueSort plugin."""
+def queue_for(scheduler: Scheduler, *, is_preempting: Callable[[Pod], bool] | None = None) -> SchedulingQueue:
+    """An empty queue for the pods of all the scheduler's profiles, which share one QueueSort plugin.
+
+    `is_preempting`: evictions for this pod are in progress, so DefaultPreemption keeps it out of the active queue.
+    """
     profiles = {}
     for profile in scheduler.configuration.profiles:
         plugins = scheduler.runners[profile.scheduler_name].plugins
@@ -20,7 +30,7 @@ def queue_for(scheduler: Scheduler) -> SchedulingQueue:
         hints = registered_hints(
             used, profile, scheduler.kube_version, scheduler.rules, has_extenders=bool(scheduler.extenders)
         )
-        profiles[profile.scheduler_name] = ProfileInQueue(gatekeepers=plugins.at("preEnqueue"), hints=hints)
+        profiles[profile.scheduler_name] = ProfileInQueue(gatekeepers=_gatekeepers(plugins, is_preempting), hints=hints)
     (sorter,) = scheduler.runners[scheduler.configuration.profiles[0].scheduler_name].plugins.at("queueSort")
     policy = BackoffPolicy(
         initial_seconds=scheduler.configuration.pod_initial_backoff_seconds,
@@ -28,3 +38,14 @@ def queue_for(scheduler: Scheduler) -> SchedulingQueue:
         aligned=scheduler.kube_version.pops_from_backoff,
     )
     return SchedulingQueue(sorter.less, profiles, policy=policy)
+
+
+def _gatekeepers(plugins: PluginSet, is_preempting: Callable[[Pod], bool] | None) -> tuple[Gatekeeper, ...]:
+    found: list[Gatekeeper] = list(plugins.at("preEnqueue"))
+    if is_preempting is None:
+        return tuple(found)
+    return tuple(_asking(plugin, is_preempting) for plugin in found)
+
+
+def _asking(plugin: Gatekeeper, is_preempting: Callable[[Pod], bool]) -> Any:
+    return replace_value(plugin, is_preempting=is_preempting) if isinstance(plugin, DefaultPreemption) else plugin

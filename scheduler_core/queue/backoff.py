@@ -87,6 +87,10 @@ class BackoffRoom:
     def remove(self, key: str) -> QueuedPod | None:
         return self._refused.remove(key) or self._failed.remove(key)
 
+    @property
+    def has_early(self) -> bool:
+        return len(self._refused) > 0
+
     def take_early(self) -> QueuedPod | None:
         """Removes the refused pod whose back-off ends first."""
         return self._refused.pop()

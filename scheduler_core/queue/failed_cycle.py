@@ -7,6 +7,8 @@ schedulingAlgorithm in pkg/scheduler/schedule_one.go, v1.36.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.verdict import VerdictCode
 from scheduler_core.model.pod import Pod
@@ -43,20 +45,40 @@ def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: Cycle
     """Puts the pod back and updates its nomination. `result`: of a cycle that found no node for the pod."""
     is_answer = not result.error and len(result.diagnosis.nodes) > 0
     verdicts = result.diagnosis.verdict_counts() if is_answer else ()
-    room = queue.add_unschedulable(
+    return handle_failed_attempt(
+        queue,
         queued,
         now,
         refused_by={
             verdict.plugin for verdict in verdicts if verdict.plugin and verdict.code is not VerdictCode.PENDING
         },
         pending_for={verdict.plugin for verdict in verdicts if verdict.plugin and verdict.code is VerdictCode.PENDING},
+        message=result.error or result.sentence,
+        is_error=bool(result.error),
+        nominated_node=nominated_by(result),
     )
-    node = nominated_by(result)
-    queue.nominations.add(queued.pod, node)
-    displaced = _displace(queue, queued.pod, node) if node else ()
-    reason = "Unschedulable" if not result.error else "SchedulerError"
+
+
+def handle_failed_attempt(
+    queue: SchedulingQueue,
+    queued: QueuedPod,
+    now: float,
+    *,
+    message: str,
+    refused_by: Collection[str] = (),
+    pending_for: Collection[str] = (),
+    is_error: bool = False,
+    nominated_node: str | None = "",
+) -> FailedCycle:
+    """As `handle_failed_cycle`, also for a pod that had a node and could not be bound."""
+    room = queue.add_unschedulable(queued, now, refused_by=refused_by, pending_for=pending_for)
+    queue.nominations.add(queued.pod, nominated_node)
     return FailedCycle(
-        room=room, reason=reason, message=result.error or result.sentence, nominated_node=node, displaced=displaced
+        room=room,
+        reason="SchedulerError" if is_error else "Unschedulable",
+        message=message,
+        nominated_node=nominated_node,
+        displaced=_displace(queue, queued.pod, nominated_node) if nominated_node else (),
     )
 
 

@@ -10,7 +10,7 @@ Reads no clock: `now`, in seconds of a clock that never jumps, is an argument, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Protocol
 
@@ -113,6 +113,11 @@ class SchedulingQueue:
             self.nominations.add(pod)
         return room
 
+    @property
+    def has_next(self) -> bool:
+        """Whether `pop` gives a pod."""
+        return len(self._active) > 0 or (self._policy.aligned and self._backoff.has_early)
+
     def pop(self) -> QueuedPod | None:
         """The next pod to schedule, or None. When its attempt has ended, the caller must call `add_unschedulable` or
         `done`.
@@ -188,15 +193,18 @@ class SchedulingQueue:
 
     # ---- moving ----
 
-    def move_all(self, event: ClusterEvent, old: Any, new: Any, now: float) -> None:
-        """Passes an event to every waiting pod whose plugins registered it. A pod that it may help becomes active, or
-        goes to back-off if its back-off is not over."""
+    def move_all(
+        self, event: ClusterEvent, old: Any, new: Any, now: float, *, may_move: Callable[[Pod], bool] | None = None
+    ) -> None:
+        """Passes an event to every waiting pod whose plugins registered it, unless `may_move` excludes the pod. A pod
+        that it may help becomes active, or goes to back-off if its back-off is not over."""
         if event.is_wildcard:
             self._move(self._waiting.pods, event, old, new, now)
             return
         plugins = {plugin for profile in self._profiles.values() for plugin in profile.hints.asked_about(event)}
         if plugins:
-            self._move(self._waiting.refused_by(plugins), event, old, new, now)
+            waiting = self._waiting.refused_by(plugins)
+            self._move([q for q in waiting if may_move is None or may_move(q.pod)], event, old, new, now)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
         """Makes these pods active at once; one in flight when it is put back. Ignores unknown pods."""
@@ -214,7 +222,8 @@ class SchedulingQueue:
         stale = self._waiting.out_of_patience(now)
         for queued in stale:
             queued.was_flushed = True
-        self._move(stale, UNSCHEDULABLE_TIMEOUT, None, None, now)
+        if stale:  # else it would only be noted for the pods in flight
+            self._move(stale, UNSCHEDULABLE_TIMEOUT, None, None, now)
 
     # ---- the doors ----
 

@@ -339,6 +339,7 @@ def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
         written.resource_claims,
         written.host_network,
         written.host_users,
+        bool(written.scheduling_group or written.workload_ref),
     )
 
 
@@ -392,6 +393,7 @@ def pod_spec(written: wire.WirePodSpec, namespace: str) -> PodSpec:
         ),
         host_network=bool(written.host_network),
         host_users=written.host_users is not False,
+        is_of_group=bool(written.scheduling_group or written.workload_ref),
     )
 
 

@@ -230,6 +230,8 @@ class WirePodSpec(Wire, frozen=True):
     resource_claims: tuple[WirePodClaim, ...] | None = None
     host_network: bool | None = None
     host_users: bool | None = None
+    scheduling_group: Any = None
+    workload_ref: Any = None
 
 
 class WireCondition(Wire, frozen=True):

@@ -202,6 +202,14 @@ def test_a_pod_skips_its_backoff_if_an_event_comes_for_a_plugin_with_a_pending_v
     assert names(line, Room.ACTIVE) == ["a"]
 
 
+def test_an_event_does_not_move_a_pod_that_the_caller_excludes() -> None:
+    line = queue()
+    for name in ("a", "b"):
+        refuse(line, name, "Patient", at=0.0)
+    line.move_all(NODE_ADDED, None, None, 100.0, may_move=lambda waiting: waiting.name == "b")
+    assert (names(line, Room.WAITING), names(line, Room.ACTIVE)) == (["a"], ["b"])
+
+
 def test_a_refused_pod_enters_the_backoff_if_an_event_came_during_its_attempt() -> None:
     line = queue()
     line.add(pod("a"), 0.0)

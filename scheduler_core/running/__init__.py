@@ -1,0 +1,1 @@
+"""A scheduler that runs: events and answers come in, commands go out. Pure: no clock, no network, no chance."""

@@ -1,0 +1,213 @@
+"""A pod's way to its node: Reserve and Permit at once, then PreBind, Bind and PostBind, which wait for answers.
+
+Source: bindingCycle and handleBindingCycleError in pkg/scheduler/schedule_one.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Final
+
+from scheduler_core.cycle_result import CycleResult
+from scheduler_core.framework.binding import BindingCycle
+from scheduler_core.framework.verdict import Verdict
+from scheduler_core.model.pod import Pod
+from scheduler_core.plugin_contract import check_verdict
+from scheduler_core.plugins.default_binder import DefaultBinder
+from scheduler_core.plugins.volume_binding import VolumePlan
+from scheduler_core.queue.events import ASSIGNED_POD_DELETED
+from scheduler_core.queue.failed_cycle import handle_failed_attempt
+from scheduler_core.queue.queued_pod import QueuedPod
+from scheduler_core.running.commands import Bind, Count, LookAtPod, Note, PostPodEvent, WriteStatus
+from scheduler_core.running.parts import BindingStep, Parts, PodOnItsWay
+from scheduler_core.running.permits import LONGEST_SECONDS
+from scheduler_core.running.refusing import nominate, refuse
+from scheduler_core.snapshot.snapshot import UnknownPodError
+
+LOOK_SECONDS: Final = 10.0
+"""Until then the watch may show what became of a binding without an answer."""
+UNSEEN_SECONDS: Final = 30.0
+"""A successful binding that no watch shows for so long is doubted."""
+BUSY_SECONDS: Final = 30.0
+"""So long a pod keeps its room while the API server is too busy for its binding."""
+
+
+def start(parts: Parts, queued: QueuedPod, result: CycleResult, now: float) -> None:
+    """The cycle found a node."""
+    pod, node, state = queued.pod, result.node, result.state
+    assert node is not None
+    assert state is not None
+    parts.cache.assume(pod.key, node, uid=pod.uid)
+    parts.queue.nominations.remove(pod)
+    parts.writes.withdraw(pod.uid, WriteStatus)
+    binding = PodOnItsWay(queued=queued, pod=pod, node=node, state=state, step=BindingStep.PERMIT, since=now)
+    parts.bindings[pod.uid] = binding
+    progress = _cycle(parts, pod).reserve(state, pod, node)
+    if progress.waits:
+        runner = parts.scheduler.runner(pod)
+        for name in progress.waiting_for:
+            patience = getattr(runner.plugins.plugins[name], "permit_seconds", LONGEST_SECONDS)
+            binding.permits[name] = now + min(patience, LONGEST_SECONDS)
+        parts.permits.show(pod.uid, progress.waiting_for)
+        nominate(parts, pod, node)
+    elif not progress.verdict.is_success:
+        fail(parts, binding, progress.verdict, now, is_reserved=False)
+    else:
+        _permitted(parts, binding, now)
+
+
+def decide_permit(parts: Parts, uid: str, plugin: str, message: str, now: float) -> None:
+    """Ignored if the plugin does not make this pod wait. An empty `message` allows the pod."""
+    binding = parts.bindings.get(uid)
+    if binding is None or plugin not in binding.permits:
+        return
+    if message:
+        reject(parts, binding, message, now, plugin=plugin)
+        return
+    del binding.permits[plugin]
+    parts.permits.show(uid, tuple(binding.permits))
+    if not binding.permits:
+        _permitted(parts, binding, now)
+
+
+def reject(parts: Parts, binding: PodOnItsWay, message: str, now: float, *, plugin: str = "") -> None:
+    """A pod before its Bind: it goes back into the queue."""
+    fail(parts, binding, message, now, refused_by=(plugin,) if plugin else tuple(binding.permits))
+
+
+def _permitted(parts: Parts, binding: PodOnItsWay, now: float) -> None:
+    """The scheduling attempt ends here: later events find the pod no longer in flight."""
+    pod = binding.pod
+    binding.step = BindingStep.VOLUMES
+    plan = binding.state.find(VolumePlan)
+    if plan is not None and (plan.claims or plan.volumes):
+        message = "volumes: this scheduler does not bind claims of WaitForFirstConsumer classes yet"
+        fail(parts, binding, message, now, refused_by=("VolumeBinding",))
+        return
+    parts.queue.done(pod)
+    for plugin in parts.scheduler.runner(pod).plugins.at("preBind"):
+        verdict: Verdict = plugin.pre_bind(binding.state, pod, binding.node)
+        check_verdict(plugin.name, "pre_bind", verdict)
+        if not verdict.is_success and not verdict.is_skip:
+            fail(parts, binding, verdict.by(plugin.name), now)
+            return
+    _bind(parts, binding, now)
+
+
+def _bind(parts: Parts, binding: PodOnItsWay, now: float) -> None:
+    pod = binding.pod
+    binding.step, binding.since = BindingStep.BIND, now
+    verdict = parts.scheduler.extenders.bind(pod, binding.node)
+    for plugin in parts.scheduler.runner(pod).plugins.at("bind") if verdict is None else ():
+        if isinstance(plugin, DefaultBinder):
+            send_bind(parts, binding)
+            return
+        given: Verdict = plugin.bind(binding.state, pod, binding.node)
+        check_verdict(plugin.name, "bind", given)
+        if not given.is_skip:
+            verdict = given.by(plugin.name)
+            break
+    if verdict is None:
+        fail(parts, binding, "all bind plugins skipped the pod", now)
+    elif verdict.is_success:
+        bound(parts, binding, now)
+    else:
+        fail(parts, binding, verdict, now)
+
+
+def send_bind(parts: Parts, binding: PodOnItsWay) -> None:
+    parts.writes.ask(Bind(number=parts.number(), pod=binding.pod.key, uid=binding.pod.uid, node=binding.node))
+
+
+def bound(parts: Parts, binding: PodOnItsWay, now: float) -> None:
+    """The API server has bound the pod, but the cache has not seen it."""
+    if binding.step is BindingStep.SEEN:
+        return
+    pod = binding.pod
+    binding.step, binding.look_at = BindingStep.SEEN, now + UNSEEN_SECONDS
+    for plugin in parts.scheduler.runner(pod).plugins.at("postBind"):
+        plugin.post_bind(binding.state, pod, binding.node)
+    parts.out.append(Count(metric="schedule_attempts_total", label="scheduled"))
+    parts.out.append(Note(verbosity=2, text="Successfully bound pod to node", pod=pod.key, node=binding.node))
+    parts.out.append(
+        PostPodEvent(
+            pod=pod.key,
+            uid=pod.uid,
+            profile=pod.spec.scheduler_name,
+            is_warning=False,
+            reason="Scheduled",
+            action="Binding",
+            note=f"Successfully assigned {pod.key} to {binding.node}",
+        )
+    )
+
+
+def seen(parts: Parts, uid: str, node: str, now: float) -> None:
+    """The watch shows the pod on a node."""
+    binding = parts.bindings.get(uid)
+    if binding is None:
+        return
+    if binding.node == node and binding.step in (BindingStep.BIND, BindingStep.SEEN):
+        bound(parts, binding, now)
+        _end(parts, binding)
+    else:
+        _release(parts, binding)
+    parts.queue.done(binding.pod)
+
+
+def gone(parts: Parts, binding: PodOnItsWay) -> None:
+    """The pod was deleted, or is another pod now."""
+    _release(parts, binding)
+    parts.queue.done(binding.pod)
+
+
+def look(parts: Parts, binding: PodOnItsWay, now: float) -> None:
+    binding.look_at = now + LOOK_SECONDS
+    parts.out.append(LookAtPod(number=parts.number(), pod=binding.pod.key, uid=binding.pod.uid))
+
+
+def fail(
+    parts: Parts,
+    binding: PodOnItsWay,
+    why: Verdict | str,
+    now: float,
+    *,
+    refused_by: Collection[str] = (),
+    is_reserved: bool = True,
+) -> None:
+    """Back into the queue: refused by plugins, or else after an error."""
+    pod, message = binding.pod, why if isinstance(why, str) else why.message
+    if isinstance(why, Verdict) and why.is_rejection and why.plugin:
+        refused_by = (why.plugin,)
+    _release(parts, binding, is_reserved=is_reserved)
+    queued, found = binding.queued, parts.cache.find("Pod", pod.key)
+    is_still_there = found is not None and found.uid == pod.uid and not found.node_name and not found.terminating
+    if is_still_there:
+        queued.pod = found
+        failed = handle_failed_attempt(
+            parts.queue, queued, now, message=message, refused_by=refused_by, is_error=not refused_by
+        )
+        refuse(parts, found, failed)
+    others = (lambda other: other.uid != pod.uid) if refused_by else None
+    parts.queue.move_all(ASSIGNED_POD_DELETED, pod.on_node(binding.node), None, now, may_move=others)
+    parts.queue.done(pod)
+
+
+def _release(parts: Parts, binding: PodOnItsWay, *, is_reserved: bool = True) -> None:
+    pod = binding.pod
+    if is_reserved:
+        _cycle(parts, pod).give_up(binding.state, pod, binding.node)
+    with suppress(UnknownPodError):  # a deletion or another pod of this name came first
+        parts.cache.forget(pod.key, uid=pod.uid)
+    parts.writes.withdraw(pod.uid, Bind)
+    _end(parts, binding)
+
+
+def _end(parts: Parts, binding: PodOnItsWay) -> None:
+    parts.bindings.pop(binding.pod.uid, None)
+    parts.permits.show(binding.pod.uid, ())
+
+
+def _cycle(parts: Parts, pod: Pod) -> BindingCycle:
+    return BindingCycle(parts.scheduler.runner(pod).plugins)

@@ -1,0 +1,100 @@
+"""Preemption as commands: the victims are deleted while other pods are scheduled.
+
+The last victim is deleted after the others, when the pod that preempts may enter the active queue again: else the event
+of its deletion could come while the pod is still held back, and it would sleep for five minutes. Source:
+pkg/scheduler/framework/preemption/executor.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from scheduler_core.model.pod import Pod
+from scheduler_core.running import binding
+from scheduler_core.running.commands import Count, DeleteVictim, PostPodEvent
+from scheduler_core.running.parts import BindingStep, Eviction, Parts
+
+
+def announce(parts: Parts, preemptor: Pod) -> None:
+    """Before the failed cycle is handled: until the victims are deleted, PreEnqueue must hold the pod."""
+    parts.evictions[preemptor.uid] = Eviction(preemptor=preemptor, others=set(), last=("", ""))
+
+
+def begin(parts: Parts, preemptor: Pod, node: str, victims: tuple[str, ...], now: float) -> None:
+    """After the failed cycle was handled."""
+    pods = [pod for pod in map(parts.cache.find_pod, victims) if pod is not None]
+    parts.out.append(Count(metric="preemption_attempts_total"))
+    parts.out.append(Count(metric="preemption_victims", amount=len(pods)))
+    to_delete: list[Pod] = []
+    for pod in pods:
+        on_its_way = parts.bindings.get(pod.uid)
+        if on_its_way is not None and on_its_way.step in (BindingStep.PERMIT, BindingStep.VOLUMES):
+            binding.reject(parts, on_its_way, "preempted", now)
+        else:
+            to_delete.append(pod)
+        _tell(parts, preemptor, pod, node)
+    if not to_delete:
+        parts.evictions.pop(preemptor.uid, None)
+        return
+    *others, last = to_delete
+    eviction = Eviction(preemptor=preemptor, others={pod.uid for pod in others}, last=(last.key, last.uid))
+    parts.evictions[preemptor.uid] = eviction
+    for pod in others:
+        _delete(parts, preemptor, pod.key, pod.uid)
+    _go_on(parts, eviction)
+
+
+def deleted(parts: Parts, command: DeleteVictim, now: float, *, was_there: bool) -> None:
+    """The victim is terminating, or gone. If the last one went before, the event of its deletion came while the pod
+    that preempts was held back."""
+    for eviction in tuple(parts.evictions.values()):
+        if command.uid in eviction.others:
+            eviction.others.discard(command.uid)
+            _go_on(parts, eviction)
+        elif not eviction.holds and eviction.last[1] == command.uid:
+            _end(parts, eviction, now, must_retry=not was_there)
+
+
+def failed(parts: Parts, command: DeleteVictim, now: float) -> None:
+    """The pods that preempt try again."""
+    for eviction in tuple(parts.evictions.values()):
+        if command.uid in eviction.others or (not eviction.holds and eviction.last[1] == command.uid):
+            _end(parts, eviction, now, must_retry=True)
+
+
+def _go_on(parts: Parts, eviction: Eviction) -> None:
+    if not eviction.others:
+        eviction.holds = False
+        _delete(parts, eviction.preemptor, *eviction.last)
+
+
+def _end(parts: Parts, eviction: Eviction, now: float, *, must_retry: bool) -> None:
+    del parts.evictions[eviction.preemptor.uid]
+    if must_retry:
+        parts.queue.activate((eviction.preemptor,), now)
+
+
+def _delete(parts: Parts, preemptor: Pod, key: str, uid: str) -> None:
+    if parts.writes.has_delete(uid):  # for another pod
+        return
+    parts.writes.ask(
+        DeleteVictim(
+            number=parts.number(),
+            pod=key,
+            uid=uid,
+            message=f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+            preemptor=preemptor.key,
+        )
+    )
+
+
+def _tell(parts: Parts, preemptor: Pod, victim: Pod, node: str) -> None:
+    parts.out.append(
+        PostPodEvent(
+            pod=victim.key,
+            uid=victim.uid,
+            profile=preemptor.spec.scheduler_name,
+            is_warning=False,
+            reason="Preempted",
+            action="Preempting",
+            note=f"Preempted by pod {preemptor.uid} on node {node}",
+        )
+    )

@@ -1,0 +1,312 @@
+"""The machine of a running scheduler: what happens goes in, commands come out.
+
+Every call takes `now`, in seconds of a clock that never jumps, and returns the commands that the shell must carry out.
+The same calls give the same commands.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from scheduler_core.cache.changes import Changes
+from scheduler_core.cache.cluster_cache import ClusterCache
+from scheduler_core.cache.events import Event, Listing, Sync, read_event
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
+from scheduler_core.model.pod import Pod
+from scheduler_core.queue.assembly import queue_for
+from scheduler_core.queue.failed_cycle import handle_failed_attempt, handle_failed_cycle
+from scheduler_core.queue.queued_pod import QueuedPod
+from scheduler_core.running import binding, evicting
+from scheduler_core.running.commands import (
+    Answered,
+    Bind,
+    Command,
+    DeleteVictim,
+    LookAtPod,
+    Note,
+    Write,
+    WriteStatus,
+)
+from scheduler_core.running.failures import LOST, Meaning, Reaction, WriteOutcome, meaning, reaction
+from scheduler_core.running.observing import observe
+from scheduler_core.running.parts import BindingStep, Eviction, Parts, PodOnItsWay
+from scheduler_core.running.permits import WaitingPods
+from scheduler_core.running.refusing import LEFT_PENDING, refuse, why_left_pending
+from scheduler_core.values import replace_value
+
+Commands = tuple[Command, ...]
+
+_BACKOFF_FLUSH_SECONDS: Final = 1.0
+_WAITING_FLUSH_SECONDS: Final = 30.0
+_PAUSE_SECONDS: Final = 1.0  # after an answer 429 without Retry-After
+
+
+class Machine:
+    """Schedules the pods of the scheduler's profiles.
+
+    `awaits`: the kinds that must have been listed before the first pod is placed. `permits`: shared with Permit plugins
+    that decide later.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        *,
+        awaits: Collection[str] = ("Node", "Pod"),
+        permits: WaitingPods | None = None,
+    ) -> None:
+        evictions: dict[str, Eviction] = {}
+        queue = queue_for(scheduler, is_preempting=lambda pod: pod.uid in evictions and evictions[pod.uid].holds)
+        self.parts = Parts(scheduler, ClusterCache(), queue, permits or WaitingPods(), evictions)
+        self._awaits = set(awaits)
+        self._lists: deque[tuple[str, Iterator[Changes]]] = deque()
+        self._backoff_flushed_at: float | None = None
+        self._waiting_flushed_at: float | None = None
+        self._looks: set[int] = set()
+
+    # ---- what happens ----
+
+    def take(self, event: Event, now: float) -> Commands:
+        """An event of a watch, or a list. A list is applied in slices by `next`; until `is_listing` is false for its
+        kind, hold back the events of its watch. Raises UnusableEventError."""
+        if isinstance(event, Sync):
+            self._lists.append((event.kind, self.parts.cache.relist(event)))
+            return self._out(now)
+        read = read_event(event)
+        for change in self.parts.cache.apply(event):
+            observe(self.parts, change, now)
+        if isinstance(read, Listing):
+            self._awaits.discard(read.kind)
+        return self._out(now)
+
+    def is_listing(self, kind: str) -> bool:
+        """Whether a list of this kind is not completely applied yet."""
+        return any(kind == each for each, _ in self._lists)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `next` has something to do now."""
+        return bool(self._lists) or (not self._awaits and self.parts.queue.has_next)
+
+    def next(self, now: float) -> Commands:
+        """Applies one slice of a list, and tries the next pod of the queue, if there is one."""
+        self._apply_slice(now)
+        if not self._awaits:
+            queued = self.parts.queue.pop()
+            if queued is not None:
+                self._attempt(queued, now)
+        return self._out(now)
+
+    def answered(self, command: Answered, outcome: WriteOutcome, now: float) -> Commands:
+        """The shell knows the outcome of a command. A second answer, and one that came too late, is ignored."""
+        if isinstance(command, LookAtPod):
+            if command.number in self._looks:
+                self._looks.discard(command.number)
+                self._looked(command, outcome, now)
+        else:
+            write = self.parts.writes.answered(command.number)
+            if write is not None:
+                self._wrote(write, outcome, now)
+        return self._out(now)
+
+    def tick(self, now: float) -> Commands:
+        """Time has passed: call it every second."""
+        parts = self.parts
+        if self._backoff_flushed_at is None or now - self._backoff_flushed_at >= _BACKOFF_FLUSH_SECONDS:
+            self._backoff_flushed_at = now
+            parts.queue.flush_backoff(now)
+        if self._waiting_flushed_at is None or now - self._waiting_flushed_at >= _WAITING_FLUSH_SECONDS:
+            self._waiting_flushed_at = now
+            parts.queue.flush_waiting(now)
+        for write in parts.writes.without_answer(now):
+            parts.writes.answered(write.number)
+            self._wrote(write, LOST, now)
+        for each in tuple(parts.bindings.values()):
+            self._be_patient(each, now)
+        return self._out(now)
+
+    def allow(self, uid: str, plugin: str, now: float) -> Commands:
+        """The pod no longer waits for this Permit plugin."""
+        self.parts.permits.allow(uid, plugin)
+        return self._out(now)
+
+    def reject(self, uid: str, plugin: str, message: str, now: float) -> Commands:
+        """The pod that waits for this Permit plugin goes back into the queue."""
+        self.parts.permits.reject(uid, plugin, message)
+        return self._out(now)
+
+    # ---- lists ----
+
+    def _apply_slice(self, now: float) -> None:
+        if not self._lists:
+            return
+        kind, slices = self._lists[0]
+        changes = next(slices, None)
+        if changes is None:
+            self._lists.popleft()
+            self._awaits.discard(kind)
+            return
+        for change in changes:
+            observe(self.parts, change, now)
+
+    # ---- one pod ----
+
+    def _attempt(self, queued: QueuedPod, now: float) -> None:
+        parts = self.parts
+        pod: Pod | None = parts.cache.find("Pod", queued.key)
+        if (
+            pod is None
+            or pod.uid != queued.pod.uid
+            or pod.node_name
+            or pod.terminating
+            or parts.cache.assumed_node(pod.key)
+        ):
+            parts.queue.done(queued.pod)
+            return
+        queued.pod = pod
+        parts.out.append(Note(verbosity=3, text="Attempting to schedule pod", pod=pod.key))
+        reason = why_left_pending(pod)
+        if reason:
+            failed = handle_failed_attempt(
+                parts.queue, queued, now, message=reason, refused_by=(LEFT_PENDING,), nominated_node=None
+            )
+            refuse(parts, pod, failed)
+            return
+        try:
+            result = self._cycle(pod)
+        except Exception as bug:  # of a plugin: it must not stop the scheduling of other pods
+            failed = handle_failed_attempt(parts.queue, queued, now, message=f"a plugin failed: {bug!r}", is_error=True)
+            refuse(parts, pod, failed)
+            return
+        if result.node is not None and not result.unknown:
+            binding.start(parts, queued, result, now)
+            return
+        if result.unknown:
+            failed = handle_failed_attempt(
+                parts.queue, queued, now, message=result.unknown, refused_by=(LEFT_PENDING,), nominated_node=None
+            )
+            refuse(parts, pod, failed)
+            return
+        preemption = result.preemption
+        if preemption is not None and preemption.victims:
+            evicting.announce(parts, pod)
+        failed = handle_failed_cycle(parts.queue, queued, result, now)
+        refuse(parts, pod, failed)
+        if preemption is not None and preemption.victims:
+            evicting.begin(parts, pod, preemption.node, preemption.victims, now)
+
+    def _cycle(self, pod: Pod) -> CycleResult:
+        parts, nominations = self.parts, self.parts.queue.nominations
+        said = parts.said.get(pod.uid)
+        if said is not None:  # the watch may not have shown it yet
+            pod = replace_value(pod, nominated_node_name=said.nominated_node)
+        nominated = {node: nominations.on(node) for _, node in nominations.all}
+        return parts.scheduler.schedule(parts.cache.snapshot(), pod, nominated=nominated)
+
+    # ---- answers ----
+
+    def _wrote(self, write: Write, outcome: WriteOutcome, now: float) -> None:
+        what = reaction(write, outcome)
+        if what is Reaction.SEND_AGAIN:
+            self.parts.writes.close(type(write), now + (outcome.retry_after_seconds or _PAUSE_SECONDS))
+        if isinstance(write, Bind):
+            self._bind_answered(write, what, outcome, now)
+        elif isinstance(write, WriteStatus):
+            self._status_answered(write, what, outcome)
+        elif isinstance(write, DeleteVictim):
+            self._delete_answered(write, what, outcome, now)
+
+    def _bind_answered(self, bind: Bind, what: Reaction, outcome: WriteOutcome, now: float) -> None:
+        parts = self.parts
+        current = parts.bindings.get(bind.uid)
+        if current is None or current.step is not BindingStep.BIND:
+            return
+        if what is Reaction.FINISH:
+            binding.bound(parts, current, now)
+        elif what is Reaction.LOOK:
+            current.is_doubtful, current.look_at = True, now + binding.LOOK_SECONDS
+        elif what is Reaction.SEND_AGAIN and now - current.since < binding.BUSY_SECONDS:
+            binding.send_bind(parts, current)
+        else:
+            why = f"binding rejected: {outcome.message or f'the API server answered {outcome.code}'}"
+            if current.is_doubtful:  # an earlier Bind of ours may be the reason
+                current.refused, current.look_at = why, now
+            else:
+                binding.fail(parts, current, why, now)
+
+    def _status_answered(self, write: WriteStatus, what: Reaction, outcome: WriteOutcome) -> None:
+        parts = self.parts
+        said = parts.said.get(write.uid)
+        if what is Reaction.SEND_AGAIN:
+            if not parts.writes.has_status(write.uid) and said is not None:
+                parts.writes.ask(write)
+        elif what is Reaction.FINISH and said is not None:
+            said.version = outcome.version
+        elif not parts.writes.has_status(write.uid):
+            parts.said.pop(write.uid, None)
+
+    def _delete_answered(self, delete: DeleteVictim, what: Reaction, outcome: WriteOutcome, now: float) -> None:
+        if what is Reaction.FINISH:
+            evicting.deleted(self.parts, delete, now, was_there=meaning(outcome) is Meaning.DONE)
+        elif what is Reaction.SEND_AGAIN:
+            self.parts.writes.ask(delete)
+        else:
+            evicting.failed(self.parts, delete, now)
+
+    def _looked(self, look: LookAtPod, outcome: WriteOutcome, now: float) -> None:
+        """Only an answer that shows the pod tells what became of its binding."""
+        parts = self.parts
+        current = parts.bindings.get(look.uid)
+        if current is None or current.look_at is None:
+            return
+        seen = meaning(outcome)
+        if seen is Meaning.GONE or (seen is Meaning.DONE and outcome.found_uid != look.uid):
+            binding.fail(parts, current, "the pod no longer exists", now)
+        elif seen is not Meaning.DONE:
+            current.look_at = now + binding.LOOK_SECONDS
+        elif outcome.found_node == current.node:
+            binding.bound(parts, current, now)
+            current.look_at = now + binding.UNSEEN_SECONDS
+        elif outcome.found_node:
+            binding.fail(parts, current, f"the pod was bound to {outcome.found_node}", now)
+        elif parts.writes.is_busy(look.uid):
+            current.look_at = now + binding.LOOK_SECONDS
+        elif current.refused:
+            binding.fail(parts, current, current.refused, now)
+        else:
+            current.step, current.look_at, current.since = BindingStep.BIND, None, now
+            binding.send_bind(parts, current)
+
+    # ---- time ----
+
+    def _be_patient(self, each: PodOnItsWay, now: float) -> None:
+        parts = self.parts
+        late = next((name for name, end in each.permits.items() if end <= now), None)
+        if late is not None:
+            binding.reject(parts, each, f"rejected due to timeout after waiting at plugin {late}", now, plugin=late)
+        elif each.look_at is not None and each.look_at <= now:
+            binding.look(parts, each, now)
+            self._note_looks()
+
+    def _note_looks(self) -> None:
+        self._looks.update(each.number for each in self.parts.out if isinstance(each, LookAtPod))
+
+    # ---- commands ----
+
+    def _out(self, now: float) -> Commands:
+        parts = self.parts
+        for decision in parts.permits.decided():
+            binding.decide_permit(parts, decision.uid, decision.plugin, decision.message, now)
+        commands = (*parts.out, *parts.writes.to_send(now, self._with_version))
+        parts.out.clear()
+        return commands
+
+    def _with_version(self, write: Write) -> Write:
+        if not isinstance(write, WriteStatus):
+            return write
+        said = self.parts.said.get(write.uid)
+        versions = (self.parts.cache.version("Pod", write.pod), None if said is None else said.version)
+        return replace_value(write, version=max((each for each in versions if each is not None), default=None))

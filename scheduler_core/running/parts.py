@@ -1,0 +1,84 @@
+"""The state that the machine's modules share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from scheduler_core.cache.cluster_cache import ClusterCache
+from scheduler_core.cycle import Scheduler
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.model.pod import Pod
+from scheduler_core.queue.queued_pod import QueuedPod
+from scheduler_core.queue.scheduling_queue import SchedulingQueue
+from scheduler_core.running.commands import Command
+from scheduler_core.running.permits import WaitingPods
+from scheduler_core.running.writes import Writes
+
+
+class BindingStep(Enum):
+    PERMIT = "a Permit plugin makes the pod wait"
+    VOLUMES = "its volumes are being bound"
+    BIND = "the binding is under way"
+    SEEN = "bound; the watch has not shown it yet"
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class PodOnItsWay:
+    """A pod on its way to its node. `look_at`: when to look at the pod, because nobody knows whether it is bound.
+    `is_doubtful`: some Bind of it had no answer; `refused`: why a later one certainly failed.
+    `permits`: the Permit plugins that still make it wait, each with the end of its patience."""
+
+    queued: QueuedPod
+    pod: Pod
+    node: str
+    state: CycleState
+    step: BindingStep
+    since: float
+    look_at: float | None = None
+    is_doubtful: bool = False
+    refused: str = ""
+    permits: dict[str, float] = field(default_factory=dict)
+    patches: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Eviction:
+    """The victims of one preemption, by uid. `last` (key and uid) is deleted after the others. Until then the preemptor
+    is held back (`holds`)."""
+
+    preemptor: Pod
+    others: set[str]
+    last: tuple[str, str]
+    holds: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class StatusSaid:
+    """What was written to a pod's status last; `version` of the answer, None while there is none."""
+
+    reason: str
+    message: str
+    nominated_node: str
+    version: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Parts:
+    scheduler: Scheduler
+    cache: ClusterCache
+    queue: SchedulingQueue
+    permits: WaitingPods
+    evictions: dict[str, Eviction]
+    writes: Writes = field(default_factory=Writes)
+    bindings: dict[str, PodOnItsWay] = field(default_factory=dict)
+    said: dict[str, StatusSaid] = field(default_factory=dict)
+    out: list[Command] = field(default_factory=list)
+    last_number: int = 0
+
+    def number(self) -> int:
+        self.last_number += 1
+        return self.last_number
+
+    def is_ours(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self.scheduler.runners

@@ -1,0 +1,96 @@
+"""Puts a pod back into the queue and writes why, at most once and only if the status says something else."""
+
+from __future__ import annotations
+
+from scheduler_core.model.pod import Pod
+from scheduler_core.queue.failed_cycle import FailedCycle
+from scheduler_core.running.commands import Count, Note, PostPodEvent, WriteStatus
+from scheduler_core.running.parts import Parts, StatusSaid
+
+LEFT_PENDING = "scheduler_core"
+"""The name under which pods are refused that this scheduler cannot place yet."""
+
+
+def why_left_pending(pod: Pod) -> str:
+    """Why this scheduler cannot place the pod correctly; "" if it can."""
+    if pod.spec.is_of_group:
+        return "spec.schedulingGroup: this scheduler does not place the pods of a group together yet"
+    if pod.spec.resource_claims:
+        return "spec.resourceClaims: this scheduler does not allocate devices yet"
+    return ""
+
+
+def refuse(parts: Parts, pod: Pod, failed: FailedCycle) -> None:
+    """`failed`: the pod is in the queue again."""
+    parts.out.append(Count(metric="schedule_attempts_total", label=_result_of(failed)))
+    parts.out.append(Note(verbosity=2, text="Unable to schedule pod; no fit; waiting", pod=pod.key))
+    is_news = write_refusal(parts, pod, failed)
+    if is_news:
+        parts.out.append(
+            PostPodEvent(
+                pod=pod.key,
+                uid=pod.uid,
+                profile=pod.spec.scheduler_name,
+                is_warning=True,
+                reason="FailedScheduling",
+                action="Scheduling",
+                note=failed.event,
+            )
+        )
+    for displaced in failed.displaced:
+        _clear_nomination(parts, displaced)
+
+
+def write_refusal(parts: Parts, pod: Pod, failed: FailedCycle) -> bool:
+    """Whether the status says something else now."""
+    before = parts.said.get(pod.uid) or StatusSaid(*_written(pod), pod.nominated_node_name)
+    node = before.nominated_node if failed.nominated_node is None else failed.nominated_node
+    if (before.reason, before.message, before.nominated_node) == (failed.reason, failed.message, node):
+        return False
+    parts.said[pod.uid] = StatusSaid(failed.reason, failed.message, node)
+    parts.writes.ask(
+        WriteStatus(
+            number=parts.number(),
+            pod=pod.key,
+            uid=pod.uid,
+            reason=failed.reason,
+            message=failed.message,
+            nominated_node=None if node == before.nominated_node and not parts.writes.has_status(pod.uid) else node,
+        )
+    )
+    return True
+
+
+def nominate(parts: Parts, pod: Pod, node: str) -> None:
+    """Tells others where the pod will be bound while that takes time (KEP-5278)."""
+    before = parts.said.get(pod.uid) or StatusSaid(*_written(pod), pod.nominated_node_name)
+    if before.nominated_node == node:
+        return
+    parts.said[pod.uid] = StatusSaid(before.reason, before.message, node)
+    parts.writes.ask(WriteStatus(number=parts.number(), pod=pod.key, uid=pod.uid, nominated_node=node))
+
+
+def _clear_nomination(parts: Parts, pod: Pod) -> None:
+    before = parts.said.get(pod.uid) or StatusSaid(*_written(pod), pod.nominated_node_name)
+    if not before.nominated_node:
+        return
+    parts.said[pod.uid] = StatusSaid(before.reason, before.message, "")
+    has_status = parts.writes.has_status(pod.uid)
+    parts.writes.ask(
+        WriteStatus(
+            number=parts.number(),
+            pod=pod.key,
+            uid=pod.uid,
+            reason=before.reason if has_status else "",
+            message=before.message if has_status else "",
+            nominated_node="",
+        )
+    )
+
+
+def _written(pod: Pod) -> tuple[str, str]:
+    return ("", "") if pod.refusal is None else (pod.refusal.reason, pod.refusal.message)
+
+
+def _result_of(failed: FailedCycle) -> str:
+    return "error" if failed.reason == "SchedulerError" else "unschedulable"

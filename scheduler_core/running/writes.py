@@ -1,0 +1,101 @@
+"""Sends one write at a time for each pod: first its binding, then its deletion, then its status.
+
+A later status replaces one that waits. So a status never arrives after the binding that was decided after it, and a
+backlog of statuses never delays a binding of another pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from scheduler_core.running.commands import Bind, DeleteVictim, PatchVolume, Write, WriteStatus
+from scheduler_core.values import Value
+
+_ORDER: Final[dict[type, int]] = {PatchVolume: 0, Bind: 1, DeleteVictim: 2, WriteStatus: 3}
+ANSWER_SECONDS: Final = 30.0
+"""After this time an answer counts as lost. The shell's deadline for a request must be shorter."""
+
+
+class Sent(Value):
+    write: Write
+    at: float
+
+
+class Writes:
+    """By uid of the pod, or by kind and key of the volume."""
+
+    def __init__(self) -> None:
+        self._flying: dict[str, Sent] = {}
+        self._target_of: dict[int, str] = {}
+        self._waiting: dict[str, dict[type, Write]] = {}
+        self._closed: dict[type, float] = {}
+
+    @property
+    def in_flight(self) -> tuple[Write, ...]:
+        return tuple(sent.write for sent in self._flying.values())
+
+    def has_status(self, uid: str) -> bool:
+        """Whether a status of the pod is in flight or waits."""
+        flying = self._flying.get(uid)
+        is_flying = flying is not None and isinstance(flying.write, WriteStatus)
+        return is_flying or WriteStatus in self._waiting.get(uid, {})
+
+    def has_delete(self, uid: str) -> bool:
+        """Whether a deletion of the pod is in flight or waits."""
+        flying = self._flying.get(uid)
+        is_flying = flying is not None and isinstance(flying.write, DeleteVictim)
+        return is_flying or DeleteVictim in self._waiting.get(uid, {})
+
+    def is_busy(self, uid: str) -> bool:
+        """Whether a write is in flight or waits."""
+        return uid in self._flying or uid in self._waiting
+
+    def ask(self, write: Write) -> None:
+        self._waiting.setdefault(_target(write), {})[type(write)] = write
+
+    def withdraw(self, uid: str, *kinds: type) -> None:
+        """Writes that wait; one in flight remains."""
+        waiting = self._waiting.get(uid)
+        if waiting is None:
+            return
+        for kind in kinds:
+            waiting.pop(kind, None)
+        if not waiting:
+            del self._waiting[uid]
+
+    def is_in_flight(self, number: int) -> bool:
+        return number in self._target_of
+
+    def answered(self, number: int) -> Write | None:
+        """The write with this number; None if it is not in flight (any more)."""
+        target = self._target_of.pop(number, None)
+        return None if target is None else self._flying.pop(target).write
+
+    def close(self, kind: type, until: float) -> None:
+        """The API server asked for a pause of all such writes."""
+        self._closed[kind] = max(until, self._closed.get(kind, until))
+
+    def without_answer(self, now: float) -> list[Write]:
+        return [sent.write for sent in self._flying.values() if now - sent.at >= ANSWER_SECONDS]
+
+    def to_send(self, now: float, finished: Callable[[Write], Write]) -> list[Write]:
+        """What may be sent now; it is in flight from then on. `finished` fills in what is known only now."""
+        self._closed = {kind: until for kind, until in self._closed.items() if until > now}
+        found: list[Write] = []
+        for target in [target for target in self._waiting if target not in self._flying]:
+            waiting = self._waiting[target]
+            first = min(waiting, key=lambda kind: _ORDER[kind])
+            if first in self._closed:
+                continue
+            write = finished(waiting.pop(first))
+            if not waiting:
+                del self._waiting[target]
+            self._flying[target] = Sent(write, now)
+            self._target_of[write.number] = target
+            found.append(write)
+        return found
+
+
+def _target(write: Write) -> str:
+    return f"{write.kind} {write.key}" if isinstance(write, PatchVolume) else write.uid

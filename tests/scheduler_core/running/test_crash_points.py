@@ -1,0 +1,88 @@
+"""Kills the process, or lets the API server fail, at each command of recorded stories. The end is always one that an
+undisturbed run could have reached."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from tests.scheduler_core.running.world import FAULTS, World
+
+DIES_BEFORE, DIES_AFTER, WATCH_BREAKS = "dies before it", "dies after it", "watch breaks"
+DISTURBANCES = (*FAULTS[1:], DIES_BEFORE, DIES_AFTER, WATCH_BREAKS)
+STORIES = int(os.environ.get("MACHINE_STORIES", "3"))
+STEP = int(os.environ.get("MACHINE_CRASH_STEP", "5"))
+"""`MACHINE_STORIES=15 MACHINE_CRASH_STEP=1` tries more than 10,000 points."""
+
+
+def story(seed: int) -> Iterator[World]:
+    """Thirty pods of two priorities on four nodes with room for some of them. Yields before each command."""
+    chance = random.Random(seed)
+    world = World()
+    for number in range(4):
+        world.create_node(f"n{number}")
+    names = [f"p{number:02}" for number in range(30)]
+    for name in names:
+        world.create_pod(name, chance.choice((1, 1, 2)), chance.choice((0, 0, 0, 10)))
+        if chance.random() < 0.5:
+            world.deliver()
+            world.run(3)
+        if chance.random() < 0.1:
+            world.remove("Pod", chance.choice(names))
+        if chance.random() < 0.3:
+            world.wait(1)
+        while world.open and chance.random() < 0.7:
+            yield world
+        world.check()
+    for _ in range(6):
+        world.deliver()
+        world.run(40)
+        while world.open:
+            yield world
+        world.end_terminating()
+        world.wait(5)
+
+
+def disturbed(seed: int, at: int, disturbance: str) -> World:
+    world = World()
+    for number, world in enumerate(story(seed)):
+        if number != at:
+            world.carry_out()
+        elif disturbance in FAULTS:
+            world.carry_out(0, disturbance)
+        elif disturbance == WATCH_BREAKS:
+            world.relist()
+            if world.open:
+                world.carry_out()
+        else:
+            if disturbance == DIES_AFTER:
+                world.effect(world.open[0])
+            world.start()
+        world.check()
+    return world
+
+
+def points() -> list[tuple[int, int]]:
+    found = []
+    for seed in range(STORIES):
+        count = 0
+        for world in story(seed):
+            world.carry_out()
+            count += 1
+        found += [(seed, at) for at in range(seed % STEP, count, STEP)]
+    return found
+
+
+@pytest.mark.parametrize("disturbance", DISTURBANCES)
+def test_every_pod_that_fits_is_bound_and_no_node_is_over_its_allocatable(disturbance: str) -> None:
+    tried = points()
+    assert len(tried) > 20
+    for seed, at in tried:
+        world = disturbed(seed, at, disturbance)
+        world.settle()
+        world.check()
+        world.the_cache_equals_a_fresh_load()
+        world.what_fits_is_bound()

@@ -1,0 +1,121 @@
+"""Tests the laws of the machine after any interleaving of events, answers, losses, crashes and ticks."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from tests.scheduler_core.running.world import FAULTS, World
+
+NODES = ("n1", "n2", "n3")
+NAMES = tuple(f"{letter}{number}" for letter in "ab" for number in range(6))
+
+
+class AnyInterleaving(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+
+    @rule(name=st.sampled_from(NODES), cpu=st.integers(2, 6))
+    def node_comes_or_grows(self, name: str, cpu: int) -> None:
+        held = self.world.objects.get(("Node", name))
+        if held is None:
+            self.world.create_node(name, cpu)
+        elif cpu > int(held["status"]["allocatable"]["cpu"]):
+            held["status"]["allocatable"]["cpu"] = str(cpu)
+            self.world.put(held)
+
+    @rule(
+        name=st.sampled_from(NAMES),
+        cpu=st.integers(1, 3),
+        priority=st.sampled_from((0, 0, 10)),
+        spec=st.sampled_from(
+            ({}, {}, {}, {"schedulingGroup": {"podGroupName": "g"}}, {"schedulingGates": [{"name": "g"}]})
+        ),
+    )
+    def pod_comes(self, name: str, cpu: int, priority: int, spec: dict[str, object]) -> None:
+        if self.world.pod(name) is None:
+            self.world.create_pod(name, cpu, priority, **spec)
+
+    @rule(name=st.sampled_from(NAMES))
+    def pod_goes(self, name: str) -> None:
+        self.world.remove("Pod", name)
+
+    @rule(name=st.sampled_from(NAMES), cpu=st.integers(1, 3))
+    def pod_is_created_again(self, name: str, cpu: int) -> None:
+        self.world.remove("Pod", name)
+        self.world.create_pod(name, cpu)
+
+    @rule(name=st.sampled_from(NAMES))
+    def pod_is_being_deleted(self, name: str) -> None:
+        held = self.world.pod(name)
+        if held is not None and "deletionTimestamp" not in held["metadata"]:
+            held["metadata"]["deletionTimestamp"] = "2026-11-27T00:00:00Z"
+            self.world.put(held)
+
+    @rule(name=st.sampled_from(NAMES))
+    def gates_are_removed(self, name: str) -> None:
+        held = self.world.pod(name)
+        if held is not None and held["spec"].pop("schedulingGates", None):
+            self.world.put(held)
+
+    @rule()
+    def kubelets_end_pods(self) -> None:
+        self.world.end_terminating()
+
+    @rule(count=st.integers(1, 8))
+    def watch_tells(self, count: int) -> None:
+        self.world.deliver(count)
+
+    @rule()
+    def watch_is_lost(self) -> None:
+        self.world.relist()
+
+    @rule(steps=st.integers(1, 6))
+    def machine_schedules(self, steps: int) -> None:
+        self.world.run(steps)
+
+    @rule(drawn=st.data(), fault=st.sampled_from(FAULTS))
+    def command_is_carried_out(self, drawn: st.DataObject, fault: str) -> None:
+        if self.world.open:
+            self.world.carry_out(drawn.draw(st.integers(0, len(self.world.open) - 1)), fault)
+
+    @rule()
+    def all_commands_are_carried_out(self) -> None:
+        while self.world.open:
+            self.world.carry_out()
+
+    @rule(seconds=st.sampled_from((0.4, 1, 4, 11, 31, 301)))
+    def time_passes(self, seconds: float) -> None:
+        self.world.wait(seconds)
+
+    @rule()
+    def process_dies(self) -> None:
+        self.world.start()
+
+    @invariant()
+    def laws_hold(self) -> None:
+        self.world.check()
+
+    def teardown(self) -> None:
+        self.world.settle()
+        self.world.check()
+        self.world.the_cache_equals_a_fresh_load()
+        self.world.what_fits_is_bound()
+        assert not self.world.machine.parts.bindings
+        assert not self.world.machine.parts.evictions
+
+
+def test_the_laws_hold_after_any_interleaving() -> None:
+    state_machine = AnyInterleaving.TestCase
+    state_machine.settings = settings(
+        max_examples=int(os.environ.get("MACHINE_EXAMPLES", "60")),
+        stateful_step_count=60,
+        deadline=None,
+        phases=(Phase.reuse, Phase.generate),
+        suppress_health_check=list(HealthCheck),
+    )
+    state_machine("runTest").runTest()
