@@ -68,9 +68,6 @@ _UNSETTLED = ("settled", "service")
 _LOCK_HANDS = (*_HANDS, "reported", "claim", "claims", "release", "theft")
 _EVERYTHING = (*_LOCK_HANDS, "tidy", "drained", "hold", *_UNSETTLED, "explained", "own-node", "nodes-down", "foreign")
 
-# A claim whose record a controller has taken back looks stale to the other agents (docs/operations.md).
-_EDITED = (*_EVERYTHING, "early")
-
 WEATHER: Mapping[str, Weather] = {
     "faults alone": Weather(faults_per_node=6.0, but=("taint",)),
     "people at nodes": Weather(
@@ -111,7 +108,7 @@ WEATHER: Mapping[str, Weather] = {
         acts=(admission.edit_writes, admission.edit_writes, people.crash_agent, people.touch),
         most_acts=5,
         faults_per_node=1.0,
-        but=_EDITED,
+        but=_EVERYTHING,
     ),
     # Without edits of writes: what a record without its field forgets, no agent can put back.
     "everything": Weather(
