@@ -8,10 +8,13 @@ ARG BASE=docker.io/library/python:3.13-slim-trixie
 FROM ${BASE} AS build
 WORKDIR /source
 # The dependencies change less often than the code: their layer is kept as long as the lock stays as it is. Nothing is
-# installed whose hash is not in a lock: `make lock` writes both.
+# installed whose hash is not in a lock: `make lock` writes both. Not installed: packages that dependencies name and careen
+# never imports (what reads dates written by people; what colours source code and reads Markdown for a terminal), and pip.
 COPY requirements.lock requirements-build.lock ./
-RUN python -m venv /opt/careen && /opt/careen/bin/python -m pip install --no-cache-dir --no-compile --quiet --no-deps --require-hashes -r requirements.lock \
- && python -m venv /opt/build && /opt/build/bin/python -m pip install --no-cache-dir --no-compile --quiet --no-deps --require-hashes -r requirements-build.lock
+RUN awk '/^[a-z]/ {unused = /^(aiohttp-retry|dateparser|markdown-it-py|mdurl|pygments|pytz|regex|tzlocal)==/} !unused' requirements.lock > /tmp/used.lock \
+ && python -m venv /opt/build && /opt/build/bin/python -m pip install --no-cache-dir --no-compile --quiet --no-deps --require-hashes -r requirements-build.lock \
+ && python -m venv --without-pip /opt/careen \
+ && /opt/build/bin/python -m pip --python /opt/careen/bin/python install --no-cache-dir --no-compile --quiet --no-deps --require-hashes -r /tmp/used.lock
 # Programs of the dependencies: nobody calls them in the image, and some belong to what is removed below.
 RUN find /opt/careen/bin -type f ! -name 'python*' -delete
 COPY pyproject.toml README.md LICENSE ./
@@ -20,19 +23,14 @@ COPY scheduler_core scheduler_core
 # Without isolation, which would fetch the build's tools anew, whatever they are by then. Without an index: scheduler_core
 # comes from here, whoever has that name elsewhere.
 RUN /opt/build/bin/python -m pip wheel --no-cache-dir --quiet --no-deps --no-build-isolation --no-index --wheel-dir /tmp/wheel ./scheduler_core . \
- && /opt/careen/bin/python -m pip install --no-cache-dir --no-compile --quiet --no-deps --no-index /tmp/wheel/*.whl
+ && /opt/build/bin/python -m pip --python /opt/careen/bin/python install --no-cache-dir --no-compile --quiet --no-deps --no-index /tmp/wheel/*.whl
 # What careen never imports, and neither does anything that it imports: docs/image.md has the gain of each. Of the client its
-# asyncio twin, the typed APIs and their models; of numpy everything but arrays; what reads dates written by people; what
-# colours source code and reads Markdown for a terminal; translations of apprise; and what installed all this.
+# asyncio twin, the typed APIs and their models; of numpy everything but arrays; translations of apprise.
 RUN cd /opt/careen/lib/python3*/site-packages && rm -rf \
-      aiohttp_retry aiohttp_retry-*.dist-info \
       apprise/i18n/*/ \
-      dateparser dateparser_* dateparser-*.dist-info \
       kubernetes/aio \
       kubernetes/client/api \
       kubernetes/client/models/[a-z]* \
-      markdown_it markdown_it_py-*.dist-info \
-      mdurl mdurl-*.dist-info \
       numpy/_core/_*_tests.*.so \
       numpy/_core/_simd.*.so \
       numpy/_core/include \
@@ -47,14 +45,6 @@ RUN cd /opt/careen/lib/python3*/site-packages && rm -rf \
       numpy/testing \
       numpy/tests \
       numpy/*/tests \
-      pygments pygments-*.dist-info \
-      pytz pytz-*.dist-info \
-      regex regex-*.dist-info \
-      tzlocal tzlocal-*.dist-info \
-      pip pip-*.dist-info \
-      pkg_resources \
-      setuptools setuptools-*.dist-info \
-      _distutils_hack distutils-precedence.pth \
  && find . -name '*.pyi' -delete
 # A SIGTERM that comes while Python itself starts waits until careen can answer it; else the pod would end as failed.
 RUN sed -i '1s|^#!|#!/usr/bin/env -S --block-signal=TERM |' /opt/careen/bin/careen /opt/careen/bin/kubectl-careen /opt/careen/bin/kubectl_complete-careen /opt/careen/bin/kured

@@ -7,6 +7,7 @@ Python heap. A name with dead addresses and one without an answer of DNS are sim
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 import threading
 import time
@@ -17,9 +18,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from careen.services.notification_urls import parse
+from careen.services.notify import send
 from tests.careen.services import nasty
 from tests.careen.services.nasty import BROKEN, ENDLESS, SLOW, WRONG, serving
-from tests.careen.services.test_nasty_answers import ASKING
+from tests.careen.services.test_nasty_answers import ASKING, SENDING
 
 SECONDS = 1.0
 RESULTS = Path(__file__).parent / "results.md"
@@ -80,6 +83,42 @@ async def rows() -> list[tuple[str, str, float, float, str]]:
     return found
 
 
+async def messages() -> list[tuple[str, str, float, str]]:
+    """The target, the answer, seconds, and why the message has failed."""
+    found = []
+    nasty.packed()
+    for target, form in SENDING.items():
+        for answer in (*SLOW, *ENDLESS, *BROKEN, *WRONG):
+            with serving(answer, "http://127.0.0.1:9") as server:
+                url = form.format(url=server.url, host=server.url.partition("//")[2])
+                began = time.monotonic()
+                (outcome,) = await send("x", [parse(url)], seconds=2 * SECONDS)
+                found.append((target, answer.__name__, time.monotonic() - began, outcome.why))
+    return found
+
+
+def table_of_messages(found: list[tuple[str, str, float, str]]) -> str:
+    cells = {(target, answer): f"{took:.2f} s{'' if why else ', sent'}" for target, answer, took, why in found}
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    lines = [
+        "",
+        "## Messages",
+        "",
+        f"A message has {2 * SECONDS:g} s in all. A process of its own sends it.",
+        "*sent*: the status was 200; nobody reads the body.",
+        "",
+        f"| answer | {' | '.join(SENDING)} |",
+        f"|---|{'---|' * len(SENDING)}",
+        *(
+            f"| {answer.replace('_', ' ')} | {' | '.join(cells[target, answer] for target in SENDING)} |"
+            for answer in dict.fromkeys(row[1] for row in found)
+        ),
+        "",
+        f"Longest: {max(row[2] for row in found):.2f} s. The largest of the processes had {largest:.0f} MiB.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def table(found: list[tuple[str, str, float, float, str]]) -> str:
     clients = list(dict.fromkeys(row[0] for row in found))
     answers = list(dict.fromkeys(row[1] for row in found))
@@ -110,6 +149,6 @@ def table(found: list[tuple[str, str, float, float, str]]) -> str:
 
 
 if __name__ == "__main__":
-    text = table(asyncio.run(rows()))
+    text = table(asyncio.run(rows())) + table_of_messages(asyncio.run(messages()))
     RESULTS.write_text(text)
     print(text)

@@ -233,8 +233,8 @@ def is_paused(daemon_set: Object) -> bool:
 
 def _lock(daemon_set: Object) -> dict[str, Any] | None:
     text = annotations_of(daemon_set).get(LOCK_ANNOTATION)
-    lock = _json(text) if text else {}
-    return lock if isinstance(lock, dict) else None
+    lock = _json(text) if text else {"nodeID": ""}
+    return lock if isinstance(lock, dict) and ("nodeID" in lock or "locks" in lock) else None
 
 
 def _all_rows(lock: dict[str, Any]) -> list[dict[str, Any]]:

@@ -115,7 +115,9 @@ def early(journal: Journal) -> Iterator[Breach]:
         elif isinstance(entry, Write) and entry.plural == "nodes" and not entry.after:
             under_way.discard(entry.name)
         elif isinstance(entry, Write) and journal.is_lock(entry):
-            before, holders = holders, set(claims_in(entry.after) or ())
+            now = claims_in(entry.after)
+            # An unreadable lock ends no claim: every agent waits until a person has put it right.
+            before, holders = holders, holders if now is None else set(now)
             for name in (before - holders) & under_way:
                 under_way.discard(name)
                 if entry.agent:

@@ -586,3 +586,10 @@ def test_the_documentation_lists_the_rules_of_the_checker_in_order() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "embedded-cluster.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert rows == [f"| `{rule.name}` | {rule.sentence} |" for rule in RULES]
+
+
+@pytest.mark.parametrize(("lock", "is_early"), [("{}", False), ("no JSON", False), ('{"nodeID":""}', True), ("", True)])
+def test_an_unreadable_lock_ends_no_claim_before_the_boot(lock: str, is_early: bool) -> None:
+    mangled = {"metadata": {"annotations": {LOCK_ANNOTATION: lock}}}
+    journal = a_journal(*reboot(), locked(3.5, a_lock(ROW), mangled, "careen-agent-n2"))
+    assert ("early" in {each.rule.name for each in judge(journal).broken}) is is_early

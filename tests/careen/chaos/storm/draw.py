@@ -79,9 +79,6 @@ _EVERYTHING = (
     "foreign",
 )
 
-# A claim whose record a controller has taken back looks stale to the other agents (docs/operations.md).
-_EDITED = (*_EVERYTHING, "early")
-
 WEATHER: Mapping[str, Weather] = {
     "faults alone": Weather(faults_per_node=6.0, but=("taint",)),
     "people at nodes": Weather(
@@ -124,7 +121,7 @@ WEATHER: Mapping[str, Weather] = {
         acts=(admission.edit_writes, admission.edit_writes, people.crash_agent, people.touch),
         most_acts=5,
         faults_per_node=1.0,
-        but=_EDITED,
+        but=_EVERYTHING,
     ),
     # Without edits of writes: what a record without its field forgets, no agent can put back.
     "everything": Weather(
