@@ -12,7 +12,7 @@ from careen.core.facts.phases import WORKING, Phase
 from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339
 from careen.core.steps.shared.history import Reboot, reboots_of
-from careen.report.tables import age, count_of, duration, paragraph, table
+from careen.report.tables import age, count_of, duration, listed, paragraph, table
 from scheduler_core.values import Value
 
 # No estimate for a node that a person keeps down.
@@ -23,7 +23,8 @@ def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None 
     """Every recorded reboot, newest first."""
     reboots = _all(nodes)
     if not reboots:
-        return "No Node has a record of a reboot by careen."
+        asked = listed([node.name for node in nodes]) or "any node"
+        return paragraph(f"careen has recorded no reboot of {asked}.", width=width)
     rows = [
         [
             name,
