@@ -36,7 +36,7 @@ WHY_EXAMPLE = """\
 $ careen why node-01
 node-01 has been Waiting for 8s: a person paused the lock: uninstall kured.
 Lock: PAUSED: a person paused the lock (uninstall kured); no node holds a claim.
-Next: the node's agent decides again within 30 s.
+Next: the node's agent decides again within 30s.
 
 GATE                  ANSWER      SINCE   WHY
 hold                  refuses     8s      a person paused the lock: uninstall kured

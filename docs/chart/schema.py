@@ -7,6 +7,7 @@ those, or the agent at its start.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from careen.settings import kinds
@@ -34,6 +35,10 @@ def _pattern(text: str) -> Schema:
     return {"type": "string", "pattern": f"^({text})$"}
 
 
+_HOUR, _SIXTY = "([01]?[0-9]|2[0-3])", "[0-5]?[0-9]"
+# Not of this machine's database: the schema must be the same wherever `make docs` runs.
+_ZONES = (Path(__file__).parent / "time_zones.txt").read_text().split()
+
 _FORMS: list[tuple[kinds.ValueKind, list[Schema]]] = [
     (kinds.SWITCH, [SWITCH, {"type": "string", "pattern": _TRUE_OR_FALSE}]),
     (kinds.DURATION, [{"const": 0}, _pattern(f"0|({_LENGTH})+")]),
@@ -43,9 +48,10 @@ _FORMS: list[tuple[kinds.ValueKind, list[Schema]]] = [
         kinds.TIME,
         [
             {"type": "integer", "minimum": 0, "maximum": 23},
-            _pattern("[0-9]{1,2}(:[0-9]{1,2}){0,2}|[0-9]{1,2}(:[0-9]{1,2})?[aApP][mM]"),
+            _pattern(f"{_HOUR}|{_HOUR}:{_SIXTY}(:{_SIXTY})?|(0?[1-9]|1[0-2])(:{_SIXTY})?[aApP][mM]"),
         ],
     ),
+    (kinds.ZONE, [{"enum": ["", "Local", *_ZONES]}]),
     (kinds.URL, [_pattern(r"https?://[^/?#\s]+\S*")]),
     (kinds.KEY, [_pattern(_KEY)]),
     (kinds.ANNOTATION, [_pattern(_KEY)]),

@@ -188,20 +188,10 @@ tolerateAllTaints: without it and without tolerations no tainted node, no contro
 {{- include "careen.refuse.memory" . }}
 {{- end }}
 
-{{/* A limit that the agent and its forecast do not fit into: the kernel would kill the agent at each forecast. */}}
 {{- define "careen.refuse.memory" }}
-{{- $limit := get (default dict (default dict .Values.resources).limits) "memory" }}
-{{- if $limit }}
-{{- $it := include "careen.effective" . | fromJson }}
-{{- $settings := .Files.Get "files/settings.yaml" | fromYaml }}
-{{- $forecast := get $it "forecast-memory" | default (list $settings.forecastMemory.default) | first }}
-{{- $least := 160 }}
-{{- if ne (get $it "forecast" | join "") "off" }}{{- $least = add 160 (include "careen.mebibytes" $forecast | int64) }}{{ end }}
-{{- $given := include "careen.mebibytes" (include "careen.text" $limit) }}
-{{- if eq $given "" }}
-resources.limits.memory: {{ include "careen.text" $limit }} is no quantity of memory; write for example 1Gi, or leave resources out
-{{- else if lt (int64 $given) (int64 $least) }}
-resources.limits.memory: {{ include "careen.text" $limit }} is less than the {{ $least }}Mi that the agent and its forecast (configuration.forecastMemory, {{ $forecast }}) need together; leave resources out, give at least that, or 160Mi with configuration.forecast: "off"
+{{- with get (default dict (default dict .Values.resources).limits) "memory" }}
+{{- if eq (include "careen.mebibytes" (include "careen.text" .)) "" }}
+resources.limits.memory: {{ include "careen.text" . }} is no quantity of memory; write for example 1Gi, or leave resources out
 {{- end }}
 {{- end }}
 {{- end }}

@@ -34,7 +34,7 @@ from careen.core.facts.observation import NodeView, RequestKind
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.times import duration as shown_duration
-from careen.core.facts.times import from_rfc3339
+from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.node.autoscalers import removed_by
 from careen.core.people.requests import RequestState, request_of, state_of
 from careen.plan.few_collections import few_collections
@@ -266,6 +266,12 @@ def _made(request: _Request, connection: Connection) -> Plan:
     changed = changed_settings(request.assignments)
     given_config = given_configuration(request.scheduler_config)
     world = from_dump(request.dump) if request.dump else connection.ask(from_cluster)
+    if request.begins is not None and request.begins < world.taken_at:
+        raise click.BadParameter(
+            f"{rfc3339(request.begins)} is in the past: {'the dump was made at' if request.dump else 'it is now'} "
+            f"{rfc3339(world.taken_at)}",
+            param_hint="--start",
+        )
     policy = policy_of(with_changes(world.agents.settings, changed))
     chosen = _chosen(world, request)
     world, busy = nobody_at_work(world, chosen)
@@ -305,7 +311,7 @@ def _made(request: _Request, connection: Connection) -> Plan:
         zone_of={view.name: view.zone for view in world.views},
         notes=(
             *without_effect(changed),
-            *duration_notes,
+            *(duration_notes if chosen else ()),
             *shut_at(policy, [each for each in world.views if each.name in set(chosen)], rollout.begins),
             *busy,
             *kept_down(world),

@@ -36,16 +36,27 @@ _SHOWN_NAMES = 3
 
 def _table(record: Record, rows: Sequence[NodeRecord], width: int | None) -> str:
     plugins = _scoring_plugins(record)
+    equal = any(_equal(row, plugins) for row in rows)
     cells = [
         [
             row.node,
             _sum(row),
             *(str(row.scores[name]) if name in row.scores else "" for name in plugins),
+            *([_of_equal(row, plugins)] if equal else []),
             _verdict(row.refusal),
         ]
         for row in rows
     ]
-    return table(["NODE", "TOTAL", *plugins, "VERDICT"], cells, width=width)
+    return table(["NODE", "TOTAL", *plugins, *(["OTHERS"] if equal else []), "VERDICT"], cells, width=width)
+
+
+def _equal(row: NodeRecord, shown: Sequence[str]) -> int:
+    """The scores without a column of their own, which are equal on all nodes: with them, the columns add up."""
+    return sum(score for name, score in row.scores.items() if name not in shown)
+
+
+def _of_equal(row: NodeRecord, shown: Sequence[str]) -> str:
+    return str(_equal(row, shown)) if row.scores else ""
 
 
 def _more(rows: Sequence[NodeRecord], width: int | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from careen.core.facts.observation import NodeView
 from careen.core.facts.times import age, duration
 from careen.core.steps.shared.history import Reboot, reboots_of
-from careen.report.tables import count_of, paragraph, table
+from careen.report.tables import count_of, listed, paragraph, table
 from careen.rollout.durations import expected_ends
 from careen.rollout.model import Expected
 
@@ -18,7 +18,8 @@ def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None 
     """Every recorded reboot, newest first."""
     reboots = _all(nodes)
     if not reboots:
-        return "No Node has a record of a reboot by careen."
+        asked = listed([node.name for node in nodes]) or "any node"
+        return paragraph(f"careen has recorded no reboot of {asked}.", width=width)
     rows = [
         [
             name,

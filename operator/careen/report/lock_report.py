@@ -136,7 +136,7 @@ def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
         "why": None,
         "pauseReason": state.pause_reason,
         "haltedBecause": halted_because(state),
-        "maxOwners": state.max_owners,
+        "maxOwners": state.max_owners or None,  # 0: an older lock does not say
         "holders": [
             {
                 "node": entry.node,

@@ -21,7 +21,7 @@ from careen.core.facts.progress import Progress, UnreadableProgress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import age, from_rfc3339, span
 from careen.core.gates import GATES
-from careen.core.gates.gate_annotations import annotated, gate_annotations
+from careen.core.gates.gate_annotations import annotated, gate_annotations, gates_among
 from careen.core.gates.halt import halt, halted_because
 from careen.core.gates.hold import closed, held_because, hold
 from careen.core.gates.question import Cost, Gate, No, When
@@ -131,6 +131,8 @@ def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
 
 def _refusal(refusal: Refusal, story: NodeStory) -> GateAnswer:
     usual = remedy_for(refusal.code, story.node.name, refusal.sentence)
+    if refusal.code is Code.GATE_ANNOTATION and (found := sorted(gates_among(story.node.annotations))):
+        usual = usual.replace(f"{keys.GATE_PREFIX}NAME-", " ".join(f"{key}-" for key in found))
     return GateAnswer(
         gate=refusal.gate,
         answer=Answer.REFUSES if refusal.since else Answer.WILL_REFUSE,
@@ -189,6 +191,8 @@ def summary(story: NodeStory) -> str:
     if phase == Phase.IDLE:
         return f"{name} is Idle: {left_alone(story.node) or 'its agent has seen no need for a reboot'}"
     since = from_rfc3339(story.node.annotations.get(keys.SINCE, ""))
+    if phase == Phase.MAINTENANCE and since is not None:
+        return f"{name} has been in maintenance for {age(since, story.now)}: {reason}"
     return (
         f"{name} is {phase}: {reason}"
         if since is None

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import DRY_RUNS_SECONDS
 from careen.cluster.wire.errors import Unclear
 from careen.cluster.wire.transport import Request
@@ -118,6 +119,19 @@ async def test_the_agent_reads_the_node_when_the_host_begins_to_need_a_reboot(sh
     shell.host.need = Need(answer=NeedAnswer.YES)
     await observer.begin(Memory(), Phase.IDLE, POLICY)
     assert shell.requests == [NODE, NODE]
+
+
+async def test_a_request_to_look_again_makes_the_agent_forget_the_answers_of_commands(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgotten: list[str] = []
+    monkeypatch.setattr(NeedWatch, "forget", lambda _: forgotten.append("forgotten"))
+    shell.put_node("n1")
+    await shell.observer().begin(Memory(), Phase.IDLE, POLICY)
+    assert forgotten == []
+    shell.put_node("n1", annotations={keys.RECHECK: "2026-03-04T12:00:00Z"})
+    await shell.observer().begin(Memory(), Phase.IDLE, POLICY)
+    assert forgotten == ["forgotten"]
 
 
 async def test_the_agent_of_a_waiting_node_reads_the_lock_more_often_than_it_reads_the_node(shell: Shell) -> None:

@@ -21,7 +21,9 @@ from careen.core.lock.content import Entry, LockContent, Overdue
 from careen.core.lock.line import Line
 from drydock.server.testing import server_in_thread
 from tests.careen.cli.conftest import Desk
-from tests.careen.cli.test_plan import START, a_node, a_replica
+from tests.careen.cli.test_plan import a_node, a_replica
+
+START = ("--start", "2199-03-04T22:00:00Z")
 
 ASKED = (
     ("status",),

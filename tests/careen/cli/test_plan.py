@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from careen.agent.clock import SystemClock
 from careen.core.facts import keys
 from careen.core.facts.observation import PersonRequest, RequestKind
 from careen.core.facts.times import from_rfc3339
@@ -19,6 +21,12 @@ from careen.core.people.requests import to_annotation
 from tests.careen.cli.conftest import Desk
 
 START = ("--start", "2026-03-04T22:00:00Z")
+
+
+@pytest.fixture(autouse=True)
+def before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan may not begin in the past."""
+    monkeypatch.setattr(SystemClock, "now", lambda _: datetime(2026, 3, 4, 21, 30, tzinfo=UTC))
 
 
 def a_node(
@@ -498,3 +506,16 @@ def test_a_live_plan_uses_the_durations_of_earlier_reboots(desk: Desk) -> None:
         "--settle is 6s, the median of the durations that 2 nodes measured at the last reboot",
     ]
     assert not any("durations that no node has measured" in note for note in made["notes"])
+
+
+def test_a_plan_cannot_begin_in_the_past(shop: Desk) -> None:
+    shop.lock()
+    result = shop.run("plan", "--start", "2026-03-04T21:29:59Z")
+    assert result.exit_code == 2
+    assert "2026-03-04T21:29:59Z is in the past: it is now 2026-03-04T21:30:00Z" in result.output
+
+
+def test_a_plan_of_no_node_has_no_notes_on_durations(shop: Desk) -> None:
+    shop.lock()
+    assert "durations" not in shop.ok("plan", *START, "--waiting")
+    assert "durations" in shop.run("plan", *START).output

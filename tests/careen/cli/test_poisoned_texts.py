@@ -124,8 +124,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "retry, a busy node": ("retry", "n3"),
     "forecast": ("forecast", "n1"),
     "`forecast` for a node that does not exist": ("forecast", POISON),
-    "plan": ("plan", "--start", "2026-03-04T22:00:00Z"),
-    "plan, waiting": ("plan", "--waiting", "--compare", "--start", "2026-03-04T22:00:00Z"),
+    "plan": ("plan", "--start", "2199-03-04T22:00:00Z"),
+    "plan, waiting": ("plan", "--waiting", "--compare", "--start", "2199-03-04T22:00:00Z"),
     "`plan` with a setting that does not exist": ("plan", "--set", POISON),
     "`plan` for a node that does not exist": ("plan", POISON),
     "explain": ("explain", "shop/big"),
@@ -253,7 +253,7 @@ def test_json_keeps_the_original_text(poisoned: Desk) -> None:
 
 
 def test_the_report_page_of_a_plan_is_safe_to_display(poisoned: Desk, tmp_path: Path) -> None:
-    poisoned.run("plan", "--start", "2026-03-04T22:00:00Z", "--report", str(tmp_path / "plan.html"))
+    poisoned.run("plan", "--start", "2199-03-04T22:00:00Z", "--report", str(tmp_path / "plan.html"))
     page = (tmp_path / "plan.html").read_text()
     assert MARK in page
     assert unfit(page) == []
@@ -265,7 +265,7 @@ def test_the_output_for_a_poisoned_dump_is_safe_to_display(poisoned: Desk, tmp_p
     assert unfit(called(poisoned, tmp_path, "snapshot", "--file", dump).output) == []
     with gzip.open(dump, "rt") as file:
         assert MARK in file.read()
-    for arguments in (("explain", "shop/big"), ("plan", "--start", "2026-03-04T22:00:00Z"), ("forecast", "n1")):
+    for arguments in (("explain", "shop/big"), ("plan", "--start", "2199-03-04T22:00:00Z"), ("forecast", "n1")):
         done = called(poisoned, tmp_path, *arguments, "--from", dump)
         assert unfit(done.output) == [], arguments
 

@@ -32,7 +32,7 @@ COMMANDS = {
         ("why", "n1"),
         ("why", "n2"),
         ("forecast", "n1"),
-        ("plan", "--start", "2026-03-04T22:00:00Z"),
+        ("plan", "--start", "2199-03-04T22:00:00Z"),
         ("explain", "shop/web-1"),
         ("snapshot", "--file", "{folder}/dump"),
         ("lock", "show"),

@@ -178,3 +178,10 @@ def test_the_wide_table_adds_readiness_label_moves_and_hold(desk: Desk) -> None:
 def test_status_can_print_only_names_for_other_programs(desk: Desk) -> None:
     busy_fleet(desk)
     assert desk.ok("status", "-o", "name", "--busy").splitlines() == ["node/n5", "node/n3", "node/n4", "node/n2"]
+
+
+def test_an_unreadable_record_beside_an_empty_hold_is_shown_in_full(desk: Desk) -> None:
+    desk.node("n1", progress={"version": 99}, hold=" ")
+    desk.lock()
+    assert "held without a reason" in desk.ok("status")
+    assert desk.json("status")["lock"]["maxOwners"] is None

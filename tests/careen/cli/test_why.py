@@ -327,3 +327,15 @@ def test_why_shows_gate_annotations_that_the_agent_has_not_read_yet(desk: Desk) 
     desk.node("n1", "Waiting", label="required", annotations=gates)
     desk.lock()
     assert rows(desk.ok("why", "n1"))["gate-annotations"][-1] == "gate backup: nightly dump; gate db: failover"
+
+
+def test_why_does_not_say_maintenance_twice(desk: Desk) -> None:
+    desk.node("n1", "Maintenance", reason="a person asked for maintenance: disk swap")
+    desk.lock()
+    assert desk.ok("why", "n1").startswith("n1 has been in maintenance for ")
+
+
+def test_why_names_the_gate_annotations_to_remove(desk: Desk) -> None:
+    desk.node("n1", "Waiting", annotations={"careen.dev/gate.backup": "running", "careen.dev/gate.db": ""})
+    desk.lock()
+    assert "`kubectl annotate node n1 careen.dev/gate.backup- careen.dev/gate.db-`" in desk.ok("why", "n1")

@@ -33,7 +33,14 @@ def record(*objects: dict[str, Any]) -> Record:
 
 def test_only_plugins_whose_scores_differ_have_a_column() -> None:
     header = explain_text(record(a_node("n1", "4"), a_node("n2", "8"), a_pod())).splitlines()[2].split()
-    assert header == ["NODE", "TOTAL", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "VERDICT"]
+    assert header == ["NODE", "TOTAL", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "OTHERS", "VERDICT"]
+
+
+def test_the_columns_add_up_to_the_total() -> None:
+    rows = explain_text(record(a_node("n1", "4"), a_node("n2", "8"), a_pod())).splitlines()[3:5]
+    for _, total, *scores in (row.split()[:-1] for row in rows):
+        assert int(total) == sum(map(int, scores))
+        assert int(scores[-1]) > 0
 
 
 def test_careen_explain_reports_a_random_choice_among_equal_nodes() -> None:

@@ -39,7 +39,8 @@ def test_careen_history_lists_the_reboots_of_all_nodes_newest_first() -> None:
 
 
 def test_careen_history_without_reboots_prints_a_message() -> None:
-    assert history_text([a_node()], NOW) == "No Node has a record of a reboot by careen."
+    assert history_text([a_node()], NOW) == "careen has recorded no reboot of n1."
+    assert history_text([], NOW) == "careen has recorded no reboot of any node."
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])

@@ -14,12 +14,14 @@ import random
 import resource
 import signal
 import sys
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from careen.agent.forecast.container_memory import UNTOUCHED_BYTES, room
 from careen.agent.forecast.order import AHEAD, ForecastRequest
 from careen.cluster.wire.lean_imports import load_lean_client
 
@@ -36,6 +38,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 WAITS_SECONDS = 180  # for the request; longer than the agent keeps the process
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_STACK_BYTES = 512 * 2**10
 _NEEDED = (
     "asyncio",
     "careen.agent.clock",
@@ -56,14 +59,15 @@ def main() -> int:
         _get_ready(int(sys.argv[2]))
     order = ForecastRequest.from_json(sys.stdin.read())
     signal.alarm(0)
-    _be_small(order.memory_bytes)
+    left = room()
+    _be_small(order.memory_bytes if left is None else min(order.memory_bytes, left.left_bytes + UNTOUCHED_BYTES))
     answer: dict[str, Any]
     try:
         answer = _answer(order)
     except Exception as error:
         answer = {"unknown": f"the simulation failed: {type(error).__name__}: {error}"}
         if _is_want_of_memory(error):
-            answer = {"unknown": order.wants_more_memory}
+            answer = {"unknown": order.wants_more_memory(left)}
     json.dump(answer, sys.stdout)
     return 0
 
@@ -89,11 +93,14 @@ def _is_want_of_memory(error: BaseException | None) -> bool:
     return (
         isinstance(error, MemoryError)
         or "failed to map segment" in str(error)
+        or "can't start new thread" in str(error)
         or _is_want_of_memory(error.__cause__ or error.__context__)
     )
 
 
 def _be_small(memory_bytes: int) -> None:
+    # The one thread needs no 8 MiB of stack, which would count towards the limit.
+    threading.stack_size(_STACK_BYTES)
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     _die_with_parent()
     _go_first()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from careen.agent.forecast.ahead import Ahead
+from careen.agent.forecast.container_memory import room
 from careen.agent.forecast.order import AHEAD, ForecastRequest, NodesToAdd
 from careen.core.facts.observation import Unknown
 from careen.core.facts.times import span
@@ -138,7 +139,7 @@ async def _run(
         return Unknown(f"the simulation took longer than {span(seconds)}: raise --forecast-timeout")
     code, output, errors = answer
     if _GAVE_UP in errors:
-        return Unknown(order.wants_more_memory)
+        return Unknown(order.wants_more_memory(room()))
     return _read(code, output, errors, nodes=order.nodes)
 
 

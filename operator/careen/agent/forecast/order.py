@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from careen.agent.forecast.container_memory import MemoryLeft
 from scheduler_core.values import Value
 
 AHEAD = "--ahead"
@@ -44,9 +45,13 @@ class ForecastRequest(Value, kw_only=True):
     suggests_nodes: bool = False
     """Whether to search for nodes on which such pods would fit. Only commands do, because it is slow."""
 
-    @property
-    def wants_more_memory(self) -> str:
-        """The sentence for a simulation that needs more memory than its limit."""
+    def wants_more_memory(self, room: MemoryLeft | None = None) -> str:
+        """The sentence for a simulation that needs more memory than its limit, or than the container leaves."""
+        if room is not None and room.left_bytes < self.memory_bytes:
+            return (
+                f"the simulation needs more than the {room.left_bytes // 2**20} MiB that the container's memory limit "
+                f"of {room.limit_bytes // 2**20} MiB leaves it: raise the container's limit"
+            )
         return (
             f"the simulation needs more than {self.memory_bytes // 2**20} MiB: raise --forecast-memory and "
             "the container's limit"

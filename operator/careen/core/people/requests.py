@@ -27,6 +27,9 @@ from scheduler_core.values import replace_value as replace
 _ASKED_IN = frozenset({"", Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAINING, Phase.MAINTENANCE, Phase.FAILED})
 
 
+_LONGEST_SHOWN = 100
+
+
 class RequestState(StrEnum):
     """What has become of a person's request."""
 
@@ -64,6 +67,17 @@ def to_annotation(request: PersonRequest) -> str:
         "now": request.is_now,
     }
     return json.dumps({key: value for key, value in record.items() if value}, separators=(",", ":"))
+
+
+def not_understood(node: NodeView) -> str:
+    """A sentence about a request that cannot be understood; "" without one."""
+    if keys.REQUEST not in node.annotations or request_of(node) is not None:
+        return ""
+    text = short(node.annotations[keys.REQUEST].strip(), _LONGEST_SHOWN) or "an empty text"
+    return (
+        f"the agent removes the annotation {keys.REQUEST}, because it does not understand {text}; it understands "
+        f"{', '.join(RequestKind)}"
+    )
 
 
 def asks_for_recheck(node: NodeView | Gone | Unknown) -> bool:

@@ -12,7 +12,9 @@ import pytest
 from careen.cli import COMMANDS, cli
 from careen.cli.support.files import Written
 from tests.careen.cli.conftest import Desk
-from tests.careen.cli.test_plan import START, a_node, a_replica
+from tests.careen.cli.test_plan import a_node, a_replica
+
+START = ("--start", "2199-03-04T22:00:00Z")
 
 _SHADOW = ("shadow", "--once", "--for", "1")
 WRITTEN = {("plan", "--report"): ("plan",), ("snapshot", "--file"): ("snapshot",), ("shadow", "--snapshot"): _SHADOW}
@@ -93,7 +95,7 @@ def test_plan_prints_the_plan_even_if_the_report_cannot_be_written(shop: Desk) -
     """/dev/full behaves like a file on a full disk: a command can open it, but each write fails."""
     result = shop.run("plan", *START, "--report", "/dev/full")
     assert result.exit_code == 1
-    assert result.output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00")
+    assert result.output.startswith("Plan for 3 nodes from Mon 2199-03-04 22:00")
     assert "Error: the report could not be written to /dev/full: No space left on device" in result.output
     assert "The report is in" not in result.output
 

@@ -33,7 +33,7 @@ def test_the_agent_forgets_its_pauses_but_not_who_is_overdue() -> None:
         costly=Costly(not_before=UPTIME + 60, refusals=3, gate="forecast"),
         holder_check=HolderCheck(at=UPTIME + 60, holders_not_before=UPTIME + 60, overdue=overdue),
     )
-    after = decided(node=ASKED, memory=memory, lock=NOT_ASKED).memory
+    after = decided(a_progress(Phase.WAITING), node=ASKED, memory=memory, lock=NOT_ASKED).memory
     assert (after.costly, after.lock_due, after.is_reconciled) == (Costly(), None, False)
     assert after.holder_check == HolderCheck(overdue=overdue)
 

@@ -14,7 +14,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress
 from careen.core.gates.maintenance_window import is_waived
 from careen.core.people.requests import RequestState, as_need, request_of, state_of, to_annotation
-from tests.careen.core.builders import BOOT, NO, NOW, UNKNOWN_NEED, YES, a_node, an_observation
+from tests.careen.core.builders import BOOT, NO, NOW, UNKNOWN_NEED, YES, a_node, an_observation, decided, the_patch
 
 WHOLE = PersonRequest(
     kind=RequestKind.REBOOT, reason="new kernel", at=NOW, until=NOW + timedelta(hours=1), boot="boot-1", is_now=True
@@ -157,3 +157,17 @@ def test_a_persons_request_with_now_set_to_true_waives_the_maintenance_window(
     request_: PersonRequest, waived: bool
 ) -> None:
     assert is_waived(asking(request_), NOW) is waived
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rebot", "does not understand rebot; it understands reboot, drain, maintenance"),
+        ('{"want":"sleep"}', "does not understand {"),
+        (" ", "does not understand an empty text"),
+    ],
+)
+def test_a_request_that_cannot_be_understood_is_named_when_it_is_removed(text: str, said: str) -> None:
+    decision = decided(node={"annotations": {keys.REQUEST: text}}, need=NO)
+    assert said in decision.reason.sentence
+    assert the_patch(decision).annotations[keys.REQUEST] is None

@@ -1,0 +1,94 @@
+"""Values files for kured's chart, as people have published them: the chart takes each, or says by name what is wrong;
+and what works differently is told in the notes."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from tests.chart.helm import CHART, helm
+
+pytestmark = pytest.mark.cluster
+
+FOLDER = Path(__file__).parent / "values" / "kured"
+FILES = sorted(FOLDER.glob("*.yaml"))
+
+REFUSED = {
+    "16-nixos-argo.yaml": "/configuration/drainGracePeriod",
+    "18-cn.yaml": "'service' not allowed",
+}
+SAID = {
+    "01-argo-annotate.yaml": ["configuration.rebootSentinelCommand: careen runs `sh -c"],
+    "05-homelab-template.yaml": ["configuration.rebootSentinelCommand: careen runs", "no program is named `!`"],
+    "14-aks-poc.yaml": ["resources.limits.memory: 64Mi is too little for a forecast"],
+    "21-all-defaults.yaml": ["NO SOFT TAINT"],
+}
+EVERY = ["configuration.rebootSentinelCommand", "resources.limits.memory", "NO SOFT TAINT"]
+
+
+def installed(home: Path, file: Path, *words: str) -> tuple[int, str]:
+    own = ("--set", "image.repository=registry.example/careen")
+    done = helm(
+        home,
+        "install",
+        "careen",
+        str(CHART),
+        "--namespace",
+        "careen",
+        "--dry-run=client",
+        "-f",
+        str(file),
+        *own,
+        *words,
+    )
+    return done.returncode, done.stderr if done.returncode else done.stdout.partition("NOTES:")[2]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_published_file_is_taken_or_refused_by_name_and_never_for_its_memory(tmp_path: Path, file: Path) -> None:
+    code, told = installed(tmp_path, file)
+    reason = REFUSED.get(file.name, "")
+    assert (code != 0, reason in told) == (bool(reason), True), told
+    assert code == 0 or "memory" not in told
+
+
+@pytest.mark.parametrize("file", [each for each in FILES if not REFUSED.get(each.name)], ids=lambda file: file.stem)
+def test_the_notes_name_what_works_differently_and_nothing_else(tmp_path: Path, file: Path) -> None:
+    _, notes = installed(tmp_path, file)
+    wanted = SAID.get(file.name, [])
+    assert [each for each in wanted if each not in notes] == []
+    assert [each for each in EVERY if each in notes and not any(one.startswith(each) for one in wanted)] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "is_told"),
+    [
+        ("resources: {limits: {memory: 127Mi}}", True),
+        ("resources: {limits: {memory: 128Mi}}", False),
+        ("{resources: {limits: {memory: 64Mi}}, configuration: {forecast: 'off'}}", False),
+    ],
+)
+def test_the_notes_say_when_a_memory_limit_is_too_little_for_a_forecast(
+    tmp_path: Path, values: str, is_told: bool
+) -> None:
+    (tmp_path / "own.yaml").write_text(values)
+    code, notes = installed(tmp_path, tmp_path / "own.yaml")
+    assert (code, "resources.limits.memory" in notes) == (0, is_told)
+
+
+def test_a_command_that_kureds_chart_obeys_is_not_warned_about(tmp_path: Path) -> None:
+    command = "{configuration: {useRebootSentinelHostPath: false, rebootSentinelCommand: needs-restarting -r}}"
+    (tmp_path / "own.yaml").write_text(command)
+    assert "rebootSentinelCommand" not in installed(tmp_path, tmp_path / "own.yaml")[1]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC", "Local", "America/Argentina/Ushuaia", "Etc/GMT+3"])
+@pytest.mark.parametrize("times", list(itertools.product(["0:00", "23:59:59", "12am", "9:5", "10:30PM"], ["23"])))
+def test_the_schema_takes_every_time_and_zone_that_the_agent_takes(
+    tmp_path: Path, zone: str, times: tuple[str, str]
+) -> None:
+    start, end = times
+    (tmp_path / "own.yaml").write_text(f"configuration: {{timeZone: {zone}, startTime: '{start}', endTime: '{end}'}}")
+    assert installed(tmp_path, tmp_path / "own.yaml")[0] == 0
