@@ -19,6 +19,19 @@ $(ORACLE): $(wildcard tests/oracle/*.go) tests/oracle/go.mod tests/oracle/go.sum
 goldens: $(INSTALLED) $(ORACLE) ## writes tests/goldens again: cases and the real scheduler's answers (needs Go)
 	$(PYTHON) -m tests.oracle.goldens --oracle $(ORACLE) --out tests/goldens
 
+# The release of the oracle: `make conformance KUBE=1.34`, from 1.32 to 1.37. tests/oracle/releases.py writes what differs.
+KUBE ?= 1.36
+
 .PHONY: conformance
-conformance: $(INSTALLED) $(ORACLE) ## CASES=2000 new cases of SEED=1, answered by both, compared (needs Go)
-	$(PYTHON) -m tests.oracle.conformance --oracle $(ORACLE) --seed $(SEED) --cases $(CASES)
+conformance: $(INSTALLED) $(ORACLE)-$(KUBE) ## CASES=2000 new cases of SEED=1, answered by both for KUBE=1.36, compared (needs Go)
+	$(PYTHON) -m tests.oracle.conformance --oracle $(ORACLE)-$(KUBE) --kube $(KUBE) --seed $(SEED) --cases $(CASES)
+
+$(ORACLE)-1.%: $(wildcard tests/oracle/*.go) tests/oracle/go.mod tests/oracle/releases.py $(INSTALLED)
+	rm -rf .cache/oracle-source-1.$*
+	$(PYTHON) -m tests.oracle.releases 1.$* .cache/oracle-source-1.$*
+	cd .cache/oracle-source-1.$* && export GOWORK=off GOFLAGS=-mod=mod && nice go mod tidy && nice go build -p 2 -trimpath \
+		-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v$$(sed -nE 's/.*k8s.io.kubernetes v([0-9.]+)$$/\1/p' go.mod)" -o ../oracle-1.$* .
+
+.PHONY: release-goldens
+release-goldens: $(INSTALLED) $(ORACLE)-$(KUBE) ## writes what the scheduler of KUBE=1.36 answers to the cases of tests/conformance (needs Go)
+	$(PYTHON) -m tests.oracle.release_goldens $(KUBE) --oracle $(ORACLE)-$(KUBE)

@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import Literal, Self
 
 OLDEST = (1, 32)
-NEWEST = (1, 36)
-EXPERIMENTAL = (1, 37)
+NEWEST = (1, 37)
 
 TieBreak = Literal["random", "heap"]
 
@@ -27,8 +26,7 @@ class UnsupportedKubeVersionError(ValueError):
 class KubeVersion:
     """One minor release of Kubernetes and the behaviour of its scheduler.
 
-    1.32 to 1.36 are reproduced. 1.37 is experimental: the known changes of its feature gates are there, but nobody has
-    compared its decisions with those of the real scheduler.
+    1.32 to 1.37 are reproduced; each is compared with the real scheduler (`make conformance KUBE=1.34`).
     """
 
     major: int
@@ -48,19 +46,14 @@ class KubeVersion:
         if match is None:
             raise UnsupportedKubeVersionError(f"{text!r} is not a Kubernetes version; write it like 1.36")
         release = (int(match[1]), int(match[2]))
-        if not OLDEST <= release <= EXPERIMENTAL:
+        if not OLDEST <= release <= NEWEST:
             raise UnsupportedKubeVersionError(
-                f"Kubernetes {text} is not supported; the supported releases are 1.32 to 1.36, and 1.37 as an "
-                "experiment"
+                f"Kubernetes {text} is not supported; the supported releases are 1.32 to 1.37"
             )
         return cls(major=release[0], minor=release[1])
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
-
-    @property
-    def is_experimental(self) -> bool:
-        return (self.major, self.minor) > NEWEST
 
     def _since(self, minor: int) -> bool:
         return (self.major, self.minor) >= (1, minor)
@@ -125,6 +118,11 @@ class KubeVersion:
         """Until 1.33: `node(s) had untolerated taint {key: value}`, later `node(s) had untolerated taint(s)` (#134740,
         backported to 1.34 by #135023)."""
         return not self._since(34)
+
+    @cached_property
+    def sidecar_host_ports_count(self) -> bool:
+        """Since 1.33: NodePorts counts the host ports of sidecars too."""
+        return self._since(33)
 
     @cached_property
     def volume_affinity_refusal_says_conflict(self) -> bool:

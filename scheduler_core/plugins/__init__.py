@@ -19,7 +19,7 @@ from scheduler_core.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler_core.plugins.node_affinity import NodeAffinity
 from scheduler_core.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler_core.plugins.node_name import NarrowingNodeName, NodeName
-from scheduler_core.plugins.node_ports import NodePorts
+from scheduler_core.plugins.node_ports import NodePorts, NodePortsOfContainers
 from scheduler_core.plugins.node_resources_fit import NodeResourcesFit
 from scheduler_core.plugins.node_unschedulable import NodeUnschedulable
 from scheduler_core.plugins.pod_topology_spread import PodTopologySpread
@@ -43,7 +43,7 @@ IN_TREE: Final[Mapping[str, Factory]] = {
     "NodeName": lambda _args, version: NarrowingNodeName() if version.node_name_limits_the_search else NodeName(),
     "TaintToleration": lambda _args, version: TaintToleration(version),
     "NodeAffinity": _node_affinity,
-    "NodePorts": lambda _args, _version: NodePorts(),
+    "NodePorts": lambda _args, version: NodePorts() if version.sidecar_host_ports_count else NodePortsOfContainers(),
     "NodeResourcesFit": NodeResourcesFit,
     "VolumeRestrictions": lambda _args, version: VolumeRestrictions(version),
     "NodeVolumeLimits": lambda _args, version: NodeVolumeLimits(version),

@@ -14,6 +14,7 @@ FIRST_RELEASE_WITH = {
     "status_resources_count": 33,
     "pops_from_backoff": 33,
     "async_preemption": 33,
+    "sidecar_host_ports_count": 33,
     "oversized_request_is_unresolvable": 34,
     "volume_attributes_class": 34,
     "dynamic_resources": 34,
@@ -100,10 +101,5 @@ def test_an_invalid_version_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["1.31", "1.38", "2.0"])
 def test_the_error_for_an_unsupported_release_lists_the_supported_releases(text: str) -> None:
-    with pytest.raises(UnsupportedKubeVersionError, match=r"the supported releases are 1\.32 to 1\.36"):
+    with pytest.raises(UnsupportedKubeVersionError, match=r"the supported releases are 1\.32 to 1\.37"):
         KubeVersion.parse(text)
-
-
-@pytest.mark.parametrize(("minor", "experimental"), [(36, False), (37, True)])
-def test_kubernetes_1_37_is_the_only_experimental_release(minor: int, experimental: bool) -> None:
-    assert version(minor).is_experimental is experimental

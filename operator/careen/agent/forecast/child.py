@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import random
+import re
 import resource
 import signal
 import sys
@@ -237,15 +238,17 @@ def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
 
 def supported(version: str) -> tuple[str, str]:
     """The release whose scheduler is simulated, and a note if the cluster runs another ("" if not)."""
-    from scheduler_core.config.kube_version import NEWEST, KubeVersion, UnsupportedKubeVersionError
+    from scheduler_core.config.kube_version import NEWEST, OLDEST, KubeVersion, UnsupportedKubeVersionError
 
     try:
         return str(KubeVersion.parse(version)), ""
     except UnsupportedKubeVersionError:
-        newest = ".".join(map(str, NEWEST))
+        named = re.match(r"v?(\d{1,4})\.(\d{1,4})", version or "")
+        is_older = named is not None and (int(named[1]), int(named[2])) < OLDEST
+        nearest = ".".join(map(str, OLDEST if is_older else NEWEST))
         return (
-            newest,
-            f"the cluster runs {version or 'an unnamed release'}; the forecast assumes the scheduler of {newest}",
+            nearest,
+            f"the cluster runs {version or 'an unnamed release'}; the forecast assumes the scheduler of {nearest}",
         )
 
 

@@ -132,7 +132,7 @@ async def test_a_forecast_can_read_a_dump_instead_of_the_cluster(tmp_path: Path)
     assert isinstance(answer, tuple)
     assert (answer[0].made_at, answer[0].notes) == (
         "2026-01-02T03:04:05Z",
-        ("the cluster runs v1.29.0; the forecast assumes the scheduler of 1.36",),
+        ("the cluster runs v1.29.0; the forecast assumes the scheduler of 1.32",),
     )
 
 
@@ -379,9 +379,9 @@ def test_a_forecast_request_is_unchanged_by_json_encoding_and_decoding() -> None
     [
         ("v1.35.4", "1.35", False),
         ("v1.36.3-eks-1", "1.36", False),
-        ("v1.28.0", "1.36", True),
-        ("v1.99.0", "1.36", True),
-        ("", "1.36", True),
+        ("v1.28.0", "1.32", True),
+        ("v1.99.0", "1.37", True),
+        ("", "1.37", True),
     ],
 )
 def test_the_forecast_uses_the_kubernetes_release_of_the_cluster(version: str, used: str, has_note: bool) -> None:

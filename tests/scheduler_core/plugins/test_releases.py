@@ -1,4 +1,4 @@
-"""Tests what kube-scheduler 1.37 decides or says otherwise than 1.36."""
+"""Tests what one release of kube-scheduler decides or says otherwise than the one before it, above all 1.37."""
 
 from typing import Any
 
@@ -283,3 +283,12 @@ def test_without_a_clock_a_claim_whose_device_is_not_ready_makes_the_result_unkn
     found = cycle("1.36", USES_CLAIM, claimed([]))
     words = 'resourceclaim "gpu" has a device that is not ready; pass Scheduler(clock=time.time)'
     assert found.statuses["n1"].reasons == (words,)
+
+
+@pytest.mark.parametrize(("version", "node"), [("1.32", "n1"), ("1.33", None)])
+def test_until_1_32_the_host_ports_of_sidecars_do_not_count(version: str, node: str | None) -> None:
+    sidecar = {"name": "s", "restartPolicy": "Always", "ports": [{"containerPort": 80, "hostPort": 80}]}
+    holder = a_pod("p").with_field("spec.initContainers", [sidecar]).on("n1").manifest
+    assert cycle(version, a_pod("new").with_host_port(80), holder).node == node
+    taken = a_pod("p").with_host_port(80).on("n1").manifest
+    assert cycle(version, a_pod("new").with_host_port(80), taken).node is None
