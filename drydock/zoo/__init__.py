@@ -73,4 +73,9 @@ IN_STORMS = (
     "graceful-shutdown-late",
     "late-volumes",
     "roll-out",
+    "rook-ceph",
+    "longhorn",
+    "cloudnative-pg",
+    "zalando-postgres",
+    "strimzi-drain-cleaner",
 )

@@ -166,7 +166,7 @@ class Costly(Value, kw_only=True):
     not_before: float = 0.0  # the uptime of the next allowed question to costly gates
     refusals: int = 0  # how often in a row
     gate: str = ""  # which gate refused
-    holders: tuple[str, ...] = ()  # the holders at that time; when they change, the node asks the gates again at once
+    holders: tuple[str, ...] = ()  # at work since then; when one releases its claim, the node asks again at once
 
 
 class Claiming(Value, kw_only=True):

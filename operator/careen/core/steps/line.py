@@ -36,6 +36,7 @@ COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # each forecast costs a second of computing, 
 # The sentence names no holders or places: otherwise every release would cost a patch of every waiting node.
 _WAITS = "the gates pass; the node waits in line"
 
+_REFUSED_WITHIN_SECONDS = 30.0  # of its claim: unknown facts keep it for half of that
 _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
 
 
@@ -47,7 +48,7 @@ def ready(situation: Situation, content: LockContent) -> Decision:
         number = counting.number(situation.node, pods, situation.policy.drain) if pods is not None else {}
         situation.remember(moves_counted_at=situation.seen.uptime)
     costly = situation.memory.costly
-    if costly.not_before > situation.seen.uptime and costly.holders == situation.other_holders:
+    if costly.not_before > situation.seen.uptime and {*costly.holders} <= {*situation.other_holders}:
         return _pausing(situation, content)
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
         # Set the label `ready` first: the agents that write the line, this one included (`_in_line`), choose only nodes
@@ -204,10 +205,26 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 
 def put_off(situation: Situation, pause: float, gate: str, *, refusals: int) -> None:
-    """Remember not to ask the costly gates again before `pause` is over or the holders change."""
+    """Remember not to ask the costly gates again before `pause` is over or a node that is at work releases its
+    claim."""
     not_before = situation.seen.uptime + pause
-    costly = Costly(not_before=not_before, refusals=refusals, gate=gate, holders=situation.other_holders)
+    costly = Costly(not_before=not_before, refusals=refusals, gate=gate, holders=_at_work(situation))
     situation.remember(costly=costly, prepared=None)
+
+
+def _at_work(situation: Situation) -> tuple[str, ...]:
+    """The other holders whose claims are older than a claim that a gate refuses. The release of a younger one may only
+    mean that its node was refused too, and brings nothing new."""
+    content = situation.content
+    if content is None:
+        return ()
+    oldest = situation.policy.drain.delay_seconds + _REFUSED_WITHIN_SECONDS
+    taken = {entry.node: from_rfc3339(entry.created) for entry in content.entries}
+    return tuple(
+        name
+        for name in situation.other_holders
+        if (at := taken[name]) is None or (situation.server_now - at).total_seconds() > oldest
+    )
 
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
@@ -266,7 +283,9 @@ def _at_the_end(situation: Situation, content: LockContent) -> LockContent:
 
 def _pausing(situation: Situation, content: LockContent) -> Decision:
     """Wait until the agent may ask the costly gates again. The refusal stays on the Node until then."""
-    kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly.gate)
+    costly = situation.memory.costly
+    situation.remember(costly=replace(costly, holders=_at_work(situation)))  # a drain began meanwhile
+    kept = tuple(each for each in stored_refusals(situation.node) if each.gate == costly.gate)
     sentence = kept[0].sentence if kept else _WAITS
     left = situation.memory.costly.not_before - situation.seen.uptime
     look = max(0.5, min(left, _refused_in_line_pause(situation, content)))

@@ -503,11 +503,29 @@ def test_the_back_off_of_costly_gates_doubles_up_to_a_minute(refusals: int, paus
     assert after.costly.refusals == refusals + 1
 
 
-def test_a_new_claim_of_another_node_ends_the_back_off_of_costly_gates() -> None:
-    refused = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
+def beside(age: float) -> LockContent:
+    created = rfc3339(NOW - timedelta(seconds=age))
+    return held(an_entry("n9", "c9", limit=2, created=created), line=Line(names=("n1",)))
+
+
+@pytest.mark.parametrize(("age", "asks"), [(29, False), (31, True)])
+def test_only_the_release_of_a_node_at_work_ends_the_back_off_of_costly_gates(age: float, asks: bool) -> None:
+    """A claim that was given back because a gate refused it brings nothing new: otherwise two refused nodes would end
+    each other's back-off again and again."""
     policy = a_policy(concurrency=2)
-    content = held(an_entry("n9", "c9", limit=2), line=Line(names=("n1",)))
-    assert waiting(lock=content, policy=policy, forecast=NOT_ASKED, memory=refused.memory).wants == {Evidence.FORECAST}
+    refused = waiting(lock=beside(age), policy=policy, forecast=Unknown("out of memory"), waiters=(N2,))
+    assert codes(refused.refusals) == [Code.FORECAST_UNKNOWN]
+    alone = waiting(lock=NAMED, policy=policy, forecast=NOT_ASKED, memory=refused.memory)
+    assert (alone.wants == {Evidence.FORECAST}) is asks
+
+
+def test_a_drain_that_began_during_the_back_off_of_costly_gates_ends_it_when_it_is_over() -> None:
+    policy = a_policy(concurrency=2)
+    refused = waiting(lock=NAMED, policy=policy, forecast=Unknown("out of memory"), waiters=(N2,))
+    meanwhile = waiting(lock=beside(40), policy=policy, forecast=NOT_ASKED, memory=refused.memory)
+    assert meanwhile.wants == frozenset()
+    after = waiting(lock=NAMED, policy=policy, forecast=NOT_ASKED, memory=meanwhile.memory)
+    assert after.wants == {Evidence.FORECAST}
 
 
 FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
