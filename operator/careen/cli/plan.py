@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,6 +14,7 @@ import click
 from careen.agent.clock import SystemClock
 from careen.cli.planning.plan_settings import changed_settings, followed_settings, with_changes, without_effect
 from careen.cli.planning.planned_cluster import World, from_cluster, from_dump, kept_down, left_alone, nobody_at_work
+from careen.cli.planning.unblocks import unblocks_of
 from careen.cli.support.agents_settings import Agents
 from careen.cli.support.files import Written, why
 from careen.cli.support.options import (
@@ -42,6 +43,7 @@ from careen.plan.measured_durations import measured_boots, measured_drains, meas
 from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
 from careen.plan.simulated_agent import unforeseen
+from careen.plan.unblocking import Change, ChangeKind, changed, longer
 from careen.plan.window_groups import WindowGroups
 from careen.report.fleet_report import phase_of
 from careen.report.page.plan_page import plan_html
@@ -101,6 +103,7 @@ class _Request(Value, kw_only=True):
     seeds: int
     scheduler_config: Path | None
     report: Path | None
+    unblock: bool
 
 
 class _Rollout(Value, kw_only=True):
@@ -126,7 +129,19 @@ class _Rollout(Value, kw_only=True):
         most = self.policy.concurrency
         return tuple(each for each in (-(-most // 2), min(2 * most, len(self.chosen))) if each not in (0, most))
 
-    def simulate(self, order: Order, seed: int = 0, at_once: int = 0) -> Timeline:
+    def with_changes(self, changes: Sequence[Change]) -> _Rollout:
+        """The same roll-out after these changes."""
+        uncordoned = {each.subject for each in changes if each.kind is ChangeKind.UNCORDON}
+        views = tuple(
+            replace(view, unschedulable=False) if view.name in uncordoned else view for view in self.world.views
+        )
+        world = replace(self.world, snapshot=changed(self.world.snapshot, changes), views=views)
+        policy = self.policy
+        if any(each.kind is ChangeKind.WINDOW for each in changes):
+            policy = replace(policy, window=longer(policy.window))
+        return replace(self, world=world, policy=policy)
+
+    def simulate(self, order: Order, seed: int = 0, at_once: int = 0, purpose: str = "") -> Timeline:
         """Simulates the roll-out in this order, with `at_once` instead of --concurrency unless 0, and shows the
         progress."""
         rules = RolloutRules(
@@ -137,7 +152,7 @@ class _Rollout(Value, kw_only=True):
             moves_in_zone=self.moves_in_zone,
             released_at=self.world.released_at,
         )
-        title = f"simulation with the order {order}"
+        title = f"simulation with the order {order}{purpose}"
         if at_once:
             title = f"{title} and {at_once} nodes at once"
         if seed:
@@ -243,6 +258,13 @@ class _Rollout(Value, kw_only=True):
     metavar="FILE.html",
     help="Also write one self-contained HTML page with the timeline, the moves of pods and the risks.",
 )
+@click.option(
+    "--unblock/--no-unblock",
+    default=True,
+    show_default=True,
+    help="If nodes do not reboot, simulate the roll-out again with up to five changes, one after another, and show "
+    "what each buys. Each takes as long as the plan.",
+)
 @output_option
 @connection_options
 def plan(connection: Connection, *, output: str, **given: Any) -> None:
@@ -306,6 +328,7 @@ def _made(request: _Request, connection: Connection) -> Plan:
         zone=policy.window.zone,
         others=others,
         at_once=at_once,
+        unblocks=unblocks_of(rollout, timeline, wanted) if request.unblock else (),
         origin=replace(world.origin, settings=followed_settings(with_changes(world.agents.settings, changed))),
         closes=WindowGroups(world.views, policy).next_closing(timeline.ends) if timeline.visits else None,
         zone_of={view.name: view.zone for view in world.views},

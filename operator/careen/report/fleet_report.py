@@ -145,8 +145,8 @@ def progress_sentence(model: RolloutView) -> str:
         first = working[0]
         usual = f", usually {duration(timedelta(seconds=counts.usual_seconds))}" if counts.usual_seconds else ""
         began = first.expected.started if first.expected is not None else first.since
-        more = f" and {len(working) - 1} more" if len(working) > 1 else ""
-        parts.append(f"{len(working)} working ({first.name}{more} for {age(began, model.at)}{usual})")
+        names = listed([each.name for each in working], most=1)
+        parts.append(f"{len(working)} working ({names} for {age(began, model.at)}{usual})")
     for number, what in (
         (counts.queued, "queued"),
         (counts.held_back, "held back"),

@@ -11,9 +11,20 @@ from msgspec import field
 
 from careen.core.facts.policy import Order
 from careen.core.facts.times import duration, rfc3339
+from careen.core.plain_text import one_line
 from careen.plan.ranges import Ranges
+from careen.plan.unblocking import Bought
+from careen.report.plan_causes import (
+    bought,
+    causes_json,
+    left_by_reason,
+    merged_hindrances,
+    remedy_of_obstacle,
+    unblocks_json,
+    unfinished,
+)
 from careen.report.tables import count_of, listed, paragraph, table
-from scheduler_core.simulation.timeline import Obstacle, Timeline, Visit, Wait
+from scheduler_core.simulation.timeline import Timeline, Visit, Wait
 from scheduler_core.values import Value
 
 
@@ -43,6 +54,7 @@ class Plan(Value, kw_only=True):
     at_once: Mapping[int, Timeline] = field(default_factory=dict)  # and with other values of --concurrency
     origin: Origin | None = None
     closes: datetime | None = None  # when the window in which the last node is done ends; None: it never does
+    unblocks: tuple[Bought, ...] = ()  # what changes buy, each on top of those before it
     zone_of: Mapping[str, str] = field(default_factory=dict)  # each node's topology zone
 
 
@@ -58,30 +70,56 @@ def is_clean(plan: Plan) -> bool:
     return plan.timeline.is_clean and not (plan.ranges and plan.ranges.not_clean)
 
 
+SCREEN = 40
+"""So many lines a plan has at most; -o json and --report have all of it."""
+_SHOWN = 3
+
+
 def plan_text(plan: Plan, *, width: int | None = None) -> str:
-    """The whole plan for a terminal."""
+    """The plan for a terminal: the verdict, what hinders most, the nodes, as far as a screen has room for them."""
     timeline = plan.timeline
-    lines = [paragraph(headline(plan), width=width)]
-    if timeline.visits:
-        lines += [
+    before = [paragraph(verdict(plan), width=width), paragraph(headline(plan), width=width)]
+    if plan.unblocks:
+        before += [
             "",
-            table(
-                ["NODE", f"START ({plan.zone})", "END", "MOVES", "NOTE"],
-                [_row(plan, visit) for visit in timeline.visits],
-                width=width,
-            ),
+            "What would unblock most:",
+            *(paragraph(each, indent="  ", width=width) for each in bought(plan.unblocks)),
         ]
-    lines += ["", *(paragraph(sentence, width=width) for sentence in summary(plan))]
-    if plan.others:
-        lines += ["", comparison_text(plan, width=width)]
     if found := risks(plan):
-        lines += [
-            "",
-            "At risk:",
-            *(paragraph(f"- {risk.what}. {risk.remedy}", indent="  ", width=width) for risk in found),
-        ]
-    lines += [paragraph(f"Note: {note}.", width=width) for note in plan.notes]
+        told = [paragraph(f"- {risk.what}. {risk.remedy}", indent="  ", width=width) for risk in found[:_SHOWN]]
+        before += ["", "At risk:", *told]
+        if len(found) > _SHOWN:
+            before.append(f"  - and {count_of(len(found) - _SHOWN, 'more risk')} (-o json)")
+    after = ["", *(paragraph(sentence, width=width) for sentence in summary(plan)[1:])]
+    if plan.others:
+        after += ["", comparison_text(plan, width=width)]
+    notes = [paragraph(f"Note: {note}.", width=width) for note in plan.notes]
+    after += notes
+    rows = [_row(plan, visit) for visit in timeline.visits]
+    header = ["NODE", f"START ({plan.zone})", "END", "MOVES", "NOTE"]
+    text = table(header, rows, width=width).split("\n") if rows else []
+    room = max(3, SCREEN - _height(before) - _height(after) - 2)
+    if len(text) > room + 1:
+        shown = rows[: room - 1]
+        text = table(header, [[*row[:-1], one_line(row[-1], _SHORT_NOTE)] for row in shown]).split("\n")
+        text.append(f"… and {count_of(len(rows) - len(shown), 'more visit')} of nodes: -o json or --report=FILE.html")
+    lines = [*before, *(["", *text] if text else []), *after]
     return "\n".join(lines)
+
+
+_SHORT_NOTE = 60
+
+
+def _height(texts: Sequence[str]) -> int:
+    return sum(text.count("\n") + 1 for text in texts)
+
+
+def verdict(plan: Plan) -> str:
+    """How many nodes reboot by when, and what the others need."""
+    timeline = plan.timeline
+    if not timeline.left or not timeline.visits:
+        return summary(plan)[0]
+    return unfinished(timeline, instant(plan, timeline.ends))
 
 
 def headline(plan: Plan) -> str:
@@ -141,12 +179,15 @@ def summary(plan: Plan) -> list[str]:
             f"{count_of(returns, 'pod')} can run on one node only and wait{'s' if returns == 1 else ''} until "
             "that node is back."
         )
+    hindrances = sorted(timeline.hindrances, key=lambda each: -each.seconds)
+    merged = merged_hindrances([each for each in hindrances if each.seconds])
     sentences += [
         f"The rule {each.rule} makes {listed(each.nodes)} wait ({each.subject}), so a claim is unused for "
         f"{_seconds(each.seconds)}."
-        for each in timeline.hindrances
-        if each.seconds
+        for each in merged[:_SHOWN]
     ]
+    if len(merged) > _SHOWN:
+        sentences.append(f"{count_of(len(merged) - _SHOWN, 'more hindrance')}: -o json.")
     return sentences
 
 
@@ -205,8 +246,8 @@ def risks(plan: Plan) -> list[Risk]:
     """The risks, worst first."""
     timeline = plan.timeline
     found = [
-        Risk(what=f"{listed(names)} cannot reboot: {sentence}", remedy=_remedy(obstacle))
-        for obstacle, sentence, names in _left_by_reason(plan)
+        Risk(what=f"{listed(names)} cannot reboot: {sentence}", remedy=remedy_of_obstacle(obstacle, len(names)))
+        for obstacle, sentence, names in sorted(left_by_reason(timeline), key=lambda row: -len(row[2]))
     ]
     if undone := timeline.undone:
         found.append(
@@ -218,10 +259,13 @@ def risks(plan: Plan) -> list[Risk]:
         )
     if timeline.closings:
         first = timeline.closings[0]
+        # nodes that something else holds would not have rebooted in a longer window either
+        others = sum(1 for left in timeline.left if left.obstacle.rule not in {"maintenance-window", "time"})
+        by_window = first.left - others
+    if timeline.closings and by_window > 0:
         found.append(
             Risk(
-                what=f"the window ends at {instant(plan, first.at)} with {count_of(first.left, 'node')} still to "
-                "reboot",
+                what=f"the window ends at {instant(plan, first.at)} with {count_of(by_window, 'node')} still to reboot",
                 remedy="Lengthen the window, or raise --concurrency as far as the budgets allow.",
             )
         )
@@ -327,6 +371,9 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "notes": list(plan.notes),
         **_timeline_json(plan.timeline),
         "ranges": _ranges_json(plan, plan.ranges) if plan.ranges else None,
+        "verdict": verdict(plan),
+        "causes": causes_json(plan.timeline),
+        "unblocks": unblocks_json(plan.unblocks),
         "risks": [{"what": risk.what, "remedy": risk.remedy} for risk in risks(plan)],
         "comparison": {line.value: _figures(timeline) for line, timeline in comparison(plan)},
         "atOnce": {str(most): _figures(timeline) for most, timeline in widths(plan)},
@@ -385,31 +432,6 @@ def _row(plan: Plan, visit: Visit) -> list[str]:
         str(visit.moves),
         visit_note(plan, visit),
     ]
-
-
-def _left_by_reason(plan: Plan) -> list[tuple[Obstacle, str, list[str]]]:
-    groups: dict[tuple[str, str], list[tuple[str, Obstacle]]] = defaultdict(list)
-    for left in plan.timeline.left:
-        groups[(left.obstacle.rule, left.obstacle.subject)].append((left.node, left.obstacle))
-    return [(members[0][1], members[0][1].sentence, [node for node, _ in members]) for members in groups.values()]
-
-
-_REMEDIES: Mapping[str, str] = {
-    "hold": "Lift the hold with `careen unhold` when it is no longer needed.",
-    "maintenance-window": "Widen the maintenance window, or annotate the node with careen.dev/reboot-now.",
-    "minimum-interval": "Wait for the end of the interval, or lower --minimum-interval.",
-    "budgets": "Bring the down nodes back into service, or raise the budget.",
-    "forecast": "Add room, relax a disruption budget, or allow pending pods with --forecast-pending-allowed; "
-    "`careen forecast` shows the details.",
-    "protected-pods": "Wait until the pods have finished, or set --protected-pods=evict.",
-    "lost-pods": "Wait until the pods have finished, or delete them.",
-    "dry-run-evictions": "Add a replica, or relax the disruption budget that `careen forecast` names.",
-    "time": "Simulate more days with --days.",
-}
-
-
-def _remedy(obstacle: Obstacle) -> str:
-    return _REMEDIES.get(obstacle.rule, "`careen why` shows what the node waits for.")
 
 
 def _by_node(waits: Sequence[Wait]) -> list[tuple[str, list[Wait]]]:

@@ -99,8 +99,9 @@ def starts(plan: dict[str, Any]) -> list[tuple[str, str]]:
 
 def test_plan_lists_start_and_end_and_moves_of_the_nodes_in_reboot_order(shop: Desk) -> None:
     output = shop.ok("plan", *START)
-    assert output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00 UTC, 1 at a time, in the order oldest.\n")
-    assert [line.split() for line in output.splitlines()[2:6]] == [
+    assert output.startswith("3 of 3 nodes reboot; ")
+    assert output.splitlines()[1] == "Plan for 3 nodes from Wed 2026-03-04 22:00 UTC, 1 at a time, in the order oldest."
+    assert [line.split() for line in output.splitlines()[3:7]] == [
         ["NODE", "START", "(UTC)", "END", "MOVES", "NOTE"],
         ["n2", "Wed", "2026-03-04", "22:00", "22:04:30", "0", "-"],
         ["n3", "Wed", "2026-03-04", "22:04:35", "22:09:05", "0", "-"],
@@ -388,7 +389,7 @@ def test_plan_shows_progress_on_a_terminal(shop: Desk, monkeypatch: pytest.Monke
     result = shop.run("plan", *START)
     assert "order oldest" in result.stderr
     assert "3/3" in result.stderr
-    assert result.stdout.startswith("Plan for 3 nodes")
+    assert result.stdout.startswith("3 of 3 nodes reboot")
 
 
 def test_plan_changes_nothing_in_the_cluster(shop: Desk) -> None:
@@ -408,7 +409,7 @@ def test_plan_says_that_a_node_is_missing_from_the_dump(shop: Desk, tmp_path: Pa
 def test_plan_writes_the_report_and_still_prints_the_plan(shop: Desk, tmp_path: Path) -> None:
     page = tmp_path / "plan.html"
     output = shop.ok("plan", *START, "--report", str(page))
-    assert output.startswith(f"The report is in {page}.\nPlan for 3 nodes")
+    assert output.startswith(f"The report is in {page}.\n3 of 3 nodes reboot")
     assert page.read_text().startswith("<!DOCTYPE html>")
 
 
