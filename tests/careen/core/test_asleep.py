@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from careen.core.actions import PostEvent
-from careen.core.asleep import BREAK_EVEN_SECONDS, MOST_SLEEPS, Rest, may_sleep
 from careen.core.decide import decide
 from careen.core.facts import keys
 from careen.core.facts.memory import (
@@ -25,6 +24,7 @@ from careen.core.facts.observation import PersonRequest, RequestKind, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.lock.line import Line
+from careen.core.people.asleep import BREAK_EVEN_SECONDS, MOST_SLEEPS, Rest, may_sleep
 from careen.core.steps.idle import FREE_LOCK_LOOK_SECONDS
 from tests.careen.core.builders import (
     NO,
