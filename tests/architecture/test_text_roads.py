@@ -17,11 +17,14 @@ from tests.architecture.source_tree import Module, modules
 # Functions that write text for people or their tools, and the modules that may call them, each with its reason.
 ROADS: dict[str, dict[str, str]] = {
     r"click\.(echo|secho|echo_via_pager|prompt|style)|print|(sys\.)?(stdout|stderr)\.(write|writelines)|os\.write": {
+        "careen.agent.asleep.sleeper": "writes the handover, and lines with fixed words for the log",
+        "careen.agent.asleep.doorkeeper": "writes a byte into a pipe",
         "careen.cli.support.screen": "prints on a terminal, after cleaning the text",
         "careen.cli.support.completion": "prints names and help of careen's own commands for a shell",
         "careen.services.notify_child": "prints JSON; careen.services.notify reads the JSON and makes its texts safe",
     },
     r"(rich\.console\.)?Console|(rich\.)?print": {
+        "careen.agent.asleep.sleeper": "prints lines with fixed words for the log",
         "careen.cli.support.progress": "prints a bar with fixed words and numbers",
         "careen.cli.watch": "prints the lines of report/live/screen.py, which are clean, as rich's Text",
         "careen.cli.demo": "prints the table of drydock, whose cells are rich's Text",

@@ -7,12 +7,24 @@ from typing import Any
 
 import pytest
 
-from careen.core.asleep import BREAK_EVEN_SECONDS, MOST_SLEEPS, Rest, may_sleep
+from careen.core.actions import PostEvent
 from careen.core.decide import decide
 from careen.core.facts import keys
-from careen.core.facts.memory import HolderCheck, Loss, Losses, Memory, Patience, SeenVersions
-from careen.core.facts.observation import Unknown
+from careen.core.facts.memory import (
+    HolderCheck,
+    Loss,
+    Losses,
+    Memory,
+    Patience,
+    RebootMemory,
+    RebootOutcome,
+    SeenVersions,
+)
+from careen.core.facts.observation import PersonRequest, RequestKind, Unknown
 from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
+from careen.core.lock.line import Line
+from careen.core.people.asleep import BREAK_EVEN_SECONDS, MOST_SLEEPS, Rest, may_sleep
 from careen.core.steps.idle import FREE_LOCK_LOOK_SECONDS
 from tests.careen.core.builders import (
     NO,
@@ -142,3 +154,46 @@ def test_an_idle_agent_reads_a_lock_without_holders_less_often(entries: Any, lea
     observation = an_observation(node=a_node(), need=NO, memory=memory, lock=a_reading(held(*entries)))
     due = decide(observation, a_policy()).memory.lock_due
     assert due == UPTIME + least
+
+
+QUIET = decide(an_observation(node=a_node(), need=NO, memory=remembering(is_reconciled=True, lock_due=DUE)), a_policy())
+"""The decision of an idle node that needs nothing."""
+ATTEMPT = RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.UNCLEAR)
+
+
+@pytest.mark.parametrize(
+    ("decision", "seen", "memory"),
+    [
+        pytest.param(
+            {"actions": (PostEvent(code=Code.NO_NEED, sentence="", is_warning=False),)},
+            {},
+            {},
+            id="the turn wrote something",
+        ),
+        pytest.param({"starts_soon": True}, {}, {}, id="the drain may begin soon"),
+        pytest.param({}, {"node": a_marked_node(a_progress(Phase.CLAIMING))}, {}, id="the record has a claim"),
+        pytest.param({}, {"need": YES}, {}, id="a need whose moment has not come"),
+        pytest.param({}, {}, {"reboot": ATTEMPT}, id="the host may be going down"),
+        pytest.param(
+            {"phase": Phase.WAITING, "look_again_seconds": 900.0},
+            {"need": YES, "lock": a_reading(held(line=Line(names=("n1",))))},
+            {},
+            id="a waiting node in the line",
+        ),
+        pytest.param(
+            {"phase": Phase.WAITING, "look_again_seconds": 900.0},
+            {"need": replace(YES, request=PersonRequest(kind=RequestKind.REBOOT)), "lock": a_reading(held())},
+            {},
+            id="a person's request, which may expire",
+        ),
+    ],
+)
+def test_each_of_these_facts_alone_keeps_the_agent_awake(
+    decision: dict[str, Any], seen: dict[str, Any], memory: dict[str, Any]
+) -> None:
+    observation = an_observation(**{"node": a_node(), "need": NO, "lock": a_reading(held()), **seen})
+    remembered = replace(QUIET.memory, **memory)
+    found = may_sleep(observation, replace(QUIET, **decision), remembered, slept=(), next_question=None)
+    assert isinstance(found, str)
+    quiet = an_observation(node=a_node(), need=NO)
+    assert isinstance(may_sleep(quiet, QUIET, QUIET.memory, slept=(), next_question=None), Rest)

@@ -15,9 +15,9 @@ from careen.agent.loop import Loop
 from careen.agent.need_watch import NeedWatch
 from careen.agent.turn import Reconciler, TurnResult
 from careen.cluster.wire.client import Credentials, user_agent
-from careen.core import asleep
 from careen.core.facts.observation import NodeView
 from careen.core.facts.times import span
+from careen.core.people import asleep
 from careen.host.node_host import LocalHost
 from careen.settings.live import SeenConfigMap
 from careen.settings.tree import Settings
