@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from careen.core.decision import stored_refusals
@@ -12,13 +12,15 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import UnreadableProgress
-from careen.core.facts.times import age, from_rfc3339
+from careen.core.facts.times import age, duration, from_rfc3339
 from careen.core.lock.content import LockContent
 from careen.core.node import cordons
 from careen.report.history_report import expected_json, expected_text
 from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import count_of, listed, paragraph, table
 from careen.rollout.durations import expected_ends
+from careen.rollout.model import Cause, NodeState, RolloutView, State
+from careen.rollout.reading import rollout
 
 # Nodes that need a person first, then nodes at work, then waiting nodes, then idle ones.
 _ORDER = (
@@ -34,39 +36,144 @@ _ORDER = (
 )
 
 
+SCREEN = 40
+"""So many lines a screen has; `careen status --all` prints the rest."""
+_SHOWN_CAUSES = 5
+
+
 def fleet_text(
-    nodes: Sequence[NodeView], lock: LockState, now: datetime, *, only_busy: bool = False, width: int | None = None
+    nodes: Sequence[NodeView],
+    lock: LockState,
+    now: datetime,
+    *,
+    only_busy: bool = False,
+    width: int | None = None,
+    model: RolloutView | None = None,
+    lines: int | None = None,
 ) -> str:
-    """What `careen status` says about all nodes: the lock, stray claims, warnings, the table, the expected ends of
-    reboots under way, and the number of nodes in each phase."""
+    """What `careen status` says about all nodes: progress, the lock, stray claims, warnings, what holds several nodes,
+    the table, the expected ends of reboots under way, and the number of nodes in each phase. With `lines`, the table
+    ends where that many lines are full."""
+    model = model or rollout(nodes, lock, now)
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
-    lines = [paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width)]
-    lines += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in stray_claims(lock, nodes)]
-    lines += [paragraph(each, width=width) for each in _warnings(nodes)]
-    if shown:
-        with_cordons = any(node.unschedulable for node in shown)
-        rows = [
-            [
-                node.name,
-                phase_of(node),
-                age(_since(node), now),
-                place_of(node, lock),
-                *([cordon_of(node)] if with_cordons else []),
-                reason_of(node),
-            ]
-            for node in shown
-        ]
-        lines += [
-            "",
-            table(
-                ["NODE", "PHASE", "SINCE", "LINE", *(["CORDON"] if with_cordons else []), "REASON"], rows, width=width
-            ),
-        ]
-    lines += ["", *under_way] if (under_way := expected_text(nodes, now, width=width)) else []
+    before = [paragraph(f"Roll-out: {told}.", width=width)] if (told := progress_sentence(model)) else []
+    before.append(paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width))
+    strays = stray_claims(lock, nodes)
+    before += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in strays]
+    before += [paragraph(each, width=width) for each in _warnings(nodes)]
+    under_way = expected_text(nodes, now, width=width)
+    after = ["", *(under_way if lines is None else under_way[:3])] if under_way else []
     counts = Counter(phase_of(node) for node in nodes)
     counted = ", ".join(f"{counts[name]} {name}" for name in dict.fromkeys([*_ORDER, *sorted(counts)]) if counts[name])
-    lines += ["", paragraph(f"{count_of(len(nodes), 'node')}{f': {counted}' if counted else ''}.", width=width)]
-    return "\n".join(lines)
+    after += ["", paragraph(f"{count_of(len(nodes), 'node')}{f': {counted}' if counted else ''}.", width=width)]
+    if lines is not None and len(shown) > lines - _height([*before, *after]) - 2:
+        before += _causes_text(model, width)
+    room = None if lines is None else max(1, lines - _height([*before, *after]) - 2)
+    return "\n".join([*before, *_table(shown, lock, model, width=width, room=room), *after])
+
+
+def _table(
+    shown: Sequence[NodeView], lock: LockState, model: RolloutView, *, width: int | None, room: int | None
+) -> list[str]:
+    """The nodes in as many lines as there is room for, and how many are left out."""
+    if not shown:
+        return []
+    first = shown if room is None else shown[:room]
+    states = {each.name: each for each in model.nodes} if model.nodes else {}
+    with_cordons = any(node.unschedulable for node in first)
+    with_ready = any(not node.ready for node in first)
+    header = [
+        *["NODE", "PHASE", "SINCE", "LINE"],
+        *(["READY"] if with_ready else []),
+        *(["CORDON"] if with_cordons else []),
+        "REASON",
+    ]
+    rows = [
+        [
+            node.name,
+            phase_of(node),
+            age(_since(node), model.at),
+            place_of(node, lock),
+            *([ready_of(node, model.at)] if with_ready else []),
+            *([cordon_of(node)] if with_cordons else []),
+            _told(node, states.get(node.name)),
+        ]
+        for node in first
+    ]
+    text = table(header, rows, width=width).split("\n")
+    if room is None or (len(text) - 1 <= room and len(first) == len(shown)):
+        return ["", *text]
+    while rows and len(text) > room:
+        rows = rows[: max(0, len(rows) - max(1, (len(text) - room) // 3))]
+        text = table(header, rows, width=width).split("\n")
+    left = len(shown) - len(rows)
+    return ["", *text, f"… and {count_of(left, 'more node')}: `careen status --all` shows every node, -o json too."]
+
+
+def _told(node: NodeView, state: NodeState | None) -> str:
+    """The reason; of a holder without progress first what is wrong with it."""
+    if state is not None and state.state is State.STUCK:
+        return f"{state.trouble}; the Node says: {reason_of(node)}" if reason_of(node) else state.trouble
+    return reason_of(node)
+
+
+def ready_of(node: NodeView, now: datetime) -> str:
+    """`yes`, or since when the Node is not."""
+    if node.ready:
+        return "yes"
+    return f"NotReady {age(node.ready_since, now)}" if node.ready_since is not None else "NotReady"
+
+
+def progress_sentence(model: RolloutView) -> str:
+    """How far the roll-out is; "" if no node needs a reboot."""
+    counts = model.counts
+    if not counts.open and not counts.kept_down:
+        return ""
+    parts = [f"{counts.done} of {counts.done + counts.open} done"] if counts.open else []
+    working = model.in_state(State.WORKING)
+    if working:
+        first = working[0]
+        usual = f", usually {duration(timedelta(seconds=counts.usual_seconds))}" if counts.usual_seconds else ""
+        began = first.expected.started if first.expected is not None else first.since
+        more = f" and {len(working) - 1} more" if len(working) > 1 else ""
+        parts.append(f"{len(working)} working ({first.name}{more} for {age(began, model.at)}{usual})")
+    for number, what in (
+        (counts.queued, "queued"),
+        (counts.held_back, "held back"),
+        (counts.stuck, "without progress"),
+        (counts.failed, "failed"),
+        (counts.kept_down, "down for maintenance or on the way there"),
+    ):
+        if number:
+            parts.append(f"{number} {what}")
+    if counts.finish is not None:
+        rest = " for the nodes that nothing holds back" if counts.held_back else ""
+        parts.append(f"finish at about {counts.finish.astimezone(UTC):%H:%M} UTC{rest}")
+    return ", ".join(parts)
+
+
+def _causes_text(model: RolloutView, width: int | None) -> list[str]:
+    """What holds nodes back, those with most nodes first."""
+    if not model.causes:
+        return []
+    found = ["", "Held back by:"]
+    for each in model.causes[:_SHOWN_CAUSES]:
+        what = each.subject or each.sentence
+        found.append(paragraph(f"{cause_line(each, what, model.at)}", indent="  ", width=width))
+    if left := len(model.causes) - _SHOWN_CAUSES:
+        found += [f"  … and {count_of(left, 'more cause')} (-o json)"] if left > 0 else []
+    return found
+
+
+def cause_line(each: Cause, what: str, now: datetime) -> str:
+    """`12 nodes: budget shop/web, for 3h: n1, n2 and 10 more. REMEDY`."""
+    since = f", for {age(each.since, now)}" if each.since is not None else ""
+    seen = f" (as an agent saw it {age(each.seen, now)} ago)" if each.seen is not None else ""
+    return f"{count_of(len(each.nodes), 'node')}: {what}{since}{seen}: {listed(each.nodes, most=3)}. {each.remedy}"
+
+
+def _height(texts: Sequence[str]) -> int:
+    return sum(text.count("\n") + 1 for text in texts)
 
 
 def fleet_json(
@@ -106,6 +213,7 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
         "unschedulable": node.unschedulable,
         "cordon": cordon_of(node) or None,
         "ready": node.ready,
+        "readySince": node.ready_since,
     }
 
 

@@ -33,6 +33,8 @@ from careen.report.fleet_report import node_json, phase_of
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import paragraph, table
 from careen.rollout.openings import next_opening, opening_clause
+from careen.rollout.remedies import general
+from careen.rollout.troubles import not_ready
 from scheduler_core.values import Value
 
 
@@ -128,14 +130,14 @@ def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
 
 
 def _refusal(refusal: Refusal, story: NodeStory) -> GateAnswer:
-    general = remedy_for(refusal.code, story.node.name)
+    usual = remedy_for(refusal.code, story.node.name, refusal.sentence)
     return GateAnswer(
         gate=refusal.gate,
         answer=Answer.REFUSES if refusal.since else Answer.WILL_REFUSE,
         sentence=f"{refusal.sentence}{_too_long(refusal, story.now)}",
         code=refusal.code,
         since=refusal.since,
-        remedy=f"{refusal.remedy}. {general}" if refusal.remedy else general,
+        remedy=f"{refusal.remedy}. {usual}" if refusal.remedy else usual,
         longest_seconds=refusal.longest_seconds,
     )
 
@@ -174,9 +176,9 @@ def _not_asked(gate: Gate, sentence: str) -> GateAnswer:
     return GateAnswer(gate=gate.name, answer=Answer.NOT_ASKED, sentence=sentence)
 
 
-def remedy_for(code: Code, node: str) -> str:
-    """With this node's name."""
-    return code.remedy.replace("NODE", node)
+def remedy_for(code: Code, node: str, sentence: str = "") -> str:
+    """With this node's name, and only what helps in this case."""
+    return general(code, sentence).replace("NODE", node) if sentence else code.remedy.replace("NODE", node)
 
 
 def summary(story: NodeStory) -> str:
@@ -242,6 +244,19 @@ def cordon_sentence(story: NodeStory) -> str:
     )
 
 
+def unready_sentence(story: NodeStory) -> str:
+    """First in the report if the node is not Ready: nothing that its agent wrote before is a promise then. "" if it is
+    Ready."""
+    node = story.node
+    if node.ready:
+        return ""
+    if dead := not_ready(node, story.now):
+        return dead
+    since = f" for {age(node.ready_since, story.now)}" if node.ready_since is not None else ""
+    wrote = f"; its agent last wrote {age(node.agent_wrote, story.now)} ago" if node.agent_wrote is not None else ""
+    return f"{node.name} has been NotReady{since}{wrote}"
+
+
 def line_sentence(story: NodeStory) -> str:
     """The node's place in line; "" if it has none."""
     if not isinstance(story.lock, LockContent):
@@ -257,7 +272,10 @@ def line_sentence(story: NodeStory) -> str:
 
 
 def next_sentence(story: NodeStory) -> str:
-    """When the next turn begins, or the agent retries a failed reboot; "" if unknown."""
+    """When the next turn begins, or the agent retries a failed reboot; "" if unknown, or if the node's agent is
+    probably dead."""
+    if not_ready(story.node, story.now):
+        return ""
     looked = _next_turn(story)
     return looked.sentence if looked else ""
 
@@ -287,6 +305,7 @@ def strays(story: NodeStory) -> tuple[StrayClaim, ...]:
 def why_text(story: NodeStory, *, width: int | None = None) -> str:
     """The whole report for a terminal."""
     lines = [
+        *([paragraph(f"{dead}.", width=width)] if (dead := unready_sentence(story)) else []),
         paragraph(f"{summary(story).rstrip('.')}.", width=width),
         paragraph(f"Lock: {lock_sentence(story.lock, story.now)}.", width=width),
     ]
@@ -314,6 +333,7 @@ def why_json(story: NodeStory) -> dict[str, Any]:
     return {
         "node": node_json(story.node, story.lock),
         "summary": summary(story),
+        "notReady": unready_sentence(story) or None,
         "next": {"seconds": round(looked.seconds), "what": "retry" if looked.is_retry else "look"} if looked else None,
         "nextOpening": _next_opening(story),
         "prepared": story.node.annotations.get(keys.PREPARED),

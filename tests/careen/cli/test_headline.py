@@ -35,9 +35,9 @@ def waits(desk: Desk, name: str, *refusals: dict[str, Any], **more: Any) -> None
 
 
 def headline(desk: Desk) -> str:
-    """Return the lines of `careen status` above the line "Lock:", joined into one line. Each age is shortened to its
-    largest unit, for example `2h5m` to `2h`."""
-    return re.sub(r"(\d+[hm])\d+[ms]", r"\1", " ".join(desk.ok("status").partition("Lock:")[0].split()))
+    """Return the lines of `careen status` above "Roll-out:" and "Lock:", joined into one line. Each age is shortened
+    to its largest unit, for example `2h5m` to `2h`."""
+    return re.sub(r"(\d+[hm])\d+[ms]", r"\1", " ".join(re.split("Roll-out:|Lock:", desk.ok("status"))[0].split()))
 
 
 # ---- the forecast of a small cluster with hard zone spread ----

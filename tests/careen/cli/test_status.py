@@ -31,6 +31,7 @@ def without_ages(text: str) -> str:
 def test_status_shows_every_node(desk: Desk) -> None:
     busy_fleet(desk)
     assert without_ages(desk.ok("status")).splitlines() == [
+        "Roll-out: 0 of 4 done, 1 working (n3 for AGE), 2 queued, 1 failed.",
         "Lock: 1 of 2 claims held by n3 (AGE); next: n4, chosen from 2 waiting nodes.",
         "",
         "NODE|PHASE|SINCE|LINE|REASON",
@@ -92,6 +93,7 @@ def test_status_as_json_has_the_content_of_the_table(desk: Desk) -> None:
         "unschedulable": False,
         "cordon": None,
         "ready": True,
+        "readySince": None,
         "expected": None,
     }
 
@@ -122,7 +124,7 @@ def test_status_finds_the_lock_on_kureds_daemonset(desk: Desk) -> None:
         name="kured",
     )
     output = desk.ok("status", "--ds-namespace", "kube-system", "--ds-name", "kured")
-    assert without_ages(output).startswith("Lock: 1 of 1 claims held by n1 (AGE).")
+    assert "\nLock: 1 of 1 claims held by n1 (AGE)." in without_ages(output)
 
 
 def test_status_says_that_no_reboot_may_start_while_the_lock_is_unreadable(desk: Desk) -> None:
@@ -146,8 +148,8 @@ def test_status_reports_a_claim_of_a_missing_node_with_the_remedy(desk: Desk) ->
     desk.node("n2", "Waiting", reason="it waits in line", label="ready")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created="2026-03-04T12:00:00Z"),), max_owners=1))
     lines = desk.ok("status").splitlines()
-    assert lines[1].startswith(
+    assert lines[2].startswith(
         "Stray claim: a claim is held by n9, but there is no Node n9. careen frees the claim when"
     )
-    assert "`careen lock release n9`" in lines[1]
+    assert "`careen lock release n9`" in lines[2]
     assert [(each["node"], each["why"]) for each in desk.json("status")["strayClaims"]] == [("n9", "no-such-node")]

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.progress import Progress, to_annotation
-from careen.core.lock.content import LockContent
+from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.line import Line
 from careen.report.fleet_report import fleet_json, fleet_text, in_order, node_json, place_of
 
@@ -68,6 +70,7 @@ def test_careen_status_wraps_long_reasons_to_the_width_of_the_terminal() -> None
         width=70,
     )
     assert text.splitlines() == [
+        "Roll-out: 0 of 1 done, 1 queued.",
         "Lock: no node holds a claim.",
         "",
         "NODE   PHASE     SINCE   LINE   REASON",
@@ -86,7 +89,7 @@ def test_careen_status_shows_who_cordoned_a_node() -> None:
         replace(a_node("n2"), unschedulable=True),
         a_node("n3"),
     ]
-    assert fleet_text(nodes, LockContent(), NOW).splitlines()[2:6] == [
+    assert fleet_text(nodes, LockContent(), NOW).splitlines()[3:7] == [
         "NODE   PHASE      SINCE   LINE   CORDON     REASON",
         "n1     Draining   1h      -      careen     drains",
         "n2     Idle       -       -      somebody   -",
@@ -108,8 +111,37 @@ def test_careen_status_shows_the_same_warning_of_several_nodes_once() -> None:
         for name in ("n2", "n1")
     ]
     text = fleet_text([*nodes, a_node("n3")], LockContent(), NOW)
-    assert text.splitlines()[1] == "Warning (n1, n2): pods on the node get no grace period."
+    assert text.splitlines()[2] == "Warning (n1, n2): pods on the node get no grace period."
     assert text.count("Warning") == 1
     assert [each["warning"] for each in fleet_json(nodes, LockContent())["nodes"]] == [
         "pods on the node get no grace period"
     ] * 2
+
+
+def test_careen_status_fits_a_screen_and_says_how_many_nodes_it_leaves_out() -> None:
+    refusals = json.dumps(
+        [{"gate": "alerts", "code": "alert", "sentence": "these alerts are active: Disk", "since": ""}]
+    )
+    held = [
+        replace(node, annotations={**node.annotations, keys.REFUSALS: refusals})
+        for node in (a_node(f"w{each:03}", "Waiting", "a reason " * 30) for each in range(200))
+    ]
+    nodes = [*held, *(a_node(f"i{each:04}") for each in range(800))]
+    text = fleet_text(nodes, LockContent(), NOW, width=100, lines=40)
+    assert len(text.splitlines()) <= 40
+    assert "  200 nodes: alert Disk: w000, w001, w002 and 197 more. Resolve the named alert" in text
+    shown = sum(1 for line in text.splitlines() if re.match(r"[wi]\d+ ", line))
+    assert f"… and {1000 - shown} more nodes" in text
+    assert len(fleet_text(nodes, LockContent(), NOW).splitlines()) > 1000
+
+
+def test_careen_status_shows_a_dead_holder_as_dead() -> None:
+    dead = replace(a_node("n1", "Draining", "evicting"), ready=False, ready_since=NOW - timedelta(seconds=107))
+    lock = LockContent(entries=(Entry(node="n1", id="c", created="2026-03-04T11:00:00Z"),))
+    text = fleet_text([replace(dead, agent_wrote=NOW - timedelta(seconds=110)), a_node("n2")], lock, NOW)
+    assert re.search(
+        r"^n1 +Draining +1h +holder +NotReady 1m47s +n1 has been NotReady for 1m47s, outside", text, re.MULTILINE
+    )
+    assert "its agent last wrote 1m50s ago" in text
+    assert "1 without progress" in text.splitlines()[0]
+    assert re.search(r"^n2 +Idle +- +- +yes", text, re.MULTILINE)

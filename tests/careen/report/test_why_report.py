@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -23,6 +24,7 @@ from careen.report.why_report import (
     why_json,
     why_text,
 )
+from tests.careen.core.builders import a_policy
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -185,3 +187,25 @@ def test_careen_why_marks_a_refusal_that_has_lasted_longer_than_configured(
     assert answer.sentence == f"shop/db-0 matches app=db{words}"
     (row,) = (each for each in why_json(found)["gates"] if each["code"] == "blocking-pod")
     assert (row["sentence"], row["longestSeconds"]) == (answer.sentence, longest)
+
+
+def test_careen_why_says_first_that_the_node_is_not_ready_and_promises_no_next_turn() -> None:
+    dead = replace(
+        story(Phase.DRAINING).node,
+        ready=False,
+        ready_since=NOW - timedelta(minutes=5),
+        agent_wrote=NOW - timedelta(seconds=107),
+    )
+    told = replace(story(Phase.DRAINING), node=dead, policy=a_policy())
+    text = why_text(told)
+    assert text.splitlines()[0] == ("n1 has been NotReady for 5m, outside its reboot; its agent last wrote 1m47s ago.")
+    assert "Next:" not in text
+    assert why_json(told)["notReady"] == text.splitlines()[0].rstrip(".")
+
+
+def test_careen_why_proposes_no_pending_pods_for_a_pod_that_can_never_be_evicted() -> None:
+    sentence = "1 of 2 pods can never be evicted: shop/a (disruption budget shop/a wants 1 healthy of 1 pods)"
+    assert "--forecast-pending-allowed" not in remedy_for(Code.FORECAST_REFUSES, "n1", sentence)
+    assert "--forecast-pending-allowed=2" in remedy_for(
+        Code.FORECAST_REFUSES, "n1", "2 of 2 pods would not find room: shop/a (no node fits)"
+    )

@@ -280,8 +280,9 @@ class Code(StrEnum):
     FORECAST_REFUSES = _news(
         "forecast-refuses",
         "Pods of this node would stay pending, or can never be evicted.",
-        "Add capacity, edit the named budget, or accept the result with --forecast-pending-allowed or "
-        "--forecast=warn. `careen forecast NODE --with-nodes NODE=1` says how many more nodes would help.",
+        "For a pod that can never be evicted, edit the named budget or add a replica. For a pod without room, add "
+        "capacity (`careen forecast NODE --with-nodes NODE=1` says how many more nodes would help), or accept it with "
+        "--forecast-pending-allowed.",
     )
     FORECAST_UNKNOWN = _warning(
         "forecast-unknown",

@@ -1,8 +1,9 @@
 """Marks holders as overdue, and describes them in sentences.
 
 A holder whose host, agent or kubelet is dead cannot report that. So the agent of a waiting node reads on each holder's
-Node since when it has been in its phase, and marks the claims of those that take too long, where all other agents read
-the mark. A mark frees no claim and stops no node: it is for people, and for the proof in `stale_claims.py`.
+Node since when it has been in its phase, and since when it has not been Ready outside its reboot. It marks the claims
+of those that take too long, where all other agents read the mark. A mark frees no claim and stops no node: it is for
+people, and for the proof in `stale_claims.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from scheduler_core.values import replace_value as replace
 
 _PHASES = frozenset(phase.value for phase in Phase)
 LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no deadline; after one hour people should know
+
+NOT_READY = "NotReady"
+"""In the place of a phase in the mark of a holder whose Node is not Ready although no reboot is under way."""
+NOT_READY_SECONDS = 180.0  # a kubelet that restarts, or a short loss of the network, takes less
+_MAY_BE_DOWN = frozenset({Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING})
 
 
 def usual_seconds(phase: str, policy: Policy) -> float:
@@ -62,6 +68,8 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
     before = entry.overdue
     if node is None or (entry.uid and node.uid != entry.uid):
         return before if before is not None and before.is_gone else Overdue(phase="", since=rfc3339(now))
+    if (unready := _not_ready(node, now)) is not None:
+        return unready
     told, since = node.annotations.get(keys.PHASE, ""), _since(node, entry, now)
     if since is None:
         return None
@@ -71,6 +79,16 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
     # add and remove the mark again and again.
     is_late = mark == before or (now - since).total_seconds() > usual_seconds(mark.phase, policy)
     return mark if is_late else None
+
+
+def _not_ready(node: NodeView, now: datetime) -> Overdue | None:
+    """The mark of a holder that has not been Ready for minutes, outside its reboot: its host is probably dead, and no
+    agent there will ever report it."""
+    since = node.ready_since
+    if node.ready or since is None or node.annotations.get(keys.PHASE, "") in _MAY_BE_DOWN:
+        return None
+    is_late = (now - since).total_seconds() > NOT_READY_SECONDS
+    return Overdue(phase=NOT_READY, since=rfc3339(since)) if is_late else None
 
 
 def _since(node: NodeView, entry: Entry, now: datetime) -> datetime | None:
@@ -98,6 +116,8 @@ def _sentence(node: str, mark: Overdue) -> str:
     match mark.phase:
         case "":
             return f"the Node {node} has been missing or replaced since {since}"
+        case "NotReady":
+            return f"{node} has been NotReady since {since}, outside its reboot"
         case Phase.REBOOTING:
             return f"{node} was asked to reboot at {since} and has not come back"
         case Phase.DRAINING:

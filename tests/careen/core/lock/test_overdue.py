@@ -420,3 +420,19 @@ def test_a_missing_nodes_claim_stays_if_the_claim_is_younger_than_its_overdue_ma
     young = replace(ENTRY, created=at(100), overdue=Overdue(phase="", since=at(5000)))
     content = held(young, line=Line(names=("n1",), at=at(600)))
     assert WriteLock not in kinds(waiting(content, holders=Holders(absent=frozenset({"n9"}))))
+
+
+def test_a_holder_that_has_not_been_ready_for_minutes_outside_its_reboot_is_overdue() -> None:
+    """Long before the deadline of its drain: a dead host never reports that the drain takes too long."""
+    drains = holder(Phase.DRAINING, 600)
+    for seconds, is_marked in ((170, False), (190, True)):
+        dead = replace(drains, ready=False, ready_since=NOW - timedelta(seconds=seconds))
+        assert mark(dead) == (Overdue(phase="NotReady", since=at(seconds)) if is_marked else None), seconds
+    entry = replace(ENTRY, overdue=Overdue(phase="NotReady", since="2026-03-04T11:56:00Z"))
+    assert overdue.sentences((entry,)) == "n9 has been NotReady since 2026-03-04 11:56 UTC, outside its reboot"
+    assert mark(drains, entry) is None
+
+
+@pytest.mark.parametrize("phase", [Phase.REBOOTING, Phase.VERIFYING, Phase.MAINTENANCE])
+def test_a_holder_may_be_not_ready_during_its_reboot_and_its_maintenance(phase: Phase) -> None:
+    assert mark(replace(holder(phase, 200), ready=False, ready_since=NOW - timedelta(seconds=199))) is None
