@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from careen.cli.serving.last_writes import with_last_writes
 from careen.cli.support.connection import Cluster, look_at_lock
-from careen.cli.support.last_writes import with_last_writes
 from careen.cli.support.options import cluster_command, output_option, show
 from careen.cluster.nodes import list_nodes
 from careen.report.fleet_report import SCREEN, fleet_json, fleet_text

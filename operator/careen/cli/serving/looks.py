@@ -6,9 +6,9 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from careen.cli.serving.last_writes import with_last_writes
 from careen.cli.support.agents_settings import Agents, agents_of
 from careen.cli.support.connection import Cluster, look_at_lock
-from careen.cli.support.last_writes import with_last_writes
 from careen.cluster.nodes import list_nodes
 from careen.cluster.wire.errors import ClusterError
 from careen.report.headline import asks_for_policy
