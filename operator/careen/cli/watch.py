@@ -14,7 +14,7 @@ from careen.cli.serving.looks import Looks
 from careen.cli.support.options import cluster_command
 from careen.cli.support.screen import say
 from careen.report.live.rollout_document import RolloutScene
-from careen.report.live.screen import Line, Style, screen, sentence_line
+from careen.report.live.screen import ScreenLine, Style, screen, sentence_line
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -75,7 +75,7 @@ async def _screens(cluster: Cluster, *, once: bool) -> None:
             await asyncio.sleep(seen.refresh_seconds)
 
 
-def _drawn(lines: list[Line]) -> Text:
+def _drawn(lines: list[ScreenLine]) -> Text:
     """Rich's Text takes no markup from its content."""
     from rich.text import Text
 
