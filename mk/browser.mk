@@ -14,3 +14,9 @@ $(BROWSER): $(INSTALLED)
 
 /usr/bin/chromium:
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core
+
+pictures: live-pictures
+
+.PHONY: live-pictures
+live-pictures: $(BROWSER) $(CHROMIUM)
+	CHROMIUM=$(CHROMIUM) $(PYTHON) -m docs.live_pictures

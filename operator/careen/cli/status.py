@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from careen.cli.serving.last_writes import with_last_writes
 from careen.cli.support.connection import Cluster, look_at_lock
 from careen.cli.support.options import cluster_command, nodes_output_option, show
 from careen.cli.support.screen import say_lines
-from careen.cluster.nodes import list_nodes, read_node
-from careen.core.facts.observation import NodeView
-from careen.core.lock.content import LockContent
+from careen.cluster.nodes import list_nodes
 from careen.report.fleet_report import SCREEN, fleet_json, fleet_text, names_text
 from careen.report.headline import asks_for_policy, headline_json, headline_text
-from careen.report.lock_report import LockState
 from careen.rollout.as_json import rollout_json
 from careen.rollout.reading import rollout
-from scheduler_core.values import replace_value as replace
 
 if TYPE_CHECKING:
     from careen.core.facts.policy import Policy
-
-_MOST_READ = 5
 
 
 @click.command()
@@ -36,16 +30,16 @@ async def status(cluster: Cluster, *, busy: bool, everything: bool, watch: bool,
     """Show every node's phase, how long it has been in that phase, its place in line and the reason. Also show which
     nodes hold a claim and which node is next. If nothing is at work and no node can start, the first lines say why."""
     if watch:
-        from careen.cli.watch import lines
+        from careen.cli.watch import lines as watch_lines
 
-        await lines(cluster)
+        await watch_lines(cluster)
     # Reads the lock first: a claim released between the two reads is then shown with a node that still has it.
     lock = await look_at_lock(cluster)
-    nodes: Sequence[NodeView] = await list_nodes(cluster.api)
+    listed = await list_nodes(cluster.api)
     if output == "name":
-        say_lines(names_text(nodes, lock.state, only_busy=busy))
+        say_lines(names_text(listed, lock.state, only_busy=busy))
         return
-    nodes = await _with_last_writes(cluster, nodes, lock.state)
+    nodes = await with_last_writes(cluster.api, listed, lock.state)
     now = cluster.clock.now()
     model = rollout(nodes, lock.state, now, await _policy(cluster) if asks_for_policy(nodes) else None)
     found = next(iter(model.obstacles), None)
@@ -74,15 +68,6 @@ async def status(cluster: Cluster, *, busy: bool, everything: bool, watch: bool,
         }
 
     show(output, text=text, value=value)
-
-
-async def _with_last_writes(cluster: Cluster, nodes: Sequence[NodeView], lock: LockState) -> Sequence[NodeView]:
-    """When the agents of holders that are not Ready last wrote: one request for each of the first few, because lists
-    leave that out."""
-    names = frozenset(lock.holders) if isinstance(lock, LockContent) else frozenset()
-    dead = [node.name for node in nodes if node.name in names and not node.ready][:_MOST_READ]
-    found = {name: view for name in dead if isinstance(view := await read_node(cluster.api, name), NodeView)}
-    return [replace(node, agent_wrote=found[node.name].agent_wrote) if node.name in found else node for node in nodes]
 
 
 async def _policy(cluster: Cluster) -> Policy | None:

@@ -13,8 +13,8 @@ import click
 from careen.cli.serving.looks import Looks
 from careen.cli.support.options import cluster_command
 from careen.cli.support.screen import say
-from careen.report.live.rollout_document import Scene
-from careen.report.live.screen import Line, Style, screen, sentence_line
+from careen.report.live.rollout_document import RolloutScene
+from careen.report.live.screen import ScreenLine, Style, screen, sentence_line
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -49,7 +49,7 @@ async def lines(cluster: Cluster, *, once: bool = False) -> None:
     looks, before = Looks(cluster), [""]
     while True:
         seen = await looks.look()
-        line = sentence_line(Scene.of(seen))
+        line = sentence_line(RolloutScene.of(seen))
         words = [word for word in line.split(" ")[1:] if word.isdigit() or not word[:1].isdigit()]
         if words != before:
             before = words
@@ -69,13 +69,13 @@ async def _screens(cluster: Cluster, *, once: bool) -> None:
         while True:
             seen = await looks.look()
             columns, rows = shutil.get_terminal_size((80, 24))
-            live.update(_drawn(screen(Scene.of(seen), width=columns, height=rows)), refresh=True)
+            live.update(_drawn(screen(RolloutScene.of(seen), width=columns, height=rows)), refresh=True)
             if once:
                 return
             await asyncio.sleep(seen.refresh_seconds)
 
 
-def _drawn(lines: list[Line]) -> Text:
+def _drawn(lines: list[ScreenLine]) -> Text:
     """Rich's Text takes no markup from its content."""
     from rich.text import Text
 

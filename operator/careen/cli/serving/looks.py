@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from careen.cli.serving.last_writes import with_last_writes
 from careen.cli.support.agents_settings import Agents, agents_of
 from careen.cli.support.connection import Cluster, look_at_lock
 from careen.cluster.nodes import list_nodes
@@ -36,6 +37,7 @@ class Looks:
             # The lock first: a claim released between the two reads is then shown with a node that still has it.
             lock = await look_at_lock(self._cluster)
             nodes = await list_nodes(self._cluster.api, with_history=True)
+            nodes = await with_last_writes(self._cluster.api, nodes, lock.state)
         except ClusterError as error:
             if self._last is None:
                 raise

@@ -58,7 +58,7 @@ class Seen(Value, kw_only=True):
     load: str = ""  # what the looks cost the API server, as a sentence
 
 
-class Scene(Value, kw_only=True):
+class RolloutScene(Value, kw_only=True):
     """The model of one look, and the nodes that are done with their last reboots."""
 
     seen: Seen
@@ -66,7 +66,7 @@ class Scene(Value, kw_only=True):
     done: Mapping[str, Reboot]
 
     @classmethod
-    def of(cls, seen: Seen) -> Scene:
+    def of(cls, seen: Seen) -> RolloutScene:
         """Makes the model."""
         view = rollout(seen.nodes, seen.lock, seen.at, seen.policy)
         return cls(seen=seen, view=view, done=done_nodes(seen.nodes, view))
@@ -78,7 +78,7 @@ class Scene(Value, kw_only=True):
 
 def rollout_document(seen: Seen, planned: Planned) -> dict[str, Any]:
     """Times are seconds since 1970; texts from the cluster are on one line each."""
-    scene = Scene.of(seen)
+    scene = RolloutScene.of(seen)
     counts = scene.view.counts
     zones = [zone or "no zone" for zone in sorted({node.zone for node in seen.nodes})]
     return {
@@ -113,7 +113,7 @@ def rollout_document(seen: Seen, planned: Planned) -> dict[str, Any]:
 # ---- sentences ----
 
 
-def headline_of(scene: Scene) -> tuple[str, str, str]:
+def headline_of(scene: RolloutScene) -> tuple[str, str, str]:
     """The tone (`fine`, `working`, `stuck`), the verdict and the details."""
     seen, counts = scene.seen, scene.view.counts
     lock = f"Lock: {lock_sentence(seen.lock, seen.at)}."
@@ -133,7 +133,7 @@ def headline_of(scene: Scene) -> tuple[str, str, str]:
     return "fine", "No node needs a reboot.", lock
 
 
-def progress_sentence(scene: Scene) -> str:
+def progress_sentence(scene: RolloutScene) -> str:
     """Such as `12 of 40 nodes rebooted; 2 at work (n13 for 1m10s, usual 4m40s); 20 queued; 6 held back`."""
     counts, now = scene.view.counts, scene.seen.at
     working = scene.view.in_state(State.WORKING)
@@ -147,7 +147,7 @@ def progress_sentence(scene: Scene) -> str:
     return "; ".join(parts)
 
 
-def _headline(scene: Scene) -> dict[str, str]:
+def _headline(scene: RolloutScene) -> dict[str, str]:
     tone, sentence, detail = headline_of(scene)
     return {"tone": tone, "sentence": _line(sentence), "detail": _line(detail)}
 
@@ -163,7 +163,7 @@ def _foot(seen: Seen) -> str:
 # ---- nodes ----
 
 
-def _working(scene: Scene) -> list[dict[str, Any]]:
+def _working(scene: RolloutScene) -> list[dict[str, Any]]:
     return [
         {
             "node": _cell(node.name),
@@ -185,7 +185,7 @@ def says(node: NodeState, now: datetime) -> str:
     return "; ".join(dict.fromkeys(part for part in parts if part))
 
 
-def _causes(scene: Scene) -> list[dict[str, Any]]:
+def _causes(scene: RolloutScene) -> list[dict[str, Any]]:
     place = {node.name: number for number, node in enumerate(scene.seen.nodes)}
     return [
         {
@@ -203,7 +203,7 @@ def _causes(scene: Scene) -> list[dict[str, Any]]:
     ]
 
 
-def _nodes(scene: Scene, zones: Sequence[str]) -> dict[str, list[Any]]:
+def _nodes(scene: RolloutScene, zones: Sequence[str]) -> dict[str, list[Any]]:
     phase_at = {str(phase): number for number, phase in enumerate(_PHASES)}
     zone_at = {zone: number for number, zone in enumerate(zones)}
     cause_at = {cause.key: number for number, cause in enumerate(scene.view.causes[:_MOST_CAUSES])}
@@ -222,7 +222,7 @@ def _nodes(scene: Scene, zones: Sequence[str]) -> dict[str, list[Any]]:
 # ---- the chart ----
 
 
-def _chart(scene: Scene, planned: Planned) -> dict[str, Any]:
+def _chart(scene: RolloutScene, planned: Planned) -> dict[str, Any]:
     """Only the nodes of the roll-out: those that are done, at work or waiting, and those of the plan."""
     open_nodes = {
         each.name: each for each in scene.view.nodes if each.state not in (State.IDLE, State.DONE, State.KEPT_DOWN)
@@ -258,7 +258,7 @@ def _chart(scene: Scene, planned: Planned) -> dict[str, Any]:
     }
 
 
-def _chart_note(scene: Scene, planned: Planned) -> str:
+def _chart_note(scene: RolloutScene, planned: Planned) -> str:
     if not planned.ends:
         return planned.note
     due = bisect_right(sorted(planned.ends.values()), scene.seen.at)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from careen.core.facts.times import age, duration, rfc3339
 from careen.core.plain_text import one_line
-from careen.report.live.rollout_document import Scene, headline_of, says
+from careen.report.live.rollout_document import RolloutScene, headline_of, says
 from careen.report.tables import count_of
 from careen.rollout.model import Cause, NodeState, State
 from scheduler_core.values import Value
@@ -23,7 +23,7 @@ class Style(StrEnum):
     DIM = "dim"
 
 
-class Line(Value):
+class ScreenLine(Value):
     """One line, cut to the terminal's width."""
 
     text: str
@@ -34,59 +34,61 @@ _TONES = {"fine": Style.GOOD, "working": Style.TITLE, "stuck": Style.BAD}
 _LEAST_ROWS = 3
 
 
-def screen(scene: Scene, *, width: int, height: int) -> list[Line]:
+def screen(scene: RolloutScene, *, width: int, height: int) -> list[ScreenLine]:
     """At most `height` lines of at most `width` characters: verdict, bar, nodes at work, causes, queue."""
     tone, sentence, detail = headline_of(scene)
-    top = [Line(each, _TONES[tone]) for each in _folded(sentence, width, 2)]
-    top += [Line(_bar(scene, width))] if scene.done or scene.view.counts.open else []
-    top += [Line(each, Style.DIM) for each in _folded(detail, width, 2)]
-    foot = [Line(_foot(scene), Style.DIM)]
+    top = [ScreenLine(each, _TONES[tone]) for each in _folded(sentence, width, 2)]
+    top += [ScreenLine(_bar(scene, width))] if scene.done or scene.view.counts.open else []
+    top += [ScreenLine(each, Style.DIM) for each in _folded(detail, width, 2)]
+    foot = [ScreenLine(_foot(scene), Style.DIM)]
     left = max(0, height - len(top) - len(foot))
     body = _body(scene, left)
-    return [Line(_cut(line.text, width), line.style) for line in (*top, *body[:left], *foot)][:height]
+    return [ScreenLine(_cut(line.text, width), line.style) for line in (*top, *body[:left], *foot)][:height]
 
 
-def sentence_line(scene: Scene) -> str:
+def sentence_line(scene: RolloutScene) -> str:
     """For a pipe: the instant and the verdict."""
     return one_line(f"{rfc3339(scene.seen.at)} {headline_of(scene)[1]}")
 
 
-def _body(scene: Scene, rows: int) -> list[Line]:
+def _body(scene: RolloutScene, rows: int) -> list[ScreenLine]:
     nodes = [node for state in _SHOWN for node in scene.view.in_state(state)]
     causes = scene.view.causes
     half = max(_LEAST_ROWS, rows // 2)
     for_nodes = min(len(nodes), half if causes else rows - 2)
-    found: list[Line] = []
+    found: list[ScreenLine] = []
     if nodes:
-        found.append(Line(""))
+        found.append(ScreenLine(""))
         found += [_node_line(scene, node) for node in nodes[:for_nodes]]
         if len(nodes) > for_nodes:
-            found.append(Line(f"  and {len(nodes) - for_nodes} more at work", Style.DIM))
+            found.append(ScreenLine(f"  and {len(nodes) - for_nodes} more at work", Style.DIM))
     if causes:
         room = max(1, rows - len(found) - 3)
-        found += [Line(""), Line("What holds nodes back:", Style.TITLE)]
+        found += [ScreenLine(""), ScreenLine("What holds nodes back:", Style.TITLE)]
         found += [_cause_line(scene, cause) for cause in causes[:room]]
         if len(causes) > room:
-            found.append(Line(f"  and {count_of(len(causes) - room, 'more cause')}", Style.DIM))
+            found.append(ScreenLine(f"  and {count_of(len(causes) - room, 'more cause')}", Style.DIM))
     return found
 
 
 _SHOWN = (State.STUCK, State.FAILED, State.WORKING, State.KEPT_DOWN)
 
 
-def _node_line(scene: Scene, node: NodeState) -> Line:
+def _node_line(scene: RolloutScene, node: NodeState) -> ScreenLine:
     style = Style.BAD if node.state in (State.STUCK, State.FAILED) else Style.PLAIN
     end = f", back {_clock(node.expected.end)}" if node.expected else ""
     doing = node.doing or node.phase
-    return Line(f"  {node.name}  {doing} {age(node.since, scene.seen.at)}{end}: {says(node, scene.seen.at)}", style)
+    return ScreenLine(
+        f"  {node.name}  {doing} {age(node.since, scene.seen.at)}{end}: {says(node, scene.seen.at)}", style
+    )
 
 
-def _cause_line(scene: Scene, cause: Cause) -> Line:
+def _cause_line(scene: RolloutScene, cause: Cause) -> ScreenLine:
     since = f" for {age(cause.since, scene.seen.at)}" if cause.since else ""
-    return Line(f"  {count_of(len(cause.nodes), 'node')}: {cause.sentence.rstrip('.')}{since}")
+    return ScreenLine(f"  {count_of(len(cause.nodes), 'node')}: {cause.sentence.rstrip('.')}{since}")
 
 
-def _bar(scene: Scene, width: int) -> str:
+def _bar(scene: RolloutScene, width: int) -> str:
     done, still = len(scene.done), scene.view.counts.open
     share = f" {100 * done // max(1, done + still)} %"
     end = scene.view.counts.finish
@@ -96,7 +98,7 @@ def _bar(scene: Scene, width: int) -> str:
     return f"[{'#' * filled}{'.' * (room - filled)}]{share}{finish}"
 
 
-def _foot(scene: Scene) -> str:
+def _foot(scene: RolloutScene) -> str:
     trouble = f"{scene.seen.trouble} " if scene.seen.trouble else ""
     every = duration(timedelta(seconds=scene.seen.refresh_seconds))
     return f"{trouble}Read {_clock(scene.seen.at)}, every {every}; Ctrl-C ends."

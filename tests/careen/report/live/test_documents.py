@@ -12,11 +12,13 @@ from careen.core.facts import keys
 from careen.core.lock.content import LockContent
 from careen.core.lock.notation import parse
 from careen.report.live.assets import ASSETS
+from careen.report.live.done import done_nodes
 from careen.report.live.node_document import node_document
 from careen.report.live.past_reboots import reboot_report_html, reboot_report_json
 from careen.report.live.planned import Planned, planned_of
 from careen.report.live.rollout_document import Seen, rollout_document
 from careen.report.why_report import NodeStory
+from careen.rollout.reading import rollout
 from tests.careen.live_fleet import a_node, roll_out
 from tests.careen.poisoned_texts import MARK, POISON, strings_in, unfit
 
@@ -180,6 +182,7 @@ def test_the_nodes_of_a_roll_out_that_just_ended_are_done() -> None:
     over = [each for each in roll_out(30, NOW) if keys.LAST_REBOOT in each["metadata"]["annotations"]]
     document = rollout_document(seen_of(*over), Planned())
     assert document["headline"]["sentence"] == "The roll-out is over: 12 nodes rebooted."
+    assert len(done_nodes(seen_of(*over).nodes, rollout(seen_of(*over).nodes, LockContent(), NOW))) == 12
     later = rollout_document(seen_of(*over, at=NOW + timedelta(days=3)), Planned())
     assert later["headline"]["sentence"] == "No node needs a reboot."
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from careen.core.facts import keys
-from careen.report.live.rollout_document import Scene
+from careen.report.live.rollout_document import RolloutScene
 from careen.report.live.screen import Style, screen, sentence_line
 from tests.careen.live_fleet import a_node, roll_out
 from tests.careen.poisoned_texts import POISON, unfit
@@ -16,13 +16,13 @@ from tests.careen.report.live.test_documents import NOW, seen_of
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 12), (200, 60), (20, 4)])
 @pytest.mark.parametrize("blocked", [0, 5, 17])
 def test_the_screen_fits_the_terminal(width: int, height: int, blocked: int) -> None:
-    lines = screen(Scene.of(seen_of(*roll_out(30, NOW, blocked=blocked))), width=width, height=height)
+    lines = screen(RolloutScene.of(seen_of(*roll_out(30, NOW, blocked=blocked))), width=width, height=height)
     assert 0 < len(lines) <= height
     assert max(len(line.text) for line in lines) <= width
 
 
 def test_the_screen_at_80_by_24_shows_the_roll_out() -> None:
-    lines = screen(Scene.of(seen_of(*roll_out(30, NOW, blocked=5))), width=80, height=24)
+    lines = screen(RolloutScene.of(seen_of(*roll_out(30, NOW, blocked=5))), width=80, height=24)
     assert [line.text for line in lines] == [
         "12 of 30 nodes rebooted; 2 at work (node-0012 for 1m10s, node-0013 for 1m10s;",
         "usual 4m40s); 11 queued; 5 held back.",
@@ -45,7 +45,7 @@ def test_no_line_has_a_control_character() -> None:
         keys.REASON: POISON,
         keys.PROGRESS: json.dumps({"version": 1, "failed": POISON}),
     }
-    scene = Scene.of(seen_of(a_node(POISON, POISON, annotations, label="failed")))
+    scene = RolloutScene.of(seen_of(a_node(POISON, POISON, annotations, label="failed")))
     lines = screen(scene, width=80, height=24)
     assert Style.BAD in {line.style for line in lines}
     assert [line.text for line in lines if unfit(line.text)] == []
@@ -53,5 +53,5 @@ def test_no_line_has_a_control_character() -> None:
 
 
 def test_a_pipe_gets_the_instant_and_the_verdict() -> None:
-    line = sentence_line(Scene.of(seen_of(a_node("n1", "a", {}), at=datetime(2026, 3, 4, 12, tzinfo=UTC))))
+    line = sentence_line(RolloutScene.of(seen_of(a_node("n1", "a", {}), at=datetime(2026, 3, 4, 12, tzinfo=UTC))))
     assert line == "2026-03-04T12:00:00Z No node needs a reboot."
