@@ -98,6 +98,8 @@ MAY = {
     "use no real connection",
     "careen.cli.config": "the command prints the source of each setting, and one source is the environment",
     "careen.agent.handlers": "kopf runs in a separate thread, in real time",
+    "careen.agent.asleep.sleeper": "a program of its own without careen's clock and log; it passes its random pauses",
+    "careen.agent.telemetry.http_server": "a server that is handed over waits in real time for answers under way",
     "scheduler_core.__main__": "a command line",
     "careen.agent.observe": "random claim ids, because no two claims may have the same id",
     "careen.services.wire.bounded": "a thread stops reading a response when the real clock reaches the deadline",

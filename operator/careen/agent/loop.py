@@ -46,11 +46,10 @@ class Loop:
         after_turn: Callable[[TurnResult], None] = lambda _: None,
         other_deadlines_seconds: Callable[[], float] = lambda: 0.0,
         rests: Callable[[], Awaitable[bool]] | None = None,
-        told: tuple[str, str] = ("", ""),
     ) -> None:
         """`other_deadlines_seconds` is how long a turn may wait for anything but the API server. `after_first_turn` is
         called even if that turn raised an error, `after_turn` only after turns without one. `rests` is asked after each
-        turn whether the loop ends, because the agent sleeps; `told` is what an earlier process said last."""
+        turn whether the loop ends, because the agent sleeps."""
         self._reconciler = reconciler
         self._policy = policy
         self._need = need
@@ -64,7 +63,7 @@ class Loop:
         self._other_deadlines_seconds = other_deadlines_seconds
         self._stops_in_a_row = 0
         self._rests = rests
-        self._told = told
+        self.told = ("", "")  # phase and code of what was logged last, also by the process before this one
         self._is_stopping = False
         self._wakes = False
         self.is_turning = False
@@ -86,11 +85,6 @@ class Loop:
         except Exception:
             _LOG.exception("the agent could not decide whether it may sleep, so it stays awake")
             return False
-
-    @property
-    def told(self) -> tuple[str, str]:
-        """Phase and code of what was logged last."""
-        return self._told
 
     def stop(self) -> None:
         """Prevents further turns."""
@@ -195,9 +189,9 @@ class Loop:
             return  # the actions failed, so the phase did not change; the next turn decides again
         self._place.phase, self._place.reason = result.phase.value if result.phase else "", decision.reason.code.value
         news = (decision.phase.value, decision.reason.code.value)
-        if news == self._told:
+        if news == self.told:
             return
-        self._told = news
+        self.told = news
         self._metrics.reasons.labels(node, decision.reason.code.value).inc()
         _LOG.info("%s", decision.reason.sentence)
         for refusal in decision.refusals:

@@ -43,7 +43,7 @@ from careen.plan.measured_durations import measured_boots, measured_drains, meas
 from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
 from careen.plan.simulated_agent import unforeseen
-from careen.plan.unblocking import Change, ChangeKind, changed, longer
+from careen.plan.unblocking import ChangeKind, PlanChange, changed, longer
 from careen.plan.window_groups import WindowGroups
 from careen.report.fleet_report import phase_of
 from careen.report.page.plan_page import plan_html
@@ -129,7 +129,7 @@ class _Rollout(Value, kw_only=True):
         most = self.policy.concurrency
         return tuple(each for each in (-(-most // 2), min(2 * most, len(self.chosen))) if each not in (0, most))
 
-    def with_changes(self, changes: Sequence[Change]) -> _Rollout:
+    def with_changes(self, changes: Sequence[PlanChange]) -> _Rollout:
         """The same roll-out after these changes."""
         uncordoned = {each.subject for each in changes if each.kind is ChangeKind.UNCORDON}
         views = tuple(

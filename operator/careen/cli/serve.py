@@ -18,6 +18,7 @@ from careen.cli.serving.web_server import WebServer
 from careen.cli.support.files import why
 from careen.cli.support.options import Connection, connection_options
 from careen.cli.support.screen import BadInput, say
+from careen.host import environment
 from careen.report.live.planned import Planned, planned_of
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ async def simulated(connection: Connection) -> Planned:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        env=environment.of_children(),
     )
     try:
         output, errors = await process.communicate()

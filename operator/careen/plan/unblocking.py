@@ -31,7 +31,7 @@ class ChangeKind(StrEnum):
     NODE = "node"  # one more node like `subject`
 
 
-class Change(Value, kw_only=True):
+class PlanChange(Value, kw_only=True):
     """One change. `subject` is the budget's namespace/name or the node; of a window it is empty."""
 
     kind: ChangeKind
@@ -55,7 +55,7 @@ class Bought(Value, kw_only=True):
     """What a set of changes buys on top of those before it, by the plan's simulation: nodes that reboot in addition,
     and by how many seconds the roll-out ends earlier (negative: later, with more reboots)."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[PlanChange, ...]
     nodes: int
     seconds: int
 
@@ -67,7 +67,7 @@ class Barrier(Value, kw_only=True):
     subject: str
     sentence: str
     nodes: tuple[str, ...]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PlanChange, ...] = ()
 
 
 def barriers(timeline: Timeline) -> tuple[Barrier, ...]:
@@ -88,23 +88,23 @@ def barriers(timeline: Timeline) -> tuple[Barrier, ...]:
     return tuple(sorted(found, key=lambda each: (-len(each.nodes), each.rule, each.subject)))
 
 
-def changes_for(obstacle: Obstacle, node: str) -> tuple[Change, ...]:
+def changes_for(obstacle: Obstacle, node: str) -> tuple[PlanChange, ...]:
     """The changes that together answer the obstacle; () if no change of this kind does."""
     if budgets := _BUDGETS.match(obstacle.subject):
-        return tuple(Change(kind=ChangeKind.BUDGET, subject=name) for name in budgets[1].split(", "))
+        return tuple(PlanChange(kind=ChangeKind.BUDGET, subject=name) for name in budgets[1].split(", "))
     if cordoned := _DOWN.findall(obstacle.subject):
-        return tuple(Change(kind=ChangeKind.UNCORDON, subject=name) for name in dict.fromkeys(cordoned))
+        return tuple(PlanChange(kind=ChangeKind.UNCORDON, subject=name) for name in dict.fromkeys(cordoned))
     if obstacle.subject.startswith("no room for"):
-        return (Change(kind=ChangeKind.NODE, subject=node),)
+        return (PlanChange(kind=ChangeKind.NODE, subject=node),)
     if obstacle.rule == "maintenance-window" and obstacle.subject == "outside the window":
-        return (Change(kind=ChangeKind.WINDOW),)
+        return (PlanChange(kind=ChangeKind.WINDOW),)
     return ()
 
 
-def next_changes(timeline: Timeline, tried: Collection[tuple[Change, ...]]) -> tuple[Change, ...]:
+def next_changes(timeline: Timeline, tried: Collection[tuple[PlanChange, ...]]) -> tuple[PlanChange, ...]:
     """The set of changes that should free most nodes for each change. A node with two causes counts only for a set
     that answers both. () if nothing is left to try."""
-    wanted: dict[tuple[Change, ...], int] = defaultdict(int)
+    wanted: dict[tuple[PlanChange, ...], int] = defaultdict(int)
     for barrier in barriers(timeline):
         if barrier.changes and barrier.changes not in tried:
             wanted[barrier.changes] += len(barrier.nodes)
@@ -116,7 +116,7 @@ def next_changes(timeline: Timeline, tried: Collection[tuple[Change, ...]]) -> t
     )
 
 
-def changed(snapshot: Snapshot, changes: Collection[Change]) -> Snapshot:
+def changed(snapshot: Snapshot, changes: Collection[PlanChange]) -> Snapshot:
     """The snapshot after the changes of its objects. A window is no object."""
     budgets = {each.subject for each in changes if each.kind is ChangeKind.BUDGET}
     for each in changes:
@@ -133,7 +133,7 @@ def changed(snapshot: Snapshot, changes: Collection[Change]) -> Snapshot:
 def merged(found: Collection[Bought]) -> tuple[Bought, ...]:
     """In the order of the simulations, which begins with the change that should free most. A change that only uncovers
     another cause joins the next one, which buys the nodes of both; behind the last it is left out."""
-    pending: tuple[Change, ...] = ()
+    pending: tuple[PlanChange, ...] = ()
     seconds = 0
     sets = []
     for each in found:

@@ -310,7 +310,7 @@ def why_text(story: NodeStory, *, width: int | None = None, is_whole: bool = Fal
     """The report for a terminal. While no gate refuses and a person need do nothing, it is short, unless `is_whole`."""
     answers, found = gate_answers(story), remedies(story)
     refuses = any(each.answer in (Answer.REFUSES, Answer.WILL_REFUSE) for each in answers)
-    if not (is_whole or refuses or found):
+    if not (is_whole or refuses or found or unready_sentence(story)):
         return "\n".join(_calm(story, width))
     lines = [
         *([paragraph(f"{dead}.", width=width)] if (dead := unready_sentence(story)) else []),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from careen.plan.unblocking import Bought, Change, ChangeKind, barriers, changes_for, merged, next_changes
+from careen.plan.unblocking import Bought, ChangeKind, PlanChange, barriers, changes_for, merged, next_changes
 from scheduler_core.simulation.timeline import Left, Obstacle, Timeline
 from tests.careen.report.planned import T0
 
-A, B = (Change(kind=ChangeKind.BUDGET, subject=f"shop/{name}") for name in "ab")
+A, B = (PlanChange(kind=ChangeKind.BUDGET, subject=f"shop/{name}") for name in "ab")
 
 
 def held(*subjects: str) -> Timeline:
@@ -35,9 +35,9 @@ def test_nothing_is_tried_that_no_change_answers() -> None:
 
 def test_a_cordon_and_missing_room_have_their_changes() -> None:
     down = Obstacle(rule="budgets", subject="n9 is cordoned by somebody, not by careen", sentence="")
-    assert changes_for(down, "n1") == (Change(kind=ChangeKind.UNCORDON, subject="n9"),)
+    assert changes_for(down, "n1") == (PlanChange(kind=ChangeKind.UNCORDON, subject="n9"),)
     room = Obstacle(rule="forecast", subject="no room for ReplicaSet shop/web", sentence="")
-    assert changes_for(room, "n1") == (Change(kind=ChangeKind.NODE, subject="n1"),)
+    assert changes_for(room, "n1") == (PlanChange(kind=ChangeKind.NODE, subject="n1"),)
 
 
 def test_a_change_that_only_uncovers_another_cause_joins_the_next() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from careen.plan.unblocking import Bought, Change, ChangeKind
+from careen.plan.unblocking import Bought, ChangeKind, PlanChange
 from careen.report.plan_causes import bought, merged_hindrances
 from scheduler_core.simulation.timeline import Hindrance
 
 
 def test_each_set_of_changes_says_what_it_buys_on_top_of_those_before_it() -> None:
-    uncordon = Change(kind=ChangeKind.UNCORDON, subject="n9")
+    uncordon = PlanChange(kind=ChangeKind.UNCORDON, subject="n9")
     sets = [Bought(changes=(uncordon,), nodes=1, seconds=60), Bought(changes=(uncordon,), nodes=2, seconds=0)]
     assert bought(sets) == [
         "uncordon n9: 1 more node reboot; the roll-out ends 1m earlier",

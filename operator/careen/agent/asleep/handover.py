@@ -28,7 +28,7 @@ PREFIXES = ["careen.dev/", "weave.works/"]
 _TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a path
 
 
-class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+class CarriedMemory(msgspec.Struct, frozen=True, kw_only=True):
     """What the woken agent continues with."""
 
     memory: Memory = Memory()
@@ -38,14 +38,14 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the agent that fell asleep had every right, its own lock, and a self-test without problems."""
 
 
-def remembered(woken: Woken | None) -> Remembered:
+def remembered(woken: Woken | None) -> CarriedMemory:
     """Of an ordinary start if nothing usable was handed over."""
     if woken is None:
-        return Remembered()
+        return CarriedMemory()
     try:
-        found = msgspec.convert(woken.handover.get("remembered"), Remembered, strict=False)
+        found = msgspec.convert(woken.handover.get("remembered"), CarriedMemory, strict=False)
     except (msgspec.ValidationError, TypeError):
-        return Remembered()
+        return CarriedMemory()
     seen_at = woken.handover.get("need_seen_at")
     if isinstance(seen_at, (int, float)):
         found = msgspec.structs.replace(

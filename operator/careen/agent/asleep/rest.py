@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from careen.agent.asleep import handover, sleeper
-from careen.agent.asleep.handover import Remembered
+from careen.agent.asleep.handover import CarriedMemory
 from careen.agent.loop import Loop
 from careen.agent.need_watch import NeedWatch
 from careen.agent.turn import Reconciler, TurnResult
@@ -29,7 +29,7 @@ _BUSY_LOOKS, _BUSY_LOOK_SECONDS = 10, 0.05
 _BUSY_TURNS = 6  # an agent that is still busy after them starts what an awake agent needs, such as the watch
 
 
-class Rest:
+class SleepAttempt:
     """`begins` is the loop's question after each turn."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Rest:
         need: NeedWatch,
         reconciler: Reconciler,
         credentials: Callable[[], Credentials],
-        remembered: Remembered,
+        remembered: CarriedMemory,
         is_busy: Callable[[], bool],
         is_reviewed: Callable[[], bool],
         may_follow: bool,
@@ -131,7 +131,7 @@ class Rest:
             return None
         settings, loop = self._settings(), self.loop
         slept = (*self._remembered.slept, self._host.uptime())[-asleep.MOST_SLEEPS :]
-        remembered = Remembered(
+        remembered = CarriedMemory(
             memory=verdict.memory,
             told=loop.told if loop is not None else ("", ""),
             slept=slept,

@@ -259,7 +259,7 @@ def _lines(body: Iterator[bytes]) -> Iterator[dict[str, Any]]:
             raise ValueError("the event is too long")
 
 
-class Refusals:
+class _Refusals:
     """Counts answers 401 and 403 in a row: a token may just have been renewed, so the first may be an error."""
 
     def __init__(self) -> None:
@@ -283,7 +283,7 @@ class WatchedNode:
         self._node = handover["node"]
         self._version = str(self._node["version"])
         self._api = Api(handover["server"], handover["requests"])
-        self._refusals = Refusals()
+        self._refusals = _Refusals()
         self._may_watch = bool(self._node.get("may_watch", True))
         self._pause = _FIRST_PAUSE_SECONDS
 
@@ -350,7 +350,7 @@ class WatchedConfig:
     def __init__(self, handover: dict[str, Any]) -> None:
         self._config = handover.get("config")
         self._api = Api(handover["server"], handover["requests"])
-        self._refusals = Refusals()
+        self._refusals = _Refusals()
 
     def look(self) -> NoReturn:
         """Raises `Wake`. A server that cannot be reached is no reason: the woken agent could not read it either."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 from careen.agent import handlers
 from careen.agent.apply import Hands
 from careen.agent.asleep import doorkeeper, handover
-from careen.agent.asleep.rest import Rest
+from careen.agent.asleep.rest import SleepAttempt
 from careen.agent.asleep.threads import STOPS
 from careen.agent.clock import SystemClock
 from careen.agent.forecast import check as forecast_check
@@ -107,7 +107,7 @@ class Agent:
         self._silencer: Silencer | None = None
         self._stopping = asyncio.Event()
         self._held: single_agent.Held | None = None
-        self._rest: Rest | None = None
+        self._rest: SleepAttempt | None = None
         self._bed: handover.Bed | None = None
         self._start = Start(
             given=given,
@@ -228,8 +228,8 @@ class Agent:
             after_turn=after_turn,
             other_deadlines_seconds=lambda: _deadlines_of(live.settings),
             rests=rest.begins if rest is not None else None,
-            told=self._remembered.told,
         )
+        loop.told = self._remembered.told
         self._loop = loop
         if rest is not None:
             rest.loop = loop
@@ -242,12 +242,12 @@ class Agent:
 
     def _rest_of(
         self, live: LiveSettings, host: LocalHost, need: NeedWatch, tests: SelfTests, reconciler: Reconciler
-    ) -> Rest | None:
+    ) -> SleepAttempt | None:
         """None if the settings forbid sleep, or the sleeper could not notice something."""
         settings = live.settings
         if settings.sleep == "off" or host.soft_reboots is not None or _has_proxy(self._given.environment):
             return None
-        return Rest(
+        return SleepAttempt(
             node=self._node,
             settings=lambda: live.settings,
             config_map=lambda: live.seen,
@@ -321,7 +321,7 @@ class Agent:
         return None
 
     def _after_first_turn(
-        self, rest: Rest | None, test: Callable[[], Coroutine[Any, Any, None]], begin: Callable[[], None]
+        self, rest: SleepAttempt | None, test: Callable[[], Coroutine[Any, Any, None]], begin: Callable[[], None]
     ) -> None:
         """An agent that may sleep at once begins only what must be done before; the rest if it stays awake."""
         if not self._remembered.is_reviewed:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol, Self
 
 from careen.core.facts.policy import Order
-from careen.plan.unblocking import MOST_STEPS, Bought, Change, barriers, merged, next_changes
+from careen.plan.unblocking import MOST_STEPS, Bought, PlanChange, barriers, merged, next_changes
 from careen.report.tables import count_of
 from scheduler_core.simulation.timeline import Timeline
 
@@ -17,14 +17,14 @@ class Changeable(Protocol):
     def simulate(self, order: Order, seed: int = 0, at_once: int = 0, purpose: str = "") -> Timeline:
         """The timeline; the progress bar names the purpose."""
 
-    def with_changes(self, changes: Sequence[Change]) -> Self:
+    def with_changes(self, changes: Sequence[PlanChange]) -> Self:
         """The same roll-out after these changes."""
 
 
 def unblocks_of(rollout: Changeable, timeline: Timeline, order: Order) -> tuple[Bought, ...]:
     """What a few changes buy, each on top of those before it. A change after which nothing is different is left out."""
     found: list[Bought] = []
-    tried: set[tuple[Change, ...]] = set()
+    tried: set[tuple[PlanChange, ...]] = set()
     for _ in range(MOST_STEPS if timeline.left else 0):
         if not (changes := next_changes(timeline, tried)):
             break

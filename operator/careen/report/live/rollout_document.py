@@ -124,8 +124,8 @@ def headline_of(scene: RolloutScene) -> tuple[str, str, str]:
         return "stuck", f"{found.why}.", f"{since} {ways}".strip()
     if troubled := scene.view.in_state(State.STUCK, State.FAILED):
         first = troubled[0]
-        more = f"; and {len(troubled) - 1} more" if len(troubled) > 1 else ""
-        return "stuck", f"{first.name}: {first.trouble.rstrip('.')}{more}.", f"{progress_sentence(scene)}. {lock}"
+        others = f"; {count_of(len(troubled) - 1, 'other node')} too" if len(troubled) > 1 else ""
+        return "stuck", f"{first.name}: {first.trouble.rstrip('.')}{others}.", f"{progress_sentence(scene)}. {lock}"
     if counts.open:
         return "working", f"{progress_sentence(scene)}.", lock
     if scene.done:
