@@ -55,7 +55,12 @@ OF_MESSAGES = {
     "only the first to post this Event sends the message: tests/careen/agent/telling/test_teller.py"
 }
 """Calls that affect only messages to people."""
-NOT_HERE = FOR_PEOPLE_ONLY.keys() | OF_LARGE_FLEETS.keys() | OF_MESSAGES.keys()
+OF_SLEEPERS = {
+    CallSite("agent/asleep/sleeper.py", name, "get", 1): "the sleeper takes no step: tests/careen/agent/test_sleep.py"
+    for name in ("WatchedConfig.look", "WatchedNode._read_node")
+}
+"""Reads of the program that waits in the place of an agent."""
+NOT_HERE = FOR_PEOPLE_ONLY.keys() | OF_LARGE_FLEETS.keys() | OF_MESSAGES.keys() | OF_SLEEPERS.keys()
 _READS = frozenset({"get", "get_plain", "pages", "items", "ask"})
 
 

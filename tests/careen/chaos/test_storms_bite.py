@@ -12,6 +12,7 @@ from careen.cluster import nodes
 from careen.cluster.wire.answers import the_page
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.transport import Request
+from careen.core.drain.drain_memory import DrainMemory
 from careen.core.drain.drain_plan import DrainPlan
 from careen.core.lock import content
 from careen.core.steps import failed
@@ -50,6 +51,7 @@ def count_no_holders(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def try_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failed, "backoff_seconds", lambda _progress, _policy: 0.0)
+    monkeypatch.setattr(DrainMemory, "enough_until", lambda _memory, _now: None)
 
 
 @pytest.mark.timeout(0)

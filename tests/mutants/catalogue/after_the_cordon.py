@@ -209,7 +209,7 @@ MUTANTS = (
     Mutant(
         "A drain that a late refusal undid does not count as a try",
         _SHARED + "late_gates.py:_failed",
-        "tries=situation.progress.tries + 1",
+        "tries=situation.progress.tries + is_refused",
         "tries=situation.progress.tries",
     ),
     Mutant(
@@ -337,8 +337,8 @@ MUTANTS = (
     Mutant(
         "An announcement does not name the process that made it",
         _REBOOTING + "announce",
-        "Announcement(boot=situation.boot, uptime=uptime, by=by)",
-        "Announcement(boot=situation.boot, uptime=uptime)",
+        "Announcement(boot=situation.boot, uptime=uptime, by=by, kernel=_kernel(situation))",
+        "Announcement(boot=situation.boot, uptime=uptime, kernel=_kernel(situation))",
     ),
     Mutant(
         "The record does not say that a reboot is forced",

@@ -322,7 +322,7 @@ MUTANTS = (
     Mutant(
         "A listed Node that does not match the requested label selector is accepted",
         _NODES + "list_nodes",
-        "if reboot_label and node.labels.get(REBOOT_LABEL) not in reboot_label",
+        "if (reboot_label and node.labels.get(REBOOT_LABEL) not in reboot_label)",
         "if False",
     ),
     Mutant(

@@ -251,8 +251,8 @@ MUTANTS = (
     Mutant(
         "The record does not tell the next process that the host was asked to reboot",
         "core/facts/progress.py:_plain",
-        'asked = {"asked": True} if value.is_asked else {}',
-        "asked = {}",
+        '({"asked": True} if value.is_asked else {})',
+        "({})",
     ),
     Mutant(
         "JSON's `true` is read as the number 1",
@@ -288,7 +288,7 @@ MUTANTS = (
     Mutant(
         "When a drain is undone, the claim leaves the lock before the Node is uncordoned",
         _OUTCOMES + "undo",
-        "then=(*removal(situation), *to.then)",
+        "then=(*(() if settles else removal(situation)), *to.then)",
         "first=removal(situation)",
     ),
     Mutant(

@@ -82,10 +82,10 @@ _EVERYTHING = (
 WEATHER: Mapping[str, Weather] = {
     "faults alone": Weather(faults_per_node=6.0, but=("taint",)),
     "people at nodes": Weather(
-        acts=people.NODES, but=(*_LOCK_HANDS, "tidy", "drained", "hold", *_UNSETTLED, "explained")
+        acts=people.NODES, but=(*_LOCK_HANDS, "tidy", "drained", "hold", *_UNSETTLED, "service", "explained")
     ),
     # Removing the claim id from an entry releases that claim.
-    "people at the lock": Weather(acts=people.LOCKS, but=(*_LOCK_HANDS, *_UNSETTLED)),
+    "people at the lock": Weather(acts=people.LOCKS, but=(*_LOCK_HANDS, *_UNSETTLED, "service")),
     "workloads": Weather(
         acts=(
             *people.WORKLOADS,
