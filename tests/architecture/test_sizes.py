@@ -97,7 +97,7 @@ def test_only_one_module_contains_the_message_that_the_agent_has_not_read_a_fact
         module.where
         for module in all_modules()
         for text in module.strings()
-        if text.startswith("the agent has not read this fact in this round of its loop")
+        if text.startswith("the agent has not read this fact in this turn")
     }
     assert found == {"operator/careen/core/facts/observation.py"}
 

@@ -106,7 +106,7 @@ class Loop:
             result = await self._reconciler.turn(self._policy())
         except Exception as error:
             # After any error the agent must go on, or a cordoned node would be abandoned.
-            _LOG.exception("a round of the agent's loop failed with an exception")
+            _LOG.exception("a turn failed with an exception")
             await self._rescue(error)
             return self._broken()
         finally:
@@ -117,9 +117,7 @@ class Loop:
             self._after_turn(result)
             return self._after(result)
         except Exception:
-            _LOG.exception(
-                "a round of the agent's loop succeeded, but the work after this round failed with an exception"
-            )
+            _LOG.exception("a turn succeeded, but the work after it failed with an exception")
             return self._broken()
 
     def _starts_the_rest(self) -> bool:
@@ -128,9 +126,7 @@ class Loop:
         try:
             self._after_first_turn()
         except Exception:
-            _LOG.exception(
-                "the work after the first round of the agent's loop could not be started; the next round tries again"
-            )
+            _LOG.exception("the work after the first turn could not be started; the next turn tries again")
             return False
         return True
 
@@ -141,7 +137,7 @@ class Loop:
             await self._reconciler.broke(error)
         except Exception:
             _LOG.exception(
-                "the agent can neither report nor repair a failed round of its loop; after the next failed round, the "
+                "the agent can neither report nor repair a failed turn; after the next failed turn, the "
                 "agent tries again to report and repair"
             )
 
@@ -155,7 +151,7 @@ class Loop:
         self._metrics.turns.labels(self._place.node, "stopped").inc()
         _LOG.log(
             logging.ERROR if result.stop.is_refusal else logging.INFO,
-            "a round of the agent's loop did not finish, so the agent tries again: %s",
+            "a turn did not finish, so the agent tries again: %s",
             result.stop.why,
         )
         return self._pause_after_failure(

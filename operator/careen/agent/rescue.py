@@ -103,7 +103,7 @@ class Rescue:
         lasted = self._hands.api.clock.monotonic() - self._since
         if self._count < rescue.BROKEN_TURNS or lasted < rescue.BROKEN_SECONDS:
             return ""
-        return f"{self._count} rounds of the agent's loop in a row failed within {span(round(lasted))} ({fault})"
+        return f"{self._count} turns in a row failed within {span(round(lasted))} ({fault})"
 
     async def _is_paused(self) -> bool:
         try:
@@ -135,7 +135,7 @@ class Rescue:
     def _post_once(self, node: dict[str, Any], fault: str) -> None:
         if not self._is_event_posted:
             self._is_event_posted = True
-            self._post(node, f"a round of the agent's loop failed: {fault}; see the agent's log")
+            self._post(node, f"a turn failed: {fault}; see the agent's log")
 
     def _gave_back(self, node: dict[str, Any], sentence: str) -> bool:
         _LOG.error("after failures of its loop, the agent released the claim: %s", sentence)

@@ -77,7 +77,7 @@ async def unhold(cluster: Cluster, *, choice: Choice) -> None:
 def _what_now(node: NodeView, end: datetime | None) -> str:
     phase = phase_of(node)
     if phase == Phase.DRAINING:
-        return f"{node.name} is draining: the node's agent undoes the drain in the next round of the agent's loop."
+        return f"{node.name} is draining: the node's agent undoes the drain in the next turn."
     if phase in WORKING:
         return f"{node.name} is {phase}: the node completes this reboot, and the hold applies to the next reboot."
     if end:

@@ -33,10 +33,7 @@ async def retry(cluster: Cluster, *, choice: Choice) -> None:
         if phase_of(node) == Phase.FAILED:
             say(f"{name} failed: {node.annotations.get(keys.REASON, 'no reason given')}")
         await annotate_node(cluster, name, "retry", lambda _: {keys.RETRY: rfc3339(cluster.clock.now())})
-        say(
-            f"Requested: the agent of {name} sees the request in the next round of its loop; `careen why {name}` shows "
-            "the outcome."
-        )
+        say(f"Requested: the agent of {name} sees the request in the next turn; `careen why {name}` shows the outcome.")
 
     nodes = await chosen(
         cluster, choice, concerns=lambda node: phase_of(node) in _MAY_RETRY, what="neither failed nor waiting"

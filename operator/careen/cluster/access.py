@@ -85,7 +85,7 @@ def needed_rights(
             verb="get",
             resource="nodes",
             name=node,
-            because="each round of the agent's loop begins with a read of its own Node",
+            because="each turn begins with a read of its own Node",
         ),
         Right(
             verb="watch",

@@ -182,8 +182,8 @@ async def test_the_loop_logs_a_forbidden_write_as_error_and_a_conflict_as_info(
         record.getMessage(): record.levelname for record in caplog.records if "tries again" in record.getMessage()
     }
     assert levels == {
-        "a round of the agent's loop did not finish, so the agent tries again: 403 patch nodes": "ERROR",
-        "a round of the agent's loop did not finish, so the agent tries again: 409": "INFO",
+        "a turn did not finish, so the agent tries again: 403 patch nodes": "ERROR",
+        "a turn did not finish, so the agent tries again: 409": "INFO",
     }
 
 
@@ -267,7 +267,7 @@ async def test_an_error_between_two_loop_rounds_does_not_end_the_loop(caplog: py
     stage = Stage(5.0, 5.0, 1.0)
     stage.loop._after_turn = lambda _: 1 / 0  # type: ignore[assignment, return-value]
     assert len(await stage.run()) == 3
-    assert "a round of the agent's loop succeeded, but the work after this round failed" in caplog.text
+    assert "a turn succeeded, but the work after it failed" in caplog.text
 
 
 async def test_a_thread_that_could_not_start_is_started_after_a_later_loop_round() -> None:

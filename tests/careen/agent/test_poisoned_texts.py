@@ -94,7 +94,7 @@ async def turns(shell: Shell, policy: Policy = POLICY, most: int = 6) -> None:
         logging.getLogger("careen.loop").info("%s", result.decision.reason.sentence)
         if result.stop:
             logging.getLogger("careen.loop").error(
-                "a round of the agent's loop did not finish, so the agent tries again: %s", result.stop.why
+                "a turn did not finish, so the agent tries again: %s", result.stop.why
             )
         shell.metrics.show_refusals(result.decision.refusals)
         shell.metrics.show_overdue(result.decision.memory.holder_check.overdue)
@@ -283,7 +283,7 @@ async def test_the_error_of_a_failed_loop_round_is_safe_to_display(ears: Recorde
     try:
         broken(POISON)
     except ValueError as error:
-        logging.getLogger("careen.loop").exception("a round of the agent's loop failed with an exception")
+        logging.getLogger("careen.loop").exception("a turn failed with an exception")
         for _ in range(3):
             await rescue.broke(error, POLICY)
             await shell.clock.sleep(60)
@@ -344,5 +344,5 @@ async def test_a_poisoned_lock_causes_no_exception_in_the_agent(ears: Recorder, 
     needs_reboot(shell, "the sentinel file exists")
     shell.put_daemonset(annotations={KEY: text})
     await turns(shell)
-    assert "a round of the agent's loop failed with an exception" not in ears.log.getvalue()
+    assert "a turn failed with an exception" not in ears.log.getvalue()
     assert ears.wrong() == []

@@ -86,7 +86,7 @@ async def test_a_failed_loop_round_is_reported_in_annotation_event_and_metric(sh
     assert not await rescue.broke(a_break(), POLICY)
     assert reason(shell).startswith("2 pods have to leave the node; the agent's turns break: AttributeError in ")
     (event,) = await events(shell)
-    assert event.startswith("Warning TurnBroken: a round of the agent's loop failed: AttributeError in ")
+    assert event.startswith("Warning TurnBroken: a turn failed: AttributeError in ")
     assert SECRET not in event + reason(shell)
     assert b'careen_broken_turns{node="n1"} 1.0' in shell.metrics.exposition()
     assert is_cordoned(shell), "one failed turn does not justify an undo"
@@ -283,7 +283,7 @@ async def test_the_loop_continues_if_the_undo_of_the_drain_raises_an_exception(
     monkeypatch.setattr(turn, "decide", lambda *_: 1 / 0)
     monkeypatch.setattr(Rescue, "broke", lambda *_: 1 / 0)
     await loop_for(shell, Reconciler(shell.observer(), shell.hands), 90)
-    assert "the agent can neither report nor repair a failed round of its loop" in caplog.text
+    assert "the agent can neither report nor repair a failed turn" in caplog.text
     assert shell.clock.seconds >= 90
 
 

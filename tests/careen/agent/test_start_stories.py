@@ -282,7 +282,7 @@ def test_a_scheduler_configuration_that_disappears_is_reported_on_the_node(node:
     ask_for_a_reboot(node)
     wait_until(lambda: "forecast-unknown" in node.annotation("refusals"), lambda: agent.log)
     assert f"--scheduler-config: the file {file} does not exist" in node.annotation("refusals")
-    assert "a round of the agent's loop failed with an exception" not in agent.log
+    assert "a turn failed with an exception" not in agent.log
 
 
 # ---- a reboot that cannot work ----

@@ -1,4 +1,4 @@
-"""The rounds of an agent's loop fail for a while or for ever. The agent's node returns to service, the roll-out
+"""The turns fail for a while or for ever. The agent's node returns to service, the roll-out
 continues on the other nodes, and no rule breaks."""
 
 from __future__ import annotations

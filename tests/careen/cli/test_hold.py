@@ -68,7 +68,7 @@ def test_hold_shows_the_hold_that_it_replaces(desk: Desk) -> None:
     ("phase", "said"),
     [
         ("Waiting", "n1 does not reboot until `careen unhold n1`."),
-        ("Draining", "n1 is draining: the node's agent undoes the drain in the next round of the agent's loop."),
+        ("Draining", "n1 is draining: the node's agent undoes the drain in the next turn."),
         ("Rebooting", "n1 is Rebooting: the node completes this reboot, and the hold applies to the next reboot."),
     ],
 )

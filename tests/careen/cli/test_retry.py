@@ -11,7 +11,7 @@ def test_retry_annotates_a_failed_node(desk: Desk) -> None:
     desk.node("n1", "Failed", reason="the reboot command failed with exit code 1")
     assert desk.ok("retry", "n1").splitlines() == [
         "n1 failed: the reboot command failed with exit code 1",
-        "Requested: the agent of n1 sees the request in the next round of its loop; `careen why n1` shows the outcome.",
+        "Requested: the agent of n1 sees the request in the next turn; `careen why n1` shows the outcome.",
     ]
     assert from_rfc3339(desk.annotations("n1")[keys.RETRY]) is not None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from scheduler_core.values import Value
 
 GROUPS = Path("/sys/fs/cgroup")
-# Kernel memory, and the libraries' pages: measured as 9 MiB beside a forecast of 100 nodes.
+# For kernel memory and file pages, which count too: an estimate.
 RESERVE_BYTES = 12 * 2**20
 # OpenBLAS reserves this and never touches it. RLIMIT_DATA counts it, the container's limit does not.
 UNTOUCHED_BYTES = 32 * 2**20

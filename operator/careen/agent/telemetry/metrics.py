@@ -80,27 +80,26 @@ class Metrics:
         )
         self.turns = Counter(
             "careen_turns",
-            "Turns (rounds of the agent's loop) by outcome: done, stopped (an action failed or its result is unknown), "
-            "broken (a bug).",
+            "Turns by outcome: done, stopped (an action failed or its result is unknown), broken (a bug).",
             ["node", "end"],
             registry=registry,
         )
         self.broken_turns = Gauge(
             "careen_broken_turns",
-            "How many rounds of the agent's loop in a row failed with an exception (a bug); 0 while rounds succeed.",
+            "How many turns in a row failed with an exception (a bug); 0 while turns succeed.",
             ["node"],
             registry=registry,
         )
         self.turn_seconds = Histogram(
             "careen_turn_seconds",
-            "How long a round of the agent's loop took.",
+            "How long a turn took.",
             ["node"],
             buckets=(0.01, 0.1, 1, 5, 15, 60, 300),
             registry=registry,
         )
         self.last_turn = Gauge(
             "careen_last_turn_seconds",
-            "When the last round of the agent's loop ended (unix time).",
+            "When the last turn ended (unix time).",
             ["node"],
             registry=registry,
         )

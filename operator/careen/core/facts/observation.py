@@ -33,7 +33,7 @@ class NotAsked(Value):
     @property
     def why(self) -> str:
         """Why the fact is not known, for people."""
-        return "the agent has not read this fact in this round of its loop"
+        return "the agent has not read this fact in this turn"
 
 
 class Gone(Value):

@@ -454,7 +454,7 @@ class Code(StrEnum):
         "turn-broken",
         "The agent's loop failed several times with an exception, which is a bug of careen; the agent undid the drain "
         "and releases the claim.",
-        "Report the error that the agent's log has under `a round of the agent's loop failed`. careen tries the "
+        "Report the error that the agent's log has under `a turn failed`. careen tries the "
         "reboot again after a pause, or at once with `careen retry NODE`.",
     )
 

@@ -389,7 +389,7 @@ class Agents:
         self.processes.remove(process)
 
     def broken_turns(self) -> list[str]:
-        """Return the nodes on which a round of the agent's loop ended with an unexpected exception."""
+        """Return the nodes on which a turn ended with an unexpected exception."""
         return [
             node for node, metrics in self._metrics.items() if metrics.turns.labels(node, "broken")._value.get() > 0
         ]

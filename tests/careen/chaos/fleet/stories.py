@@ -1,6 +1,6 @@
 """The simulated roll-outs that `test_every_call.py` plays again and again, each time with a fault at another request.
 In one roll-out, the agents go through their whole start. In another, workloads and a volume go while their node is
-away. In a third, some responses are always lost. In a fourth, rounds of an agent's loop fail."""
+away. In a third, some responses are always lost. In a fourth, turns fail."""
 
 from __future__ import annotations
 

@@ -58,14 +58,12 @@ Answers = Mapping[str, tuple[Sample, ...] | Unknown]
         pytest.param(
             (CEPH,),
             {},
-            "ceph: the agent has not read this fact in this round of its loop",
+            "ceph: the agent has not read this fact in this turn",
             id="the query has no result",
         ),
         pytest.param((CEPH,), {"ceph": Unknown("it is down")}, "ceph: it is down", id="Prometheus reports an error"),
         pytest.param((CEPH,), Unknown("no server"), "no server", id="no Prometheus is configured"),
-        pytest.param(
-            (CEPH,), NOT_ASKED, "the agent has not read this fact in this round of its loop", id="no query was sent"
-        ),
+        pytest.param((CEPH,), NOT_ASKED, "the agent has not read this fact in this turn", id="no query was sent"),
         pytest.param((CEPH,), {"ceph": (a_sample(age=120.1),)}, "older than 2m", id="a stale sample"),
         pytest.param((CEPH,), {"ceph": (a_sample(age=math.inf),)}, "older than 2m", id="a sample without a timestamp"),
         pytest.param((CEPH,), {"ceph": (a_sample(age=math.nan),)}, "older than 2m", id="an invalid timestamp"),

@@ -196,7 +196,7 @@ def ready(before: Prepared, **changes: Any) -> Memory:
 
 def our_turn(before: Prepared, **changes: Any) -> Decision:
     """Return the decision of n1's agent after n9 has released its claim. `before` is what n1's agent had prepared. By
-    default, the agent has made no forecast in this round of its loop."""
+    default, the agent has made no forecast in this turn."""
     given: dict[str, Any] = {"lock": FREE, "forecast": NOT_ASKED, "memory": ready(before)}
     return waiting(**given | changes)
 
