@@ -12,10 +12,8 @@ from careen.cluster import nodes
 from careen.cluster.wire.answers import the_page
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.transport import Request
-from careen.core.drain.drain_memory import DrainMemory
 from careen.core.drain.drain_plan import DrainPlan
 from careen.core.lock import content
-from careen.core.steps import failed
 from tests.careen.chaos.storm.draw import story_of
 from tests.careen.chaos.storm.play import play
 
@@ -49,11 +47,6 @@ def count_no_holders(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(content, "limit", lambda _content, _concurrency: 9)
 
 
-def try_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failed, "backoff_seconds", lambda _progress, _policy: 0.0)
-    monkeypatch.setattr(DrainMemory, "enough_until", lambda _memory, _now: None)
-
-
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize(
     ("plant", "seed", "law"),
@@ -61,7 +54,6 @@ def try_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(read_only_the_first_page, 14, "drained", id="careen reads only the first page of a list"),
         pytest.param(write_whatever_stands_there_now, 26, "end", id="patches of a Node contain no resourceVersion"),
         pytest.param(wait_for_no_pod_that_ends, 4, "drained", id="a drain does not wait for terminating pods"),
-        pytest.param(try_again_at_once, 94, "effort", id="careen makes no pause after a failed drain"),
         pytest.param(count_no_holders, 0, "claims", id="careen ignores the limit of claims"),
     ],
 )
