@@ -219,6 +219,50 @@ def idle(server: RunningServer, folder: Path, seconds: float) -> None:
         print(f"- {verb} {resource:<32} {count}")
 
 
+def asleep(server: RunningServer, folder: Path, seconds: float, times: int) -> None:
+    """Prints the memory, processor time and requests of a sleeping agent, and how fast a need wakes it. `times` is at
+    most five: an agent sleeps at most six times in an hour."""
+    (folder / "run").mkdir(parents=True)
+    sentinel = folder / "var/run/reboot-required"
+    with an_agent(server, folder, "--sleep=auto", "--host-lock-dir=/run/careen", "--reboot-days=") as process:
+        wait_until_asleep(process.pid)
+        time.sleep(2)
+        before, busy = len(server.api.requests), processor_seconds(process.pid)
+        time.sleep(seconds)
+        memory, busy = memory_of(process.pid), processor_seconds(process.pid) - busy
+        made = len(server.api.requests) - before
+        leads, costs = [], []
+        for _ in range(times):
+            before, started = len(server.api.requests), processor_seconds(process.pid)
+            sentinel.touch()
+            leads.append(wait_until_tainted(server, expected=True))
+            sentinel.unlink()
+            wait_until_tainted(server, expected=False)
+            wait_until_asleep(process.pid)
+            costs.append((processor_seconds(process.pid) - started, len(server.api.requests) - before))
+    print(f"asleep, resident memory, MiB            {memory.resident:.1f}")
+    print(f"asleep, private memory, MiB             {memory.private:.1f}")
+    print(f"asleep, processor time, millicores      {1000 * busy / seconds:.1f}")
+    print(f"asleep, requests in {seconds:.0f} s              {made}")
+    print(
+        f"from the need to the taint, asleep, s   {min(leads):.1f} / {statistics.median(leads):.1f} / "
+        f"{max(leads):.1f}   (least / median / greatest of {times})"
+    )
+    print(
+        f"a wake, a need and its end, and sleep   {statistics.median(each for each, _ in costs):.2f} s of processor "
+        f"time, {statistics.median(each for _, each in costs):.0f} requests (medians)"
+    )
+
+
+def wait_until_asleep(pid: int, limit: float = 120) -> None:
+    """An agent that sleeps is the same process with another program."""
+    started = time.monotonic()
+    while b"agent/asleep/" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+        if time.monotonic() - started > limit:
+            raise SystemExit(f"after {limit:.0f} s the agent is still awake")
+        time.sleep(0.05)
+
+
 def with_everything(server: RunningServer, folder: Path, seconds: float) -> None:
     """Prints the memory of an agent that uses every feature, while a Prometheus query keeps the node from rebooting."""
     (folder / "var/run").mkdir(parents=True)
@@ -290,6 +334,7 @@ def main() -> None:
         for measure in (
             start,
             lambda server, folder: idle(server, folder, arguments.idle_seconds),
+            lambda server, folder: asleep(server, folder, min(120, arguments.idle_seconds), min(4, arguments.taints)),
             lambda server, folder: with_everything(server, folder, min(60, arguments.idle_seconds)),
             lambda server, folder: taints(server, folder, arguments.taints),
         ):
