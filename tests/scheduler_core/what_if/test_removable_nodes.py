@@ -92,3 +92,8 @@ def test_a_pod_whose_data_would_be_lost_is_named() -> None:
 def test_an_unknown_candidate_is_an_error() -> None:
     with pytest.raises(UnknownNodeError):
         removable_nodes(SCHEDULER, cluster(), ["n9"])
+
+
+def test_the_least_used_node_goes_first_whatever_its_name() -> None:
+    found = removable_nodes(SCHEDULER, cluster(web("a", "n0", "2"), web("b", "n1"), web("c", "n2", "2")), most=1)
+    assert found.names == ("n1",)
