@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from scheduler_core.framework.binding import BindingCycle
     from scheduler_core.learning.search_estimate import SearchEstimate
     from scheduler_core.model.manifests.from_manifest import node_from_manifest, pod_from_manifest
+    from scheduler_core.model.manifests.workload_from_manifest import workload_from_manifest
     from scheduler_core.queue.assembly import queue_for
     from scheduler_core.queue.failed_cycle import handle_failed_cycle
     from scheduler_core.queue.hints.changes import node_changes, pod_changes
@@ -57,6 +58,7 @@ _HOME = {
     "queue_for": "scheduler_core.queue.assembly",
     "removable_nodes": "scheduler_core.what_if.removable_nodes",
     "with_more_nodes": "scheduler_core.what_if.more_nodes",
+    "workload_from_manifest": "scheduler_core.model.manifests.workload_from_manifest",
 }
 
 __all__ = [
@@ -85,6 +87,7 @@ __all__ = [
     "queue_for",
     "removable_nodes",
     "with_more_nodes",
+    "workload_from_manifest",
 ]
 
 
