@@ -139,20 +139,22 @@ class Scheduler:
         honors_nomination: bool = True,
         search: Search | None = None,
         start: int | None = None,
+        preempts: bool = True,
     ) -> CycleResult:
         """The node to which the pod would be bound now, and why other nodes refuse it. Changes no snapshot.
 
         `nominated` maps a node to the pods that preemption nominated to it. With `honors_nomination`, the pod's own
         nominated node is tried first. Without a `search`, every node is checked; `start=n` is short for
-        `search=Search(n)`: one worker begins at this position of the scheduler's node order. Raises NoProfileError if
-        the pod belongs to another scheduler.
+        `search=Search(n)`: one worker begins at this position of the scheduler's node order. Without `preempts`,
+        PostFilter does not run: `node` is the same, and a pod that fits nowhere costs as little as one that fits.
+        Raises NoProfileError if the pod belongs to another scheduler.
         """
         if type(snapshot) is not Snapshot or type(pod) is not Pod:
             expect("snapshot", snapshot, Snapshot, instead="schedule(snapshot, pod)")
             expect("pod", pod, Pod, instead="schedule(snapshot, pod_from_manifest(…))")
         search = Search(start) if search is None and start is not None else search
         (result,) = self.schedule_each(
-            snapshot, pod, (search,), nominated=nominated, honors_nomination=honors_nomination
+            snapshot, pod, (search,), nominated=nominated, honors_nomination=honors_nomination, preempts=preempts
         )
         return result
 
@@ -164,11 +166,19 @@ class Scheduler:
         *,
         nominated: Nominated = _NOBODY,
         honors_nomination: bool = True,
+        preempts: bool = True,
     ) -> list[CycleResult]:
         """`schedule` for each of these searches, which share what is equal for all of them."""
         if self.extenders and len(searches) > 1:  # an extender's refusals belong to one search
             return [
-                self.schedule(snapshot, pod, nominated=nominated, honors_nomination=honors_nomination, search=each)
+                self.schedule(
+                    snapshot,
+                    pod,
+                    nominated=nominated,
+                    honors_nomination=honors_nomination,
+                    search=each,
+                    preempts=preempts,
+                )
                 for each in searches
             ]
         runner = self.runner(pod)
@@ -187,7 +197,9 @@ class Scheduler:
                     pod, diagnosis, node=name, best_rows=(columns.row_of[name],), names=columns.names, state=state
                 )
                 return [result if each is None else replace_value(result, next_start=each.start) for each in searches]
-            cycle = _Cycle(self, runner, state=state, pod=pod, diagnosis=diagnosis, nominated=nominated)
+            cycle = _Cycle(
+                self, runner, state=state, pod=pod, diagnosis=diagnosis, nominated=nominated, preempts=preempts
+            )
             return [cycle.conclude(each) for each in searches]
         except CycleError as failure:
             refusal = Verdict(VerdictCode.ERROR, (str(failure),), failure.plugin)
@@ -269,7 +281,9 @@ class _Cycle:
         pod: Pod,
         diagnosis: Diagnosis,
         nominated: Nominated,
+        preempts: bool,
     ) -> None:
+        self._preempts = preempts and runner.has_post_filters
         self._scheduler = scheduler
         self._runner = runner
         self._state = state
@@ -320,7 +334,7 @@ class _Cycle:
 
     def _give_up(self) -> CycleResult:
         pod, diagnosis, runner = self._pod, self._diagnosis, self._runner
-        if not runner.has_post_filters:
+        if not self._preempts:
             return CycleResult(
                 pod, diagnosis, sentence=diagnosis.sentence(), nomination=Nomination(clears=True), state=self._state
             )

@@ -7,17 +7,18 @@ from typing import Final
 
 from scheduler_core.arguments import expect
 from scheduler_core.cycle import NoProfileError, Scheduler
-from scheduler_core.framework.verdict import Verdict, VerdictCode
+from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
-from scheduler_core.plugins.scheduling_gates import SchedulingGates
 from scheduler_core.snapshot.snapshot import Snapshot
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
+from scheduler_core.what_if.fewest_nodes import room_needed
 from scheduler_core.what_if.node_template import NodeTemplate, new_nodes
+from scheduler_core.what_if.placing import Filled, Placer, has_only_known_plugins, is_gated
 
 # Only these plugins' verdicts on an empty node change with the number of nodes.
 _COUNT_NODES: Final = frozenset({"PodTopologySpread", "InterPodAffinity"})
 MOST: Final = 100
-_GATES: Final = SchedulingGates()  # no node helps a pod that its owner holds back
+Counts = Sequence[tuple[NodeTemplate, int]]
 
 
 class MoreNodes(Value, kw_only=True):
@@ -29,6 +30,7 @@ class MoreNodes(Value, kw_only=True):
     new_names: tuple[str, ...] = ()
     placed: Mapping[str, str]
     refused: Mapping[str, Verdict]
+    is_cut: bool = False  # not every pod was tried, because the result could no longer be of use
 
     @property
     def on_new_nodes(self) -> int:
@@ -64,21 +66,7 @@ def with_more_nodes(
     expect("template", template, NodeTemplate, instead="like_node(snapshot, name) or of_manifest(…)")
     if count < 0:
         raise ValueError(f"count is {count}: expected the number of nodes to add, 0 or more")
-    made = tuple(new_nodes(template, count, snapshot))
-    daemons = [(pod, node.name) for node, several in made for pod in several]
-    world = snapshot.with_nodes_added([node for node, _ in made]).with_pods_placed(daemons)
-    placed: dict[str, str] = {}
-    left: list[Pod] = []
-    for pod in sorted(pods, key=lambda pod: -pod.priority):
-        node = _place(scheduler, world, pod)
-        if node is None:
-            left.append(pod)
-        else:
-            world, placed[pod.key] = world.with_pod_placed(pod, node), node
-    names = tuple(node.name for node, _ in made)
-    empty = next((name for name in names if name not in placed.values()), None)
-    refused = {pod.key: _refusal(scheduler, world, pod, empty) for pod in left}
-    return MoreNodes(count=count, new_names=names, placed=placed, refused=refused)
+    return try_counts(Placer(scheduler, pods), snapshot, [(template, count)])
 
 
 def nodes_needed(
@@ -87,54 +75,103 @@ def nodes_needed(
     """The smallest number of new nodes like the template that places every pod, or else the most pods.
 
     Tries every number from 0 upwards, because with more nodes fewer pods may find a node: topology spread over hosts
-    also considers empty hosts. The pods never need more nodes than there are pods. Ends early if an empty new node
-    refuses every remaining pod for a reason that more nodes do not change.
+    also considers empty hosts. Leaves out the numbers that are certainly too small for the pods' requests. The pods
+    never need more nodes than there are pods. Ends early if an empty new node refuses every remaining pod for a reason
+    that more nodes do not change.
     """
-    without = best = found = with_more_nodes(scheduler, snapshot, pods, template, 0)
-    while found.refused and found.count < min(most, len(pods)) and not _is_in_vain(found):
-        found = with_more_nodes(scheduler, snapshot, pods, template, found.count + 1)
-        if len(found.placed) > len(best.placed):
-            best = found
-    last = found if not best.count and found.count else best
-    return NodesNeeded(
-        without=without,
-        best=best if best.count or not last.count else _with_reasons_of(best, last),
-        tried=found.count,
-    )
+    without = with_more_nodes(scheduler, snapshot, pods, template, 0)
+    most = min(most, len(pods))
+    if not without.refused or most < 1:
+        return NodesNeeded(without=without, best=without, tried=0)
+    placer = Placer(scheduler, pods)
+    more_may_help = every_kind_may_fit(placer, snapshot, template)
+    if more_may_help:
+        enough = _first_enough(placer, snapshot, template, most)
+        if enough is not None:
+            return NodesNeeded(without=without, best=enough, tried=enough.count)
+    best = found = without
+    for count in range(1, most + 1):
+        # Only a result with more pods than the best one is of use, or one that shows that more nodes do not help.
+        at_least = len(best.placed) + 1 if more_may_help else 0
+        found = try_counts(placer, snapshot, [(template, count)], at_least)
+        best = found if len(found.placed) > len(best.placed) and not found.is_cut else best
+        if not found.refused or (not more_may_help and _is_in_vain(found)):
+            break
+    if not best.count:
+        last = try_counts(placer, snapshot, [(template, found.count)]) if found.is_cut else found
+        best = _with_reasons_of(best, last)
+    return NodesNeeded(without=without, best=best, tried=found.count)
+
+
+def try_counts(placer: Placer, snapshot: Snapshot, counts: Counts, at_least: int = 0) -> MoreNodes:
+    """Adds so many nodes like each template. Ends as soon as it is certain that fewer than `at_least` pods get a
+    node."""
+    world, names = with_new_nodes(snapshot, counts)
+    filled = placer.fill(world, at_least)
+    return _told(placer, filled, names)
+
+
+def with_new_nodes(snapshot: Snapshot, counts: Counts) -> tuple[Snapshot, tuple[str, ...]]:
+    """The cluster with the new nodes and their DaemonSet pods, and the names of the new nodes."""
+    names: tuple[str, ...] = ()
+    for template, count in counts:
+        made = tuple(new_nodes(template, count, snapshot))
+        daemons = [(pod, node.name) for node, several in made for pod in several]
+        snapshot = snapshot.with_nodes_added([node for node, _ in made]).with_pods_placed(daemons)
+        names += tuple(node.name for node, _ in made)
+    return snapshot, names
+
+
+def every_kind_may_fit(placer: Placer, snapshot: Snapshot, template: NodeTemplate) -> bool:
+    """Whether for each of the pods only the rules that count nodes can refuse an empty new node, so that more nodes may
+    always help. False if that is not certain."""
+    world, (name,) = with_new_nodes(snapshot, [(template, 1)])
+    return all(_may_fit(placer.scheduler, world, pod, name) for pod in placer.one_of_each_kind)
+
+
+def _may_fit(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str) -> bool:
+    spec = pod.spec
+    if is_gated(pod) or spec.has_claims_or_disks or spec.resource_claims or spec.is_left_out:
+        return False
+    if not has_only_known_plugins(scheduler, pod):
+        return False
+    try:
+        result = scheduler.schedule(world, pod, preempts=False)
+        filters = scheduler.runner(pod).plugins.by_point.get("filter", ())
+    except NoProfileError:
+        return False
+    if result.prefilter is not None or result.unknown or result.error:
+        return False
+    verdict = result.statuses[empty]
+    # The first refusal is told, so the rules that count nodes must be the last ones.
+    counting = [name in _COUNT_NODES for name in filters]
+    return verdict.is_success or (verdict.plugin in _COUNT_NODES and counting == sorted(counting))
+
+
+def _first_enough(placer: Placer, snapshot: Snapshot, template: NodeTemplate, most: int) -> MoreNodes | None:
+    world, names = with_new_nodes(snapshot, [(template, 1)])
+    room = room_needed(placer.scheduler, world, names, placer.pods)
+    for count in range(1, most + 1):
+        if not room.is_too_little((count,)):
+            found = try_counts(placer, snapshot, [(template, count)], len(placer.pods))
+            if not found.is_cut:
+                return found
+    return None
+
+
+def _told(placer: Placer, filled: Filled, names: tuple[str, ...]) -> MoreNodes:
+    taken = set(filled.placed.values())
+    empty = next((name for name in names if name not in taken), None)
+    refused = placer.why_left(filled, empty)
+    return MoreNodes(count=len(names), new_names=names, placed=filled.placed, refused=refused, is_cut=filled.is_cut)
 
 
 def _with_reasons_of(best: MoreNodes, last: MoreNodes) -> MoreNodes:
     """`best` has no new nodes; its refused pods get the reasons of `last`, which has new nodes that did not help."""
-    refused = {key: last.refused.get(key, verdict) for key, verdict in best.refused.items()}
-    return MoreNodes(count=0, placed=best.placed, refused=refused)
+    refused = {key: last.refused[key] if key in last.refused else best.refused[key] for key in best.refused}
+    return replace_value(best, refused=refused)
 
 
 def _is_in_vain(found: MoreNodes) -> bool:
     is_empty = len(set(found.placed.values()) & set(found.new_names)) < found.count
     return is_empty and not any(verdict.plugin in _COUNT_NODES for verdict in found.refused.values())
-
-
-def _place(scheduler: Scheduler, world: Snapshot, pod: Pod) -> str | None:
-    if not _GATES.pre_enqueue(pod).is_success:
-        return None
-    try:
-        result = scheduler.schedule(world, pod)
-    except NoProfileError:
-        return None
-    return None if result.unknown or result.error else result.node
-
-
-def _refusal(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str | None) -> Verdict:
-    """The pod's scheduling gates, the refusal by the empty new node `empty`, or else the scheduler's message for all
-    nodes."""
-    if not (gated := _GATES.pre_enqueue(pod)).is_success:
-        return gated
-    try:
-        result = scheduler.schedule(world, pod)
-    except NoProfileError as nobody:
-        return Verdict(VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE, (str(nobody),))
-    if result.prefilter is not None and not result.error:
-        return result.prefilter
-    if empty is not None and not (result.unknown or result.error):
-        return result.statuses[empty]
-    return Verdict(VerdictCode.UNSCHEDULABLE, (result.unknown or result.error or result.sentence,))

@@ -41,13 +41,17 @@ def test_the_second_and_third_example_in_the_readme_give_the_expected_results(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     followed, more = (
-        re.findall(rf"## {title}\n\n```python\n(.*?)```", README, re.DOTALL)[0]
-        for title in ("Keep a copy of a cluster up to date with a watch", r"Would more nodes help\?")
+        "".join(re.findall(r"```python\n(.*?)```", README.split(f"## {title}\n")[1].split("\n## ")[0], re.DOTALL))
+        for title in ("Keep a copy of a cluster up to date with a watch", "Would more nodes help?")
     )
     names: dict[str, Any] = {}
     exec(followed + more, names)
     assert names["cache"].snapshot().pod("shop/web").node_name == "n1"
-    assert capsys.readouterr().out == "With 0 more nodes like n1, 1 of 1 pending pods would get a node\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "With 0 more nodes like n1, 1 of 1 pending pods would get a node",
+        "{'n1': 0} 0.0 True True",
+        "n1 could go: {}",
+    ]
 
 
 def test_every_plugin_in_the_table_of_old_predicate_names_exists() -> None:

@@ -1,0 +1,204 @@
+"""The cheapest nodes of several kinds that give the pending pods a place: sizes, zones, prices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+from scheduler_core.arguments import expect
+from scheduler_core.cycle import Scheduler
+from scheduler_core.model.node import HOSTNAME_LABEL
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
+from scheduler_core.what_if.fewest_nodes import RoomNeeded, room_needed
+from scheduler_core.what_if.more_nodes import MOST, MoreNodes, try_counts, with_new_nodes
+from scheduler_core.what_if.node_template import NodeTemplate
+from scheduler_core.what_if.placing import Placer
+
+# Each try places all pods, so this many keep the answer for hundreds of pods within seconds.
+_MOST_TRIES: Final = 30
+_MOST_MIXES: Final = 20_000
+_CENT: Final = 1e-9  # a sum of prices such as 0.1 depends on its order
+# Labels by which nodes of similar groups differ, as in cluster-autoscaler's balancing of similar node groups.
+_OF_PLACE: Final = ("/zone", "/region")
+_OF_GROUP: Final = frozenset(
+    {
+        HOSTNAME_LABEL,
+        "agentpool",
+        "alpha.eksctl.io/nodegroup-name",
+        "cloud.google.com/gke-nodepool",
+        "eks.amazonaws.com/nodegroup",
+        "kubernetes.azure.com/agentpool",
+    }
+)
+_Vector = tuple[int, ...]
+
+
+class NodeOffer(Value, kw_only=True):
+    """New nodes like the template, each for this price (in any unit), at most so many."""
+
+    template: NodeTemplate
+    price: float = 1
+    most: int = MOST
+
+
+class NodeMix(Value, kw_only=True):
+    """The nodes to add, by the template's name, their price, and the result of adding them. `is_cheapest`: each cheaper
+    mix was tried or is certainly too small; otherwise some were left out to save time. `tried`: how many mixes were
+    tried."""
+
+    counts: Mapping[str, int]
+    price: float
+    result: MoreNodes
+    is_cheapest: bool
+    tried: int
+
+    @property
+    def is_enough(self) -> bool:
+        return not self.result.refused
+
+
+def cheapest_mix(scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], offers: Sequence[NodeOffer]) -> NodeMix:
+    """The cheapest new nodes that place each pod for which any number of them helps. Of mixes with the same price, the
+    fewest nodes, then the one that is most even over similar groups: offers that differ only in zone or group.
+
+    Raises ValueError if there is no offer, if two have the same name, or if a price or a number is negative.
+    """
+    expect("scheduler", scheduler, Scheduler, instead="cheapest_mix(Scheduler(), snapshot, …)")
+    expect("snapshot", snapshot, Snapshot, instead="cheapest_mix(Scheduler(), snapshot, …)")
+    _check(offers)
+    search = _MixSearch(scheduler, snapshot, pods, offers)
+    counts = search.cheapest()
+    names = [offer.template.name for offer in offers]
+    return NodeMix(
+        counts=dict(zip(names, counts, strict=True)),
+        price=search.price(counts),
+        result=search.result(Placer(scheduler, pods), counts),
+        is_cheapest=search.is_complete,
+        tried=search.tried,
+    )
+
+
+def _check(offers: Sequence[NodeOffer]) -> None:
+    names = [offer.template.name for offer in offers]
+    if not names:
+        raise ValueError("there is no offer: pass NodeOffer(template=like_node(snapshot, name), price=…)")
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"two offers have the name {twice[0]}: give each template its own name")
+    for offer in offers:
+        if not (math.isfinite(offer.price) and offer.price >= 0):
+            raise ValueError(f"the price of {offer.template.name} is {offer.price}: expected a number, 0 or more")
+        if offer.most < 0:
+            raise ValueError(f"offer {offer.template.name} has at most {offer.most} nodes: expected 0 or more")
+
+
+class _MixSearch:
+    def __init__(
+        self, scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], offers: Sequence[NodeOffer]
+    ) -> None:
+        self._snapshot = snapshot
+        self._offers = offers
+        self._groups = _similar(offers)
+        self.tried = 0
+        self.is_complete = True
+        self._most = tuple(min(offer.most, len(pods)) for offer in offers)
+        plenty = self.result(Placer(scheduler, pods), self._most)
+        helped = [pod for pod in pods if pod.key in plenty.placed]
+        self._placer = Placer(scheduler, helped)
+        self._room = self._room_for(scheduler, tuple(helped))
+
+    def _room_for(self, scheduler: Scheduler, pods: tuple[Pod, ...]) -> RoomNeeded:
+        world, names = with_new_nodes(self._snapshot, [(offer.template, 1) for offer in self._offers])
+        return room_needed(scheduler, world, names, pods)
+
+    def price(self, counts: _Vector) -> float:
+        return round(sum(offer.price * count for offer, count in zip(self._offers, counts, strict=True)), 9)
+
+    def result(self, placer: Placer, counts: _Vector, at_least: int = 0) -> MoreNodes:
+        pairs = [(offer.template, count) for offer, count in zip(self._offers, counts, strict=True)]
+        return try_counts(placer, self._snapshot, pairs, at_least)
+
+    def cheapest(self) -> _Vector:
+        best = self._of_one_group()
+        mixes = [mix for mix in self._mixes(self.price(best)) if self._rank(mix) < self._rank(best)]
+        for mix in sorted(mixes, key=self._rank):
+            if self.tried >= _MOST_TRIES:
+                self.is_complete = False
+                return best
+            if self._is_enough(mix):
+                return mix
+        return best
+
+    def _is_enough(self, counts: _Vector) -> bool:
+        if self._room.is_too_little(counts):
+            return False
+        self.tried += 1
+        pods = len(self._placer.pods)
+        return not self.result(self._placer, counts, pods).is_cut
+
+    def _of_one_group(self) -> _Vector:
+        """The cheapest mix of only one group of similar offers, evenly; if none is enough, all nodes on offer."""
+        found = [self._most]
+        for group in self._groups:
+            limit = sum(self._most[each] for each in group)
+            enough = next((mix for n in range(limit + 1) if self._is_enough(mix := self._evenly(group, n))), None)
+            found += [enough] if enough is not None else []
+        return min(found, key=self._rank)
+
+    def _evenly(self, group: Sequence[int], number: int) -> _Vector:
+        counts = [0] * len(self._offers)
+        for _ in range(number):
+            open_ones = [each for each in group if counts[each] < self._most[each]]
+            counts[min(open_ones, key=lambda each: counts[each])] += 1
+        return tuple(counts)
+
+    def _rank(self, counts: _Vector) -> tuple[float, int, int, _Vector]:
+        uneven = sum(counts[each] ** 2 for group in self._groups for each in group if len(group) > 1)
+        return self.price(counts), sum(counts), uneven, tuple(-count for count in counts)
+
+    def _mixes(self, price: float) -> list[_Vector]:
+        """Mixes for at most this price that may be enough: of all offers, or, if these are too many, evenly within each
+        similar group."""
+        prices = [offer.price for offer in self._offers]
+        found = list(islice(_vectors(self._most, prices, price), _MOST_MIXES + 1))
+        if len(found) > _MOST_MIXES:
+            self.is_complete = False
+            limits = tuple(sum(self._most[each] for each in group) for group in self._groups)
+            numbers = islice(_vectors(limits, [prices[group[0]] for group in self._groups], price), _MOST_MIXES)
+            found = [self._together(each) for each in numbers]
+        return [mix for mix in found if not self._room.is_too_little(mix)]
+
+    def _together(self, numbers: _Vector) -> _Vector:
+        parts = [self._evenly(group, number) for group, number in zip(self._groups, numbers, strict=True)]
+        return tuple(map(sum, zip(*parts, strict=True)))
+
+
+def _vectors(limits: _Vector, prices: Sequence[float], price: float) -> Iterator[_Vector]:
+    """All counts up to these limits for at most this price."""
+    if not limits:
+        yield ()
+        return
+    for first in range(limits[0] + 1):
+        left = price - first * prices[0]
+        if left < -_CENT:
+            return
+        for rest in _vectors(limits[1:], prices[1:], left):
+            yield (first, *rest)
+
+
+def _similar(offers: Sequence[NodeOffer]) -> tuple[tuple[int, ...], ...]:
+    """The positions of the offers of each group of similar ones."""
+    groups: dict[object, list[int]] = {}
+    for place, offer in enumerate(offers):
+        node = offer.template.node
+        labels = frozenset(pair for pair in node.labels.items() if not _tells_apart(*pair, node.name))
+        sizes = frozenset(node.allocatable.items())
+        groups.setdefault((offer.price, sizes, frozenset(node.taints), labels), []).append(place)
+    return tuple(map(tuple, groups.values()))
+
+
+def _tells_apart(key: str, value: str, node_name: str) -> bool:
+    return key in _OF_GROUP or key.endswith(_OF_PLACE) or value == node_name

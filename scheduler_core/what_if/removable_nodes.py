@@ -1,0 +1,123 @@
+"""Consolidation: which nodes could go because their pods find room on the others, and what moves where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from scheduler_core.arguments import expect
+from scheduler_core.cycle import Scheduler
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.resources import CPU, MEMORY
+from scheduler_core.simulation.drain import FinishedDrain, run_drain
+from scheduler_core.simulation.evicted.replacements import BOUND, Recreation, recreation_of
+from scheduler_core.simulation.forecast import Forecast, Outcome
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
+
+_TENTH: Final = 10
+_STAYS_WITH_ITS_NODE: Final = (Outcome.STAYS, Outcome.MOVES)
+
+
+class RemovableNode(Value, kw_only=True):
+    """`moves`: the new node of each pod that the drain evicts, by the pod's key. `loses_data`: the pods whose emptyDir
+    is lost."""
+
+    name: str
+    moves: Mapping[str, str]
+    loses_data: tuple[str, ...] = ()
+
+
+class Removable(Value, kw_only=True):
+    """`nodes` can go together. `kept`: why each other candidate must stay, by its name.
+    `without`: the cluster afterwards."""
+
+    nodes: tuple[RemovableNode, ...]
+    kept: Mapping[str, str]
+    without: Snapshot
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.nodes)
+
+
+def removable_nodes(
+    scheduler: Scheduler, snapshot: Snapshot, candidates: Sequence[str] | None = None, most: int | None = None
+) -> Removable:
+    """Which of the candidates (by default all nodes) could go, at most so many, the least used first.
+
+    A node stays if one of its pods finds no room elsewhere, would not come back, asks not to be disturbed, may not be
+    evicted, or would preempt others. DaemonSet pods and static pods go with their node. Pods without a node get none of
+    the room. Raises UnknownNodeError if a candidate does not exist.
+    """
+    expect("scheduler", scheduler, Scheduler, instead="removable_nodes(Scheduler(), snapshot)")
+    expect("snapshot", snapshot, Snapshot, instead="removable_nodes(Scheduler(), snapshot)")
+    names = snapshot.node_names if candidates is None else tuple(dict.fromkeys(candidates))
+    world, kept = snapshot, dict[str, str]()
+    gone: list[str] = []
+    for name in sorted(names, key=lambda name: (_used(snapshot, name), name)):
+        if most is not None and len(gone) >= most:
+            kept[name] = f"{most} {'node goes' if most == 1 else 'nodes go'} already"
+            continue
+        drain = run_drain(world, [name], scheduler, with_details=False, stays=_why_not)
+        if reason := _why_kept(world, drain, [name]):
+            kept[name] = reason
+        else:
+            gone.append(name)
+            world = _without(drain, [name])
+    return _together(scheduler, snapshot, gone, kept)
+
+
+def _together(scheduler: Scheduler, snapshot: Snapshot, gone: list[str], kept: dict[str, str]) -> Removable:
+    """Drained one by one, a pod may move several times. Cordoned together, each pod moves once, and not to a node that
+    goes; if that fails, fewer nodes go."""
+    while gone:
+        drain = run_drain(snapshot, gone, scheduler, with_details=False, stays=_why_not)
+        if not (reason := _why_kept(snapshot, drain, gone)):
+            moves = {each.pod.key: each.replacement.node_name for each in drain.displaced}
+            nodes = tuple(_removable(forecast, moves) for forecast in drain.forecasts)
+            return Removable(nodes=nodes, kept=kept, without=_without(drain, gone))
+        fewer = len(gone) - max(1, len(gone) // _TENTH)
+        kept |= dict.fromkeys(gone[fewer:], f"if all of these nodes go together, {reason}")
+        gone = gone[:fewer]
+    return Removable(nodes=(), kept=kept, without=snapshot)
+
+
+def _removable(forecast: Forecast, moves: Mapping[str, str]) -> RemovableNode:
+    keys = [f"{pod.namespace}/{pod.name}" for pod in forecast.pods]
+    lost = tuple(f"{pod.namespace}/{pod.name}" for pod in forecast.pods if pod.loses_data)
+    return RemovableNode(name=forecast.node, moves={key: moves[key] for key in keys if key in moves}, loses_data=lost)
+
+
+def _why_kept(before: Snapshot, drain: FinishedDrain, names: Sequence[str]) -> str:
+    """ "" if nothing keeps these nodes."""
+    for forecast in drain.forecasts:
+        for pod in forecast.pods:
+            if pod.outcome not in _STAYS_WITH_ITS_NODE:
+                return f"{pod.namespace}/{pod.name} {pod.sentence}"
+        for left in drain.world.pods_on(forecast.node):
+            if recreation_of(left) is not Recreation.STAYS and not left.terminating:
+                return f"{left.key} {_why_not(left) or BOUND}"
+    homeless = next((each.pod.key for each in drain.displaced if not each.landed), None)
+    after = {pod.key for pod in drain.world.placed_pods}
+    victims = (pod.key for pod in before.placed_pods if pod.node_name not in names and pod.key not in after)
+    disturbed = homeless or min(victims, default=None)
+    return f"{disturbed} would be preempted" if disturbed else ""
+
+
+def _without(drain: FinishedDrain, names: Sequence[str]) -> Snapshot:
+    world = drain.world
+    for name in names:
+        world = world.without_node(name)
+    return world.with_orphans(tuple(pod for pod in world.orphans if pod.node_name not in names))
+
+
+def _why_not(pod: Pod) -> str:
+    return f"asks not to be disturbed ({pod.wants_rest})" if pod.wants_rest else ""
+
+
+def _used(snapshot: Snapshot, name: str) -> float:
+    """The larger requested share of cpu and memory."""
+    node = snapshot.node(name)
+    info = snapshot.node_info(snapshot.row(name))
+    return max(info.requested.get(each, 0) / max(1, node.allocatable.get(each, 0)) for each in (CPU, MEMORY))
