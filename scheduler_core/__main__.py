@@ -1,4 +1,4 @@
-"""The command line: `python -m scheduler_core judge`."""
+"""The command line: `python -m scheduler_core judge` and `replay`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from typing import TextIO
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
 
 from scheduler_core import __version__
 
@@ -17,8 +18,12 @@ _CASES_AT_A_TIME = 8
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """One case per line on standard input (a cluster and the pods to place, as JSON); one line of JSON with its
-    decisions on standard output, in the same order. Exit code 2 if a line was not a valid case."""
+    """judge: one case per line on standard input (a cluster and the pods to place, as JSON); one line of JSON with its
+    decisions on standard output, in the same order. Exit code 2 if a line was not a valid case.
+
+    replay: the commands, or the decisions, of a recorded scheduler. Exit code 2 if the record or a configuration cannot
+    be used, 1 if this version commands something else than the one that wrote the record, or has no decision to show.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m scheduler_core", description="Makes kube-scheduler's decisions without a cluster."
     )
@@ -31,10 +36,105 @@ def main(arguments: list[str] | None = None) -> int:
         default=os.cpu_count() or 1,
         help="number of Python processes (default: one per core)",
     )
+    replay = commands.add_parser(
+        "replay",
+        help="prints what a recorded scheduler commanded, or how it decided",
+        description="Prints the commands of a recorded scheduler, one line of JSON each, and compares them with the "
+        "record.",
+    )
+    replay.add_argument("file", metavar="FILE", type=Path, help="the record")
+    replay.add_argument(
+        "--until", metavar="T", type=_time, help="stop after this time: seconds as in the record, or an RFC 3339 time"
+    )
+    replay.add_argument(
+        "--at",
+        metavar="POD",
+        default="",
+        help="print the decisions about this pod (namespace/name), no commands",
+    )
+    replay.add_argument(
+        "--explain", action="store_true", help="with --at: print each node's verdict and scores of the last decision"
+    )
+    replay.add_argument(
+        "--with-config",
+        metavar="FILE",
+        type=Path,
+        help="print each decision beside the one of this KubeSchedulerConfiguration, about the same pod in the same "
+        "cluster",
+    )
     options = parser.parse_args(arguments)
+    if options.command == "replay":
+        if options.explain and not options.at:
+            parser.error("--explain needs --at POD")
+        return _replay(options)
     if options.processes < 1:
         parser.error("--processes must be at least 1")
     return _judge(sys.stdin, sys.stdout, options.processes)
+
+
+class _Epoch(float):
+    """Seconds since the epoch, not of the record's clock."""
+
+
+def _time(text: str) -> float:
+    from scheduler_core.model.manifests.fields import seconds
+
+    try:
+        return float(text)
+    except ValueError:
+        if not text.upper().endswith("Z") and text[-6:-5] not in ("+", "-"):
+            raise ValueError("without a time zone, nobody knows when that was") from None
+        return _Epoch(seconds(text, "--until") or 0)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from scheduler_core.config.fields import ConfigurationError
+    from scheduler_core.running.record.lines import RecordError
+    from scheduler_core.running.record.replay import DeviationError
+
+    try:
+        with options.file.open("rb") as record:
+            _print_replay(record, options, sys.stdout.buffer)
+    except (RecordError, ConfigurationError, ValueError, OSError) as trouble:
+        print(f"replay {options.file}: {trouble}", file=sys.stderr)
+        return 2
+    except (DeviationError, LookupError) as trouble:
+        print(f"replay {options.file}: {trouble}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _print_replay(record: BinaryIO, options: argparse.Namespace, out: BinaryIO) -> None:
+    from scheduler_core.running.record.replay import Replay
+    from scheduler_core.running.record.report import Reporter
+
+    config = None if options.with_config is None else _configuration(options.with_config)
+    reporter = Reporter(pod=options.at, is_explained=options.explain, config=config)
+    replay = Replay(record, on_attempt=reporter.see)
+    until = options.until
+    if isinstance(until, _Epoch):
+        if replay.header.origin is None:
+            raise ValueError("--until: the record does not say what time it was; use its own seconds")
+        until = until - replay.header.origin
+    out.writelines(reporter.lines(replay, until))
+    out.flush()
+
+
+def _configuration(path: Path) -> dict[str, Any]:
+    """JSON, or YAML if PyYAML is installed. Raises ValueError."""
+    import msgspec
+
+    text = path.read_bytes()
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        pass
+    try:
+        return msgspec.yaml.decode(text, type=dict[str, Any])
+    except ImportError:
+        raise ValueError(f"{path}: not JSON; to read YAML, install PyYAML") from None
+    except msgspec.MsgspecError as trouble:
+        raise ValueError(f"{path}: neither JSON nor YAML: {trouble}") from trouble
 
 
 def _judge(cases: TextIO, answers: TextIO, processes: int) -> int:

@@ -7,7 +7,7 @@ The same calls give the same commands.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from scheduler_core.cache.changes import Changes
@@ -15,6 +15,7 @@ from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.cache.events import Event, Listing, Sync, read_event
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
+from scheduler_core.framework.runner import Nominated
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.assembly import queue_for
 from scheduler_core.queue.failed_cycle import handle_failed_attempt, handle_failed_cycle
@@ -35,7 +36,8 @@ from scheduler_core.running.observing import observe
 from scheduler_core.running.parts import BindingStep, Eviction, Parts, PodOnItsWay
 from scheduler_core.running.permits import WaitingPods
 from scheduler_core.running.refusing import LEFT_PENDING, refuse, why_left_pending
-from scheduler_core.values import replace_value
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value, replace_value
 
 Commands = tuple[Command, ...]
 
@@ -44,11 +46,22 @@ _WAITING_FLUSH_SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 1.0  # after an answer 429 without Retry-After
 
 
+class Attempt(Value, kw_only=True):
+    """One try to place a pod. `result`: None if the pod was left pending without a cycle, because of `problem`."""
+
+    pod: Pod
+    at: float
+    snapshot: Snapshot
+    nominated: Nominated
+    result: CycleResult | None
+    problem: str = ""
+
+
 class Machine:
     """Schedules the pods of the scheduler's profiles.
 
     `awaits`: the kinds that must have been listed before the first pod is placed. `permits`: shared with Permit plugins
-    that decide later.
+    that decide later. `on_attempt` sees each try to place a pod, before its commands.
     """
 
     def __init__(
@@ -57,11 +70,13 @@ class Machine:
         *,
         awaits: Collection[str] = ("Node", "Pod"),
         permits: WaitingPods | None = None,
+        on_attempt: Callable[[Attempt], None] | None = None,
     ) -> None:
         evictions: dict[str, Eviction] = {}
         queue = queue_for(scheduler, is_preempting=lambda pod: pod.uid in evictions and evictions[pod.uid].holds)
         self.parts = Parts(scheduler, ClusterCache(), queue, permits or WaitingPods(), evictions)
         self._awaits = set(awaits)
+        self._on_attempt = on_attempt
         self._lists: deque[tuple[str, Iterator[Changes]]] = deque()
         self._backoff_flushed_at: float | None = None
         self._waiting_flushed_at: float | None = None
@@ -92,7 +107,8 @@ class Machine:
         return bool(self._lists) or (not self._awaits and self.parts.queue.has_next)
 
     def next(self, now: float) -> Commands:
-        """Applies one slice of a list, and tries the next pod of the queue, if there is one."""
+        """Applies one slice of a list, and tries the next pod of the queue, if there is one. Raises the error of a page
+        that cannot be read; the kind must then be listed again."""
         self._apply_slice(now)
         if not self._awaits:
             queued = self.parts.queue.pop()
@@ -144,7 +160,11 @@ class Machine:
         if not self._lists:
             return
         kind, slices = self._lists[0]
-        changes = next(slices, None)
+        try:
+            changes = next(slices, None)
+        except Exception:  # of a page: the list is incomplete, and its kind must be listed again
+            self._lists.popleft()
+            raise
         if changes is None:
             self._lists.popleft()
             self._awaits.discard(kind)
@@ -170,15 +190,18 @@ class Machine:
         parts.out.append(Note(verbosity=3, text="Attempting to schedule pod", pod=pod.key))
         reason = why_left_pending(pod)
         if reason:
+            self._show(pod, None, now, problem=reason)
             failed = handle_failed_attempt(
                 parts.queue, queued, now, message=reason, refused_by=(LEFT_PENDING,), nominated_node=None
             )
             refuse(parts, pod, failed)
             return
         try:
-            result = self._cycle(pod)
+            result = self._cycle(pod, now)
         except Exception as bug:  # of a plugin: it must not stop the scheduling of other pods
-            failed = handle_failed_attempt(parts.queue, queued, now, message=f"a plugin failed: {bug!r}", is_error=True)
+            problem = f"a plugin failed: {bug!r}"
+            self._show(pod, None, now, problem=problem)
+            failed = handle_failed_attempt(parts.queue, queued, now, message=problem, is_error=True)
             refuse(parts, pod, failed)
             return
         if result.node is not None and not result.unknown:
@@ -198,13 +221,25 @@ class Machine:
         if preemption is not None and preemption.victims:
             evicting.begin(parts, pod, preemption.node, preemption.victims, now)
 
-    def _cycle(self, pod: Pod) -> CycleResult:
-        parts, nominations = self.parts, self.parts.queue.nominations
+    def _cycle(self, pod: Pod, now: float) -> CycleResult:
+        parts = self.parts
         said = parts.said.get(pod.uid)
         if said is not None:  # the watch may not have shown it yet
             pod = replace_value(pod, nominated_node_name=said.nominated_node)
-        nominated = {node: nominations.on(node) for _, node in nominations.all}
-        return parts.scheduler.schedule(parts.cache.snapshot(), pod, nominated=nominated)
+        result = parts.scheduler.schedule(parts.cache.snapshot(), pod, nominated=self._nominated())
+        self._show(pod, result, now)
+        return result
+
+    def _nominated(self) -> Nominated:
+        nominations = self.parts.queue.nominations
+        return {node: nominations.on(node) for _, node in nominations.all}
+
+    def _show(self, pod: Pod, result: CycleResult | None, now: float, *, problem: str = "") -> None:
+        if self._on_attempt is not None:
+            snapshot, nominated = self.parts.cache.snapshot(), self._nominated()
+            self._on_attempt(
+                Attempt(pod=pod, at=now, snapshot=snapshot, nominated=nominated, result=result, problem=problem)
+            )
 
     # ---- answers ----
 
@@ -298,8 +333,9 @@ class Machine:
 
     def _out(self, now: float) -> Commands:
         parts = self.parts
-        for decision in parts.permits.decided():
-            binding.decide_permit(parts, decision.uid, decision.plugin, decision.message, now)
+        while decided := parts.permits.decided():  # a plugin may decide about other pods meanwhile
+            for decision in decided:
+                binding.decide_permit(parts, decision.uid, decision.plugin, decision.message, now)
         commands = (*parts.out, *parts.writes.to_send(now, self._with_version))
         parts.out.clear()
         return commands

@@ -37,6 +37,11 @@ class WaitingPods:
     def reject(self, uid: str, plugin: str, message: str) -> None:
         self._decided.append(PermitDecision(uid=uid, plugin=plugin, message=message or "rejected"))
 
+    @property
+    def undone(self) -> tuple[PermitDecision, ...]:
+        """What was decided since the machine's last call."""
+        return tuple(self._decided)
+
     def decided(self) -> list[PermitDecision]:
         """Since the last call. For the machine."""
         found, self._decided = self._decided, []

@@ -16,6 +16,7 @@ from scheduler_core.running.commands import (
     Command,
     DeleteVictim,
     LookAtPod,
+    PatchVolume,
     PostPodEvent,
     WriteStatus,
 )
@@ -73,12 +74,15 @@ class World:
 
     def start(self) -> Machine:
         """A new process: it knows only what it lists."""
-        self.machine = Machine(self.scheduler, permits=self.permits)
+        self.machine = self.new_machine()
         self.backlog.clear()
         self.open.clear()
         for kind in ("Node", "Pod"):
             self.collect(self.machine.take(self.listing(kind), self.now))
         return self.machine
+
+    def new_machine(self) -> Machine:
+        return Machine(self.scheduler, permits=self.permits)
 
     def listing(self, kind: str) -> Json:
         items = [copy.deepcopy(each) for (of, _), each in sorted(self.objects.items()) if of == kind]
@@ -189,6 +193,7 @@ class World:
             self.collect(self.machine.answered(command, outcome, self.now))
 
     def effect(self, command: Answered) -> WriteOutcome:
+        assert not isinstance(command, PatchVolume)
         name = command.pod.partition("/")[2]
         held = self.pod(name)
         if held is None:
@@ -252,7 +257,9 @@ class World:
 
     def one_write_in_flight_for_each_pod(self) -> None:
         known = {write.number for write in self.machine.parts.writes.in_flight}
-        flying = Counter(each.uid for each in self.open if not isinstance(each, LookAtPod) and each.number in known)
+        flying = Counter(
+            each.uid for each in self.open if not isinstance(each, LookAtPod | PatchVolume) and each.number in known
+        )
         assert not flying or max(flying.values()) == 1, f"two writes in flight: {flying}"
 
     def each_pod_is_in_one_place(self) -> None:
