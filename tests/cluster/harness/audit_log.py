@@ -60,6 +60,8 @@ class AuditReader:
                     before = self._known.pop((plural, key), {})
                     if after:
                         self._known[plural, key] = after
+                    elif not before:  # the log may begin after the object's creation
+                        before = {"metadata": {"namespace": key[0], "name": key[1]}}
                     yield Write(at=at, actor=actor, verb=verb, plural=plural, key=key, before=before, after=after)
             elif actor.startswith(AGENT_PREFIX):
                 reason = str((event.get("requestObject") or {}).get("reason", ""))
