@@ -28,7 +28,7 @@ from tests.careen.core.builders import a_node, a_situation
             Code.READYZ_UNKNOWN,
             (
                 "careen cannot tell whether the API server and etcd are ready: the agent has not read this fact in "
-                "this round of its loop"
+                "this turn"
             ),
         ),
     ],
