@@ -27,7 +27,8 @@ from careen.core.lock import notation
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.core.lock.reading import LockReading
 from careen.report.cleanup_report import Cleaned, Cleanup, cleanup_json, cleanup_text
-from careen.report.tables import count_of, listed
+from careen.report.tables import listed
+from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
 
 

@@ -19,7 +19,7 @@ import click
 
 from careen.cli.support.files import try_folder, why
 from careen.cli.support.screen import say, say_lines
-from careen.report.tables import count_of
+from scheduler_core.sentences import count_of
 
 if TYPE_CHECKING:
     from drydock.rollout.progress_report import RolloutProgress

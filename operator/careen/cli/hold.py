@@ -8,13 +8,12 @@ import click
 
 from careen.cli.support.connection import Cluster, annotate_node
 from careen.cli.support.options import cluster_command
-from careen.cli.support.requests import Choice, chosen, end_with, for_each, nodes_argument
+from careen.cli.support.requests import Choice, chosen, for_all, nodes_argument
 from careen.cli.support.screen import say
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import WORKING, Phase
 from careen.core.facts.times import LATEST, from_rfc3339, rfc3339
-from careen.report.fleet_report import phase_of
 
 
 @click.command()
@@ -50,9 +49,7 @@ async def hold(cluster: Cluster, *, choice: Choice, reason: str, until: str | No
         seen = await annotate_node(cluster, node.name, "hold", change)
         say(f"Held: {text}. " + _what_now(seen, end))
 
-    nodes = await chosen(cluster, choice)
-    held = await for_each(nodes, hold_one)
-    end_with(len(nodes) - len(held), len(nodes), "could not be held")
+    await for_all(await chosen(cluster, choice), hold_one, "could not be held")
 
 
 @click.command()
@@ -70,12 +67,11 @@ async def unhold(cluster: Cluster, *, choice: Choice) -> None:
         say(f"{node.name} is no longer held. The hold was: {old_hold}.")
 
     nodes = await chosen(cluster, choice, concerns=lambda node: keys.HOLD in node.annotations, what="not held")
-    freed = await for_each(nodes, unhold_one)
-    end_with(len(nodes) - len(freed), len(nodes), "could not be freed of their holds")
+    await for_all(nodes, unhold_one, "could not be freed of their holds")
 
 
 def _what_now(node: NodeView, end: datetime | None) -> str:
-    phase = phase_of(node)
+    phase = node.shown_phase
     if phase == Phase.DRAINING:
         return f"{node.name} is draining: the node's agent undoes the drain in the next turn."
     if phase in WORKING:

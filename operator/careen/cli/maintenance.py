@@ -20,6 +20,7 @@ from careen.cli.support.requests import (
     for_each,
     is_at_rest,
     nodes_argument,
+    reached,
     wait_for_each,
     withdraw,
 )
@@ -27,7 +28,6 @@ from careen.cli.support.screen import say
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PersonRequest, RequestKind
 from careen.core.facts.phases import Phase
-from careen.report.fleet_report import phase_of
 
 
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,16 +113,14 @@ async def _keep(
     kept = asked = await for_each(nodes, ask_one)
     if not no_wait:
         after = await wait_for_each(
-            cluster, asked, lambda seen: phase_of(seen) == Phase.MAINTENANCE or keys.REQUEST not in seen.annotations
+            cluster, asked, lambda seen: seen.shown_phase == Phase.MAINTENANCE or keys.REQUEST not in seen.annotations
         )
-        kept = await for_each(asked, lambda node: _check_kept(after[node.name]))
+        kept = await for_each(asked, lambda node: _check_kept(reached(after[node.name])))
     end_with(len(nodes) - len(kept), len(nodes), "are not drained")
 
 
-async def _check_kept(found: NodeView | click.ClickException) -> None:
-    if isinstance(found, click.ClickException):
-        raise found
-    if phase_of(found) != Phase.MAINTENANCE:
+async def _check_kept(found: NodeView) -> None:
+    if found.shown_phase != Phase.MAINTENANCE:
         raise click.ClickException(f"{found.name} does not stay drained: the request was withdrawn or has expired")
 
 
@@ -150,5 +148,4 @@ async def _hand_back(cluster: Cluster, choice: Choice, kind: RequestKind, *, no_
 
 
 async def _check_back(found: NodeView | click.ClickException) -> None:
-    if isinstance(found, click.ClickException):
-        raise found
+    reached(found)

@@ -45,16 +45,16 @@ from careen.plan.rollout_rules import RolloutRules
 from careen.plan.simulated_agent import unforeseen
 from careen.plan.unblocking import ChangeKind, PlanChange, changed, longer
 from careen.plan.window_groups import WindowGroups
-from careen.report.fleet_report import phase_of
 from careen.report.page.plan_page import plan_html
 from careen.report.plan_report import Plan, is_clean, plan_json, plan_text
-from careen.report.tables import count_of, listed
+from careen.report.tables import listed
 from careen.rollout.openings import shut_at
 from careen.settings.kinds import duration
 from careen.settings.policy import policy_of
 from scheduler_core.cycle import Scheduler
 from scheduler_core.learning.stored_estimate import learnt_searches
 from scheduler_core.model.pod import Pod
+from scheduler_core.sentences import count_of
 from scheduler_core.simulation.movable import movable_in_zone, movable_pods
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.searches import MOST_SEARCHES
@@ -376,7 +376,7 @@ def _chosen(world: World, request: _Request) -> tuple[str, ...]:
 
 def _is_wanted_down(view: NodeView, now: datetime) -> bool:
     """In maintenance, or a person has requested its drain or maintenance: the agent does not reboot it."""
-    if phase_of(view) == Phase.MAINTENANCE:
+    if view.shown_phase == Phase.MAINTENANCE:
         return True
     request = request_of(view)
     if request is None or request.kind is RequestKind.REBOOT:

@@ -12,9 +12,11 @@ from careen.cli.support.requests import (
     ask,
     chosen,
     end_with,
+    for_all,
     for_each,
     is_at_rest,
     nodes_argument,
+    reached,
     wait_for_each,
     withdraw,
 )
@@ -22,7 +24,6 @@ from careen.cli.support.screen import BadInput, say
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PersonRequest, RequestKind
 from careen.core.facts.phases import Phase
-from careen.report.fleet_report import phase_of
 
 
 @click.command()
@@ -79,7 +80,7 @@ async def reboot(cluster: Cluster, *, choice: Choice, reason: str, is_now: bool,
         after = await wait_for_each(
             cluster, asked, lambda seen: keys.REQUEST not in seen.annotations and is_at_rest(seen)
         )
-        rebooted = await for_each(asked, lambda before: _tell(after[before.name], before))
+        rebooted = await for_each(asked, lambda before: _tell(reached(after[before.name]), before))
     end_with(len(nodes) - len(rebooted), len(nodes), "did not reboot" if not no_wait else "were not asked to reboot")
 
 
@@ -96,13 +97,10 @@ async def _withdraw(cluster: Cluster, choice: Choice) -> None:
     nodes = await chosen(
         cluster, choice, concerns=lambda node: keys.REQUEST in node.annotations, what="no request on the Node"
     )
-    withdrawn = await for_each(nodes, withdraw_one)
-    end_with(len(nodes) - len(withdrawn), len(nodes), "keep their request")
+    await for_all(nodes, withdraw_one, "keep their request")
 
 
-async def _tell(after: NodeView | click.ClickException, before: NodeView) -> None:
-    if isinstance(after, click.ClickException):
-        raise after
+async def _tell(after: NodeView, before: NodeView) -> None:
     if after.boot_id == before.boot_id:
         raise click.ClickException(f"{after.name} did not reboot: the request was withdrawn")
     say(f"{after.name} has rebooted and is back in service.")
@@ -110,7 +108,7 @@ async def _tell(after: NodeView | click.ClickException, before: NodeView) -> Non
 
 def _refuse_too_late(node: NodeView) -> None:
     """Raises BadInput if the requested reboot has begun: the host may be going down."""
-    if phase_of(node) == Phase.REBOOTING and keys.REQUEST in node.annotations:
+    if node.shown_phase == Phase.REBOOTING and keys.REQUEST in node.annotations:
         raise BadInput(
             f"it is too late to withdraw the request: the reboot of {node.name} was announced, and the host may "
             f"already be going down; `careen why {node.name}` shows the outcome"

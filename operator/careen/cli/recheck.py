@@ -6,13 +6,12 @@ import click
 
 from careen.cli.support.connection import Cluster, annotate_node
 from careen.cli.support.options import cluster_command
-from careen.cli.support.requests import IDLE_LOOK, Choice, chosen, end_with, for_each, nodes_argument
+from careen.cli.support.requests import IDLE_LOOK, Choice, chosen, for_all, nodes_argument
 from careen.cli.support.screen import say
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.times import rfc3339
-from careen.report.fleet_report import phase_of
 
 
 @click.command()
@@ -23,9 +22,7 @@ async def recheck(cluster: Cluster, *, choice: Choice) -> None:
 
     async def ask_one(node: NodeView) -> None:
         await annotate_node(cluster, node.name, "recheck", lambda _: {keys.RECHECK: rfc3339(cluster.clock.now())})
-        when = f"; {IDLE_LOOK}" if phase_of(node) == Phase.IDLE else ""
+        when = f"; {IDLE_LOOK}" if node.shown_phase == Phase.IDLE else ""
         say(f"Requested: the agent of {node.name} looks again in its next turn{when}.")
 
-    nodes = await chosen(cluster, choice)
-    asked = await for_each(nodes, ask_one)
-    end_with(len(nodes) - len(asked), len(nodes), "were not asked to look again")
+    await for_all(await chosen(cluster, choice), ask_one, "were not asked to look again")

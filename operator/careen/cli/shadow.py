@@ -29,13 +29,14 @@ from careen.cluster.reflector.streams import ClientStreams
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.wire.api import ClusterApi
 from careen.report.shadow.shadow_report import Followed, exit_code, nodes_said, shadow_json, shadow_text
-from careen.report.tables import count_of, listed
+from careen.report.tables import listed
 from careen.shadow.following import Following
 from careen.shadow.shadow import Shadow
 from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.learning.stored_estimate import to_mapping
+from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
 
 if TYPE_CHECKING:

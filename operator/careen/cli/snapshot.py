@@ -18,7 +18,7 @@ from careen.cli.support.options import cluster_command
 from careen.cli.support.screen import say
 from careen.cluster.snapshot_reader import again_if_expired, pages, server_version
 from careen.core.facts.times import rfc3339
-from careen.report.tables import count_of
+from scheduler_core.sentences import count_of
 from scheduler_core.snapshot.dump import DumpWriter, Header
 
 

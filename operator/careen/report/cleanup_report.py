@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from careen.core.cleanup.values import CleanupMark
-from careen.report.tables import count_of, listed, paragraph, table
+from careen.report.tables import listed, paragraph, table
+from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
 
 LONGEST_NOW = 60  # characters shown of a value: a forecast is kilobytes of JSON

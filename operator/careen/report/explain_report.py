@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from careen.report.tables import count_of, listed, paragraph, table
+from careen.report.tables import listed, paragraph, table
 from scheduler_core.framework.verdict import Verdict
+from scheduler_core.sentences import count_of
 from scheduler_core.simulation.record import NodeRecord, Record
 
 

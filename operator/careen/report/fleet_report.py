@@ -18,10 +18,11 @@ from careen.core.lock.content import LockContent
 from careen.core.node import cordons
 from careen.report.history_report import expected_json, expected_text
 from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
-from careen.report.tables import count_of, listed, paragraph, table
+from careen.report.tables import listed, paragraph, table
 from careen.rollout.durations import expected_ends
 from careen.rollout.model import Cause, NodeState, RolloutView, State
 from careen.rollout.reading import rollout
+from scheduler_core.sentences import count_of
 
 # Nodes that need a person first, then nodes at work, then waiting nodes, then idle ones.
 _ORDER = (
@@ -57,7 +58,7 @@ def fleet_text(
     the table, the expected ends of reboots under way, and the number of nodes in each phase. With `lines`, the table
     ends where that many lines are full."""
     model = model or rollout(nodes, lock, now)
-    shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
+    shown = [node for node in in_order(nodes, lock) if not only_busy or node.shown_phase != Phase.IDLE]
     before = [paragraph(f"Roll-out: {told}.", width=width)] if (told := progress_sentence(model)) else []
     before.append(paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width))
     strays = stray_claims(lock, nodes)
@@ -65,7 +66,7 @@ def fleet_text(
     before += [paragraph(each, width=width) for each in _warnings(nodes)]
     under_way = expected_text(nodes, now, width=width)
     after = ["", *(under_way if lines is None else under_way[:3])] if under_way else []
-    counts = Counter(phase_of(node) for node in nodes)
+    counts = Counter(node.shown_phase for node in nodes)
     counted = ", ".join(f"{counts[name]} {name}" for name in dict.fromkeys([*_ORDER, *sorted(counts)]) if counts[name])
     after += ["", paragraph(f"{count_of(len(nodes), 'node')}{f': {counted}' if counted else ''}.", width=width)]
     if lines is not None and len(shown) > lines - _height([*before, *after]) - 2:
@@ -100,7 +101,7 @@ def _table(
     rows = [
         [
             node.name,
-            phase_of(node),
+            node.shown_phase,
             age(_since(node), model.at),
             place_of(node, lock),
             *([ready_of(node, model.at)] if with_ready else []),
@@ -208,7 +209,7 @@ def names_text(nodes: Sequence[NodeView], lock: LockState, *, only_busy: bool = 
     return "\n".join(
         paragraph(f"node/{node.name}")
         for node in in_order(nodes, lock)
-        if not only_busy or phase_of(node) != Phase.IDLE
+        if not only_busy or node.shown_phase != Phase.IDLE
     )
 
 
@@ -216,7 +217,7 @@ def fleet_json(
     nodes: Sequence[NodeView], lock: LockState, *, raw_lock: str | None = None, only_busy: bool = False
 ) -> dict[str, Any]:
     """The nodes and the lock as JSON."""
-    shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
+    shown = [node for node in in_order(nodes, lock) if not only_busy or node.shown_phase != Phase.IDLE]
     ends = expected_ends(nodes)
     return {
         "lock": lock_json(lock, raw_lock),
@@ -229,7 +230,7 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
     """One node as JSON, from its annotations."""
     return {
         "name": node.name,
-        "phase": phase_of(node),
+        "phase": node.shown_phase,
         "since": node.annotations.get(keys.SINCE),
         "reason": node.annotations.get(keys.REASON, ""),
         "label": node.labels.get(keys.REBOOT_LABEL, ""),
@@ -258,16 +259,11 @@ def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
     named = lock.line.names if isinstance(lock, LockContent) else ()
 
     def key(node: NodeView) -> tuple[int, int, str]:
-        phase = phase_of(node)
+        phase = node.shown_phase
         urgency = next((place for place, each in enumerate(_ORDER) if each == phase), 0)
         return urgency, named.index(node.name) if node.name in named else len(named), node.name
 
     return sorted(nodes, key=key)
-
-
-def phase_of(node: NodeView) -> str:
-    """Idle if the Node shows none."""
-    return node.annotations.get(keys.PHASE, Phase.IDLE.value)
 
 
 def place_of(node: NodeView, lock: LockState) -> str:
@@ -292,7 +288,7 @@ def cordon_of(node: NodeView) -> str:
 def reason_of(node: NodeView) -> str:
     """The reason on the Node, and other facts that explain its state."""
     parts = [unreadable(node), node.annotations.get(keys.REASON, "")]
-    if keys.HOLD in node.annotations and phase_of(node) == Phase.IDLE:
+    if keys.HOLD in node.annotations and node.shown_phase == Phase.IDLE:
         hold = node.annotations[keys.HOLD].strip()
         parts.append(f"held: {hold}" if hold else "held without a reason")
     return "; ".join(part for part in parts if part)

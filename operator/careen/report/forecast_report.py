@@ -18,7 +18,8 @@ from careen.core.drain.forecast_objection import (
 from careen.core.facts import keys
 from careen.core.facts.policy import ForecastPolicy, Policy
 from careen.core.facts.times import age, from_rfc3339
-from careen.report.tables import count_of, listed, paragraph, table
+from careen.report.tables import listed, paragraph, table
+from scheduler_core.sentences import count_of
 from scheduler_core.simulation.forecast import Forecast, NodesAnswer, Outcome, PodForecast
 
 # Exit codes of `careen forecast`, for scripts: 1 and 2 mean errors.

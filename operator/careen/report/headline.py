@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from careen.core.decision import stored_refusals
 from careen.core.facts.observation import NodeView
-from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import age
-from careen.report.lock_report import LockState
 from careen.report.tables import paragraph
 from careen.rollout.as_json import obstacle_json
 from careen.rollout.model import Standstill
-from careen.rollout.reading import rollout
-
-
-def headline(
-    nodes: Sequence[NodeView], lock: LockState, now: datetime, policy: Policy | None = None
-) -> Standstill | None:
-    """The first obstacle of the roll-out, if any."""
-    return next(iter(rollout(nodes, lock, now, policy).obstacles), None)
 
 
 def asks_for_policy(nodes: Iterable[NodeView]) -> bool:

@@ -9,9 +9,10 @@ from typing import Any
 from careen.core.facts.observation import NodeView
 from careen.core.facts.times import age, duration
 from careen.core.steps.shared.history import Reboot, reboots_of
-from careen.report.tables import count_of, listed, paragraph, table
+from careen.report.tables import listed, paragraph, table
 from careen.rollout.durations import expected_ends
 from careen.rollout.model import Expected
+from scheduler_core.sentences import count_of
 
 
 def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None = None) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.times import age, from_rfc3339
 from careen.core.gates.halt import halted_because
 from careen.core.lock import overdue
 from careen.core.lock.content import Entry, Garbage, LockContent
-from careen.report.tables import count_of, listed, paragraph, table
+from careen.report.tables import listed, paragraph, table
+from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
 
 LockState = LockContent | Garbage | Unknown
@@ -123,7 +123,7 @@ def _phase(entry: Entry, node: NodeView | None) -> str:
         return "there is no such Node"
     if entry.uid and entry.uid != node.uid:
         return "another Node has this name"
-    return node.annotations.get(keys.PHASE, "Idle")
+    return node.shown_phase
 
 
 def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:

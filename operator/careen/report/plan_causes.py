@@ -10,8 +10,9 @@ from typing import Any
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import duration
 from careen.plan.unblocking import Bought, ChangeKind, barriers
-from careen.report.tables import count_of, listed
+from careen.report.tables import listed
 from careen.rollout.remedies import general
+from scheduler_core.sentences import count_of
 from scheduler_core.simulation.timeline import Hindrance, Obstacle, Timeline
 
 

@@ -23,7 +23,8 @@ from careen.report.plan_causes import (
     unblocks_json,
     unfinished,
 )
-from careen.report.tables import count_of, listed, paragraph, table
+from careen.report.tables import listed, paragraph, table
+from scheduler_core.sentences import count_of
 from scheduler_core.simulation.timeline import Timeline, Visit, Wait
 from scheduler_core.values import Value
 

@@ -59,11 +59,6 @@ def plain(value: Any) -> Any:
     raise TypeError(f"careen cannot write a {type(value).__name__} as JSON: {value!r}")
 
 
-def count_of(number: int, singular: str, plural: str | None = None) -> str:
-    """`1 node` or `3 nodes`."""
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"
-
-
 def listed(names: Sequence[str], *, most: int = 5) -> str:
     """`a, b, c and 4 more`."""
     return first_few(names, most)

@@ -29,7 +29,7 @@ from careen.core.lock.content import LockContent
 from careen.core.node.autoscalers import left_alone
 from careen.core.node.cordons import foreign_author, is_cordon_proven
 from careen.plan.next_turn import NextTurn, next_turn
-from careen.report.fleet_report import node_json, phase_of
+from careen.report.fleet_report import node_json
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import paragraph, table
 from careen.rollout.openings import next_opening, opening_clause
@@ -77,7 +77,7 @@ class NodeStory(Value, kw_only=True):
     @property
     def phase(self) -> str:
         """The phase that the Node shows."""
-        return phase_of(self.node)
+        return self.node.shown_phase
 
     @property
     def progress(self) -> Progress | UnreadableProgress:

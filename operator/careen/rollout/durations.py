@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from statistics import median
 
-from careen.core.facts.observation import NodeView
-from careen.core.facts.phases import WORKING, Phase
+from careen.core.facts.observation import NodeView, RequestKind
+from careen.core.facts.phases import UNDER_CLAIM, Phase
 from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339
 from careen.core.people.requests import request_of
 from careen.core.steps.shared.history import reboots_of
 from careen.rollout.model import Expected
+from scheduler_core.sentences import count_of
 
 # No estimate for a node that a person keeps down.
-_ON_THE_WAY = frozenset({*WORKING, Phase.SETTLING} - {Phase.MAINTENANCE})
+_ON_THE_WAY = UNDER_CLAIM - {Phase.CLAIMING, Phase.MAINTENANCE}
 
 
 def last_lengths(nodes: Sequence[NodeView]) -> dict[str, int]:
@@ -41,10 +42,7 @@ def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
         own, started = lengths.get(node.name), _started(node)
         seconds = usual if own is None else own
         if started is not None and seconds is not None:
-            if own is not None:
-                basis = "its last reboot"
-            else:
-                basis = f"the last reboots of {len(lengths)} node{'' if len(lengths) == 1 else 's'}"
+            basis = "its last reboot" if own is not None else f"the last reboots of {count_of(len(lengths), 'node')}"
             found[node.name] = Expected(started=started, seconds=seconds, basis=basis)
     return found
 
@@ -56,7 +54,7 @@ def is_for_maintenance(node: NodeView, now: datetime | None = None) -> bool:
         return True
     request = request_of(node)
     is_over = request is not None and request.until is not None and now is not None and request.until <= now
-    return request is not None and request.kind.value != "reboot" and not is_over
+    return request is not None and request.kind is not RequestKind.REBOOT and not is_over
 
 
 def _started(node: NodeView) -> datetime | None:

@@ -21,6 +21,7 @@ from careen.rollout.model import NodeState, Standstill, State
 from careen.rollout.openings import opening_clause
 from careen.rollout.refusals import PASSING, Surroundings
 from careen.rollout.remedies import general
+from scheduler_core.sentences import count_of
 from scheduler_core.sentences import first_few as listed
 
 _ASKED_LAST = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
@@ -39,7 +40,7 @@ def obstacle(
     hold, by node; `ends` when all refusals of a node end by themselves. With the agents' policy it says when a
     window opens."""
     nodes, lock, now = tuple(present.views.values()), present.lock, present.now
-    waiting = [node for node in nodes if _phase_of(node) == Phase.WAITING]
+    waiting = [node for node in nodes if node.shown_phase == Phase.WAITING]
     if not waiting or any(each.state is State.WORKING for each in statuses):
         return None
     is_free = not (isinstance(lock, LockContent) and lock.entries)
@@ -48,14 +49,6 @@ def obstacle(
         if any(end is not None and end - now <= SOON for end in ends.values())
         else _by_their_refusals(waiting, refusals, now, present.policy, is_free=is_free)
     )
-
-
-def _phase_of(node: NodeView) -> str:
-    return node.annotations.get(keys.PHASE, Phase.IDLE.value)
-
-
-def _count_of(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 # ---- what stops all nodes ----
@@ -72,7 +65,7 @@ def _by_the_lock(
         return Standstill(
             why=f"No reboot will start: the lock cannot be understood ({lock.why})",
             code=Code.LOCK_GARBAGE.value,
-            ways_out=(_remedy(Code.LOCK_GARBAGE),),
+            ways_out=(Code.LOCK_GARBAGE.remedy,),
         )
     if not isinstance(lock, LockContent):
         return None
@@ -81,7 +74,7 @@ def _by_the_lock(
         return Standstill(
             why=f"No reboot will start: a person paused the lock{reason}, so {waiters} must wait until the pause ends",
             code=Code.PAUSED.value,
-            ways_out=(_remedy(Code.PAUSED),),
+            ways_out=(Code.PAUSED.remedy,),
         )
     if halted := halted_because(lock):
         failed = {entry.node for entry in lock.failed}
@@ -101,14 +94,14 @@ def _waiting_for_holders(
     first = holders[0].name
     troubles = {each.name: each.trouble for each in statuses if each.trouble}
     phases = "; ".join(
-        troubles.get(node.name) or f"{node.name} is {_phase_of(node)}{_said(node)}" for node in holders[:3]
+        troubles.get(node.name) or f"{node.name} is {node.shown_phase}{_said(node)}" for node in holders[:3]
     )
     stuck = [node.name for node in holders if node.name in troubles]
     ways = (
         f"`careen why {first}` shows the progress of {first}.",
         f"Look at the host of {listed(stuck)}. Only if it is down for good: `careen lock release {stuck[0]}`."
         if stuck
-        else _remedy(Code.LIMIT_REACHED),
+        else Code.LIMIT_REACHED.remedy,
     )
     return Standstill(
         why=f"No further reboot will start: {waiters} must wait for a free claim; {_claims_of(holders)}: {phases}",
@@ -156,7 +149,7 @@ def _by_their_refusals(
     )
     reasons = [_reason(code, by_code[code], waiting, now, policy) for code in list(by_code)[:_SHOWN_CODES]]
     left_out = len(by_code) - _SHOWN_CODES
-    more = f"; and {_count_of(left_out, 'more reason')}" if left_out > 0 else ""
+    more = f"; and {count_of(left_out, 'more reason')}" if left_out > 0 else ""
     ways = [way for code in list(by_code)[:_SHOWN_CODES] for way in _ways_out(code, by_code[code])]
     verdict = "No reboot has started so far" if left else "No reboot will start"
     unchecked = f"; the gates have not checked {listed(left)} yet" if left else ""
@@ -231,10 +224,6 @@ def _example(refusals: dict[str, Refusal]) -> tuple[str, Refusal]:
         refusals.items(),
         key=lambda row: (not row[1].remedy, row[1].since.timestamp() if row[1].since else float("inf"), row[0]),
     )
-
-
-def _remedy(code: Code, node: str = "NODE") -> str:
-    return code.remedy.replace("NODE", node)
 
 
 def _phase_since(node: NodeView) -> datetime | None:

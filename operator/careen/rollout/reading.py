@@ -10,7 +10,7 @@ from math import ceil
 from careen.core.decision import Refusal, stored_refusals
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
-from careen.core.facts.phases import Phase
+from careen.core.facts.phases import UNDER_CLAIM, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
@@ -21,16 +21,11 @@ from careen.core.gates.question import No
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.core.steps.shared.history import reboots_of
 from careen.rollout.durations import expected_ends, is_for_maintenance, last_lengths, usual_seconds
-from careen.rollout.model import Cause, Counts, NodeState, RolloutView, State
+from careen.rollout.model import Cause, Counts, Expected, NodeState, RolloutView, State
 from careen.rollout.obstacles import obstacle
 from careen.rollout.refusals import PASSING, Surroundings, disproof, ends_of, subjects_of
 from careen.rollout.remedies import remedy_of
 from careen.rollout.troubles import trouble_of
-from scheduler_core.values import replace_value as replace
-
-_AT_WORK = frozenset(
-    {Phase.CLAIMING, Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING}
-)
 
 _PLACES = ("ready", "required")
 
@@ -43,7 +38,7 @@ def rollout(
 ) -> RolloutView:
     """The roll-out. Only with the agents' `policy` it knows when windows open. It costs one pass over the Nodes."""
     present = Surroundings(views={node.name: node for node in nodes}, lock=lock, now=now, policy=policy)
-    held = {node.name: still_holding(node, present) for node in nodes if _phase(node) == Phase.WAITING}
+    held = {node.name: still_holding(node, present) for node in nodes if node.shown_phase == Phase.WAITING}
     held = {name: refusals for name, refusals in held.items() if refusals}
     causes = _causes(held, present)
     of_node: dict[str, list[str]] = {}
@@ -55,16 +50,16 @@ def rollout(
     entries = {entry.node: entry for entry in lock.entries} if isinstance(lock, LockContent) else {}
     named = frozenset(lock.line.names) if isinstance(lock, LockContent) else frozenset()
     statuses = tuple(
-        replace(
-            _status(node, entries.get(node.name), now, begins, is_named=node.name in named),
+        _status(
+            node,
+            entries.get(node.name),
+            now,
+            begins,
+            is_named=node.name in named,
             causes=tuple(of_node.get(node.name, ())),
             expected=ends.get(node.name),
         )
         for node in nodes
-    )
-    statuses = tuple(
-        replace(each, state=State.HELD_BACK) if each.state is State.QUEUED and each.causes else each
-        for each in statuses
     )
     until = {name: _end(present.views[name], refusals, present) for name, refusals in held.items()}
     found = obstacle(statuses, held, until, present)
@@ -140,36 +135,38 @@ def _seen(node: NodeView) -> datetime | None:
 
 
 def _status(
-    node: NodeView, entry: Entry | None, now: datetime, begins: datetime | None, *, is_named: bool
+    node: NodeView,
+    entry: Entry | None,
+    now: datetime,
+    begins: datetime | None,
+    *,
+    is_named: bool,
+    causes: tuple[str, ...],
+    expected: Expected | None,
 ) -> NodeState:
-    phase = _phase(node)
+    phase = node.shown_phase
     record = node.record
     is_kept_down = phase in {Phase.MAINTENANCE, Phase.DRAINING, Phase.CLAIMING} and is_for_maintenance(node, now)
     trouble = trouble_of(node, entry, now, is_kept_down=phase == Phase.MAINTENANCE)
     if phase == Phase.FAILED:
         state, trouble = State.FAILED, node.annotations.get(keys.REASON, "") or "the reboot failed"
-    elif phase in _AT_WORK or entry is not None:
+    elif phase in UNDER_CLAIM or entry is not None:
         state = State.STUCK if trouble else State.KEPT_DOWN if is_kept_down else State.WORKING
     elif phase == Phase.WAITING:
-        state = State.QUEUED
+        state = State.HELD_BACK if causes else State.QUEUED
     elif begins is not None and any(each.at >= begins for each in reboots_of(node)):
         state = State.DONE
     else:
         state = State.IDLE
     label = node.labels.get(keys.REBOOT_LABEL, "")
+    place = "holder" if entry is not None else "next" if is_named else label if label in _PLACES else ""
     return NodeState(
         name=node.name,
         state=state,
         phase=phase,
-        doing=_doing(phase, is_kept_down=is_kept_down) if entry is not None or phase in _AT_WORK else "",
+        doing=_doing(phase, is_kept_down=is_kept_down) if entry is not None or phase in UNDER_CLAIM else "",
         zone=node.zone,
-        place="holder"
-        if entry is not None
-        else "next"
-        if is_named
-        else label
-        if label in ("ready", "required")
-        else "",
+        place=place,
         since=from_rfc3339(node.annotations.get(keys.SINCE, "")),
         need_since=from_rfc3339(record.need_since) if isinstance(record, Progress) else None,
         reason=node.annotations.get(keys.REASON, ""),
@@ -177,6 +174,8 @@ def _status(
         ready_since=node.ready_since,
         agent_wrote=node.agent_wrote,
         trouble=trouble if state in {State.STUCK, State.FAILED} else "",
+        expected=expected,
+        causes=causes,
     )
 
 
@@ -191,7 +190,7 @@ def _begin(nodes: Sequence[NodeView]) -> datetime | None:
     needs = [
         at
         for node in nodes
-        if _phase(node) != Phase.IDLE
+        if node.shown_phase != Phase.IDLE
         and isinstance(record := node.record, Progress)
         and (at := from_rfc3339(record.need_since)) is not None
     ]
@@ -217,7 +216,3 @@ def _counts(statuses: Sequence[NodeState], now: datetime, most: int, usual: int 
         usual_seconds=usual,
         finish=finish,
     )
-
-
-def _phase(node: NodeView) -> str:
-    return node.annotations.get(keys.PHASE, Phase.IDLE.value)

@@ -64,8 +64,8 @@ def subjects_of(refusal: Refusal, node: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(f"node {name}" for name, _ in down))
     if refusal.code in {Code.HELD, Code.CORDONED}:
         return (f"node {node}",)
-    if refusal.code in {Code.PAUSED, Code.HALTED, Code.OUTSIDE_WINDOW, Code.NO_WINDOW, Code.LIMIT_REACHED}:
-        return ("",) if refusal.code is not Code.OUTSIDE_WINDOW else (sentence.replace(node, "the node"),)
+    if refusal.code in {Code.PAUSED, Code.HALTED, Code.NO_WINDOW, Code.LIMIT_REACHED}:
+        return ("",)
     return (sentence.replace(node, "the node"),)
 
 

@@ -15,8 +15,7 @@ from careen.core.lock.content import Entry
 def trouble_of(node: NodeView, entry: Entry | None, now: datetime, *, is_kept_down: bool = False) -> str:
     """Why the holder shows no progress; "" if it does, or if the node may be down now."""
     unready = "" if is_kept_down else not_ready(node, now)
-    marked = overdue.sentences((entry,)) if entry is not None and entry.overdue is not None else ""
-    return "; ".join(part for part in (unready, marked if not unready else "") if part)
+    return unready or (overdue.sentences((entry,)) if entry is not None else "")
 
 
 def not_ready(node: NodeView, now: datetime) -> str:

@@ -9,10 +9,17 @@ from datetime import UTC, datetime
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.lock.content import LockContent
-from careen.report.headline import headline, headline_json, headline_text
+from careen.report.headline import headline_json, headline_text
+from careen.report.lock_report import LockState
+from careen.rollout.model import Standstill
+from careen.rollout.reading import rollout
 from tests.careen.core.builders import a_node
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+def headline(nodes: list[NodeView], lock: LockState, now: datetime) -> Standstill | None:
+    return next(iter(rollout(nodes, lock, now).obstacles), None)
 
 
 def waiting(name: str, *rows: tuple[str, str, str, str]) -> NodeView:

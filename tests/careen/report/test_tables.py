@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from careen.core.facts.times import age, duration
-from careen.report.tables import as_json, count_of, listed, paragraph, table
+from careen.report.tables import as_json, listed, paragraph, table
+from scheduler_core.sentences import count_of
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 

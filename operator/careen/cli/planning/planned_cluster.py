@@ -23,7 +23,6 @@ from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
 from careen.core.node.autoscalers import removed_by
 from careen.core.people.requests import request_of
-from careen.report.fleet_report import phase_of
 from careen.report.plan_report import Origin
 from careen.report.tables import listed
 from scheduler_core.model.node import Node
@@ -120,7 +119,7 @@ def _view(node: Node) -> NodeView:
 
 def kept_down(world: World) -> list[str]:
     """A note on nodes in maintenance. The plan takes them as back in service, and does not simulate their claims."""
-    kept = [view for view in world.views if phase_of(view) == Phase.MAINTENANCE]
+    kept = [view for view in world.views if view.shown_phase == Phase.MAINTENANCE]
     if not kept:
         return []
     ends = [request.until for view in kept if (request := request_of(view)) and request.until]
@@ -152,7 +151,7 @@ def nobody_at_work(world: World, chosen: Sequence[str]) -> tuple[World, list[str
 
     The plan assumes that those reboots have not begun, and that maintenance is over.
     """
-    kept = {view.name for view in world.views if phase_of(view) == Phase.MAINTENANCE}
+    kept = {view.name for view in world.views if view.shown_phase == Phase.MAINTENANCE}
     begun = {view.name for view in world.views if works(view) and view.name in chosen} - kept
     if not (busy := begun | kept):
         return world, []

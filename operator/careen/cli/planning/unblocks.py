@@ -7,7 +7,7 @@ from typing import Protocol, Self
 
 from careen.core.facts.policy import Order
 from careen.plan.unblocking import MOST_STEPS, Bought, PlanChange, barriers, merged, next_changes
-from careen.report.tables import count_of
+from scheduler_core.sentences import count_of
 from scheduler_core.simulation.timeline import Timeline
 
 

@@ -16,7 +16,6 @@ from careen.cluster.nodes import read_node
 from careen.cluster.wire.errors import ClusterError
 from careen.core.facts.observation import Gone
 from careen.core.facts.phases import Phase
-from careen.report.fleet_report import phase_of
 from careen.report.live.node_document import node_document
 from careen.report.live.past_reboots import reboot_report_html, reboot_report_json
 from careen.report.live.planned import Planned
@@ -114,7 +113,7 @@ class LiveSource:
 
     @staticmethod
     def _is_plan_wanted(seen: Seen) -> bool:
-        return any(phase_of(node) not in (Phase.IDLE, Phase.MAINTENANCE) for node in seen.nodes)
+        return any(node.shown_phase not in (Phase.IDLE, Phase.MAINTENANCE) for node in seen.nodes)
 
     async def _plan(self, seen: Seen) -> None:
         self._planned = Planned(note="The plan is being simulated.")

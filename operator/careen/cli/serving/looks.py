@@ -13,7 +13,7 @@ from careen.cluster.nodes import list_nodes
 from careen.cluster.wire.errors import ClusterError
 from careen.report.headline import asks_for_policy
 from careen.report.live.rollout_document import Seen
-from careen.report.tables import count_of
+from scheduler_core.sentences import count_of
 
 LEAST_SECONDS = 3.0
 _NODES_PER_SECOND = 250  # 5,000 nodes every 20 s: about 1.5 MB/s from the API server, while somebody looks

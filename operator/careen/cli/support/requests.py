@@ -15,11 +15,11 @@ from careen.cluster.nodes import list_nodes, read_node
 from careen.cluster.wire.errors import ClusterError, Forbidden, Unauthorized
 from careen.core.facts import keys
 from careen.core.facts.observation import Gone, NodeView, PersonRequest, RequestKind
-from careen.core.facts.phases import WORKING, Phase
+from careen.core.facts.phases import UNDER_CLAIM, Phase
 from careen.core.facts.selectors import Selector, SelectorError
 from careen.core.people.requests import request_of, sentence, to_annotation
-from careen.report.fleet_report import phase_of
-from careen.report.tables import count_of, listed
+from careen.report.tables import listed
+from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
 
 LOOK_SECONDS = 2.0
@@ -112,6 +112,12 @@ async def for_each(nodes: tuple[NodeView, ...], work: Callable[[NodeView], Await
     return tuple(done)
 
 
+async def for_all(nodes: tuple[NodeView, ...], work: Callable[[NodeView], Awaitable[object]], what: str) -> None:
+    """`for_each` as the last step of a command: `end_with` the failures."""
+    done = await for_each(nodes, work)
+    end_with(len(nodes) - len(done), len(nodes), what)
+
+
 def end_with(failed: int, total: int, what: str) -> None:
     """Exit code 1 if some of several nodes failed."""
     if failed:
@@ -122,7 +128,7 @@ async def ask(cluster: Cluster, name: str, request: PersonRequest) -> NodeView:
     """Writes the request. Exit code 2 if the node has failed, or if its Node has a request of another kind."""
 
     def change(seen: NodeView) -> dict[str, str | None]:
-        if phase_of(seen) == Phase.FAILED:
+        if seen.shown_phase == Phase.FAILED:
             raise BadInput(
                 f"{name} failed; `careen why {name}` shows the remedy; run `careen retry {name}` before this command"
             )
@@ -179,11 +185,18 @@ async def wait_for_each(
             told[name] = now
             if seen is not None and is_reached(seen):
                 found[name] = seen
-            elif seen is not None and phase_of(seen) == Phase.FAILED:
+            elif seen is not None and seen.shown_phase == Phase.FAILED:
                 found[name] = click.ClickException(f"{name} failed; `careen why {name}` shows the remedy")
         left = [name for name in left if name not in found]
         if left:
             await cluster.clock.sleep(max(LOOK_SECONDS, LOOK_SECONDS_PER_NODE * len(left)))
+    return found
+
+
+def reached(found: NodeView | click.ClickException) -> NodeView:
+    """What `wait_for_each` found for one node. Raises its error."""
+    if isinstance(found, click.ClickException):
+        raise found
     return found
 
 
@@ -198,9 +211,9 @@ async def _read_node(cluster: Cluster, name: str) -> NodeView | Gone | None:
 
 def _state(node: NodeView) -> str:
     reason = node.annotations.get(keys.REASON, "")
-    return f"{node.name} is {phase_of(node)}{f': {reason}' if reason else ''}"
+    return f"{node.name} is {node.shown_phase}{f': {reason}' if reason else ''}"
 
 
 def is_at_rest(node: NodeView) -> bool:
     """careen is not working on the node."""
-    return phase_of(node) not in {*WORKING, Phase.CLAIMING, Phase.SETTLING, Phase.FAILED}
+    return node.shown_phase not in {*UNDER_CLAIM, Phase.FAILED}

@@ -16,6 +16,7 @@ from msgspec import field
 from msgspec.structs import force_setattr
 
 from careen.core.facts import keys
+from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress, UnreadableProgress, consistent, from_annotation
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.values import Value
@@ -92,6 +93,11 @@ class NodeView(Value, kw_only=True):
         """careen's record on the Node, or why it cannot be read or contradicts itself. The agents of all nodes use this
         property, so that they agree on which records are unusable."""
         return consistent(self.written)
+
+    @property
+    def shown_phase(self) -> str:
+        """By the annotation for people; Idle without one."""
+        return self.annotations.get(keys.PHASE, Phase.IDLE.value)
 
     @property
     def readiness_taints(self) -> tuple[str, ...]:

@@ -242,6 +242,8 @@ MOVES: dict[tuple[Phase, Phase], str] = {
 
 WORKING = frozenset({Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING})
 """The phases in which careen has taken the node out of service."""
+UNDER_CLAIM = frozenset({Phase.CLAIMING, *WORKING, Phase.SETTLING})
+"""The phases that a node may be in only with a claim that it does not release."""
 
 
 def is_allowed(before: Phase, after: Phase) -> bool:

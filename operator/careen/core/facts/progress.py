@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, field
 
-from careen.core.facts.phases import Phase
+from careen.core.facts.phases import UNDER_CLAIM, Phase
 from careen.core.facts.untrusted import json_of, short, shown, whole
 from scheduler_core.values import Value
 
@@ -195,11 +195,6 @@ def phase_of(progress: Progress) -> Phase:
     return Phase(progress.phase) if progress.phase else Phase.IDLE
 
 
-_UNDER_CLAIM = frozenset(
-    {Phase.CLAIMING, Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING}
-)
-
-
 def _contradiction(progress: Progress) -> str:
     """Why this release cannot have written the record; "" if it can."""
     if not is_phase(progress.phase):
@@ -209,7 +204,7 @@ def _contradiction(progress: Progress) -> str:
     phase = phase_of(progress)
     if bool(progress.claim) is not bool(progress.boot_left):
         return "the annotation careen.dev/progress must name a claim and the boot on which the claim began, or neither"
-    if phase in _UNDER_CLAIM and (not progress.claim or progress.is_releasing):
+    if phase in UNDER_CLAIM and (not progress.claim or progress.is_releasing):
         return f"the annotation careen.dev/progress does not have the claim that the phase {phase} needs"
     if (phase is Phase.IDLE and progress.claim) or (
         phase is Phase.WAITING and progress.claim and not progress.is_releasing

@@ -13,7 +13,6 @@ from careen.core.facts.untrusted import object_of
 from careen.core.plain_text import one_line
 from careen.core.steps.shared.history import reboots_of
 from careen.report.lock_report import lock_sentence
-from careen.report.tables import count_of
 from careen.report.why_report import (
     NodeStory,
     cordon_sentence,
@@ -23,6 +22,7 @@ from careen.report.why_report import (
     remedies,
     summary,
 )
+from scheduler_core.sentences import count_of
 
 _MOST_PODS = 250
 

@@ -14,7 +14,7 @@ from careen.core.steps.shared.history import Reboot, reboots_of
 from careen.report.live.planned import Planned
 from careen.report.live.rollout_document import Seen
 from careen.report.page.markup import escape, paragraph, section, table
-from careen.report.tables import count_of
+from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
 
 

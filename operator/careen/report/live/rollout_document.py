@@ -17,9 +17,9 @@ from careen.core.steps.shared.history import Reboot
 from careen.report.live.done import done_nodes
 from careen.report.live.planned import Planned
 from careen.report.lock_report import LockState, lock_sentence
-from careen.report.tables import count_of
 from careen.rollout.model import NodeState, RolloutView, State
 from careen.rollout.reading import rollout
+from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
 
 DONE, STUCK, HELD_BACK = "Done", "Stuck", "Held back"

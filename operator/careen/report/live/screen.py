@@ -8,8 +8,8 @@ from enum import StrEnum
 from careen.core.facts.times import age, duration, rfc3339
 from careen.core.plain_text import one_line
 from careen.report.live.rollout_document import RolloutScene, headline_of, says
-from careen.report.tables import count_of
 from careen.rollout.model import Cause, NodeState, State
+from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, tzinfo
 from careen.core.facts.times import duration
 from careen.report.page.axis import Axis
 from careen.report.page.markup import escape
-from careen.report.tables import count_of
+from scheduler_core.sentences import count_of
 from scheduler_core.simulation.timeline import Timeline
 
 FROM_NODES = 50

@@ -27,7 +27,7 @@ from careen.report.plan_report import (
     width_note,
     widths,
 )
-from careen.report.tables import count_of
+from scheduler_core.sentences import count_of
 from scheduler_core.simulation.timeline import Move, Timeline
 
 

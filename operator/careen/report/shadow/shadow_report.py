@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from careen.report.tables import count_of, paragraph, table
+from careen.report.tables import paragraph, table
 from careen.shadow.outcomes import MEANINGS, Agreement, Compared, outcome_of
 from careen.shadow.tally import LEAST_AGREEMENT, RunCounts, agreement_of
-from scheduler_core.sentences import first_few
+from scheduler_core.sentences import count_of, first_few
 from scheduler_core.values import Value
 
 AGREES = 0
