@@ -162,9 +162,12 @@ def gone(parts: Parts, binding: PodOnItsWay) -> None:
     parts.queue.done(binding.pod)
 
 
-def look(parts: Parts, binding: PodOnItsWay, now: float) -> None:
+def look(parts: Parts, binding: PodOnItsWay, now: float) -> int:
+    """The number of the command."""
     binding.look_at = now + LOOK_SECONDS
-    parts.out.append(LookAtPod(number=parts.number(), pod=binding.pod.key, uid=binding.pod.uid))
+    command = LookAtPod(number=parts.number(), pod=binding.pod.key, uid=binding.pod.uid)
+    parts.out.append(command)
+    return command.number
 
 
 def fail(

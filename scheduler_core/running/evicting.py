@@ -73,7 +73,7 @@ def _end(parts: Parts, eviction: Eviction, now: float, *, must_retry: bool) -> N
 
 
 def _delete(parts: Parts, preemptor: Pod, key: str, uid: str) -> None:
-    if parts.writes.has_delete(uid):  # for another pod
+    if parts.writes.has(DeleteVictim, uid):  # for another pod
         return
     parts.writes.ask(
         DeleteVictim(

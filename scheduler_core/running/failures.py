@@ -1,4 +1,4 @@
-"""What each answer means for the command that it answers: one table.
+"""What each answer means for the write that it answers: one table.
 
 A command whose effect is unknown is never taken as failed: until somebody has looked, its pod keeps its room on the
 node.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from scheduler_core.running.commands import Answered, Bind, DeleteVictim, LookAtPod, PatchVolume, WriteStatus
+from scheduler_core.running.commands import Bind, DeleteVictim, PatchVolume, Write, WriteStatus
 from scheduler_core.values import Value
 
 
@@ -65,7 +65,7 @@ def meaning(outcome: WriteOutcome) -> Meaning:
     return Meaning.UNKNOWN
 
 
-REACTIONS: Final[Mapping[type[Answered], Mapping[Meaning, Reaction]]] = {
+REACTIONS: Final[Mapping[type[Write], Mapping[Meaning, Reaction]]] = {
     Bind: {
         Meaning.DONE: Reaction.FINISH,
         Meaning.UNKNOWN: Reaction.LOOK,
@@ -73,14 +73,6 @@ REACTIONS: Final[Mapping[type[Answered], Mapping[Meaning, Reaction]]] = {
         Meaning.GONE: Reaction.DROP,
         Meaning.CONFLICT: Reaction.DROP,
         Meaning.REFUSED: Reaction.BACK_OFF,
-    },
-    LookAtPod: {
-        Meaning.DONE: Reaction.FINISH,
-        Meaning.UNKNOWN: Reaction.LOOK,
-        Meaning.BUSY: Reaction.LOOK,
-        Meaning.GONE: Reaction.DROP,
-        Meaning.CONFLICT: Reaction.LOOK,
-        Meaning.REFUSED: Reaction.LOOK,
     },
     WriteStatus: {
         Meaning.DONE: Reaction.FINISH,
@@ -109,5 +101,5 @@ REACTIONS: Final[Mapping[type[Answered], Mapping[Meaning, Reaction]]] = {
 }
 
 
-def reaction(command: Answered, outcome: WriteOutcome) -> Reaction:
+def reaction(command: Write, outcome: WriteOutcome) -> Reaction:
     return REACTIONS[type(command)][meaning(outcome)]

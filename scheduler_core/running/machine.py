@@ -191,10 +191,7 @@ class Machine:
         reason = why_left_pending(pod)
         if reason:
             self._show(pod, None, now, problem=reason)
-            failed = handle_failed_attempt(
-                parts.queue, queued, now, message=reason, refused_by=(LEFT_PENDING,), nominated_node=None
-            )
-            refuse(parts, pod, failed)
+            self._leave_pending(queued, pod, reason, now)
             return
         try:
             result = self._cycle(pod, now)
@@ -208,10 +205,7 @@ class Machine:
             binding.start(parts, queued, result, now)
             return
         if result.unknown:
-            failed = handle_failed_attempt(
-                parts.queue, queued, now, message=result.unknown, refused_by=(LEFT_PENDING,), nominated_node=None
-            )
-            refuse(parts, pod, failed)
+            self._leave_pending(queued, pod, result.unknown, now)
             return
         preemption = result.preemption
         if preemption is not None and preemption.victims:
@@ -220,6 +214,12 @@ class Machine:
         refuse(parts, pod, failed)
         if preemption is not None and preemption.victims:
             evicting.begin(parts, pod, preemption.node, preemption.victims, now)
+
+    def _leave_pending(self, queued: QueuedPod, pod: Pod, why: str, now: float) -> None:
+        failed = handle_failed_attempt(
+            self.parts.queue, queued, now, message=why, refused_by=(LEFT_PENDING,), nominated_node=None
+        )
+        refuse(self.parts, pod, failed)
 
     def _cycle(self, pod: Pod, now: float) -> CycleResult:
         parts = self.parts
@@ -276,11 +276,11 @@ class Machine:
         parts = self.parts
         said = parts.said.get(write.uid)
         if what is Reaction.SEND_AGAIN:
-            if not parts.writes.has_status(write.uid) and said is not None:
+            if not parts.writes.has(WriteStatus, write.uid) and said is not None:
                 parts.writes.ask(write)
         elif what is Reaction.FINISH and said is not None:
             said.version = outcome.version
-        elif not parts.writes.has_status(write.uid):
+        elif not parts.writes.has(WriteStatus, write.uid):
             parts.said.pop(write.uid, None)
 
     def _delete_answered(self, delete: DeleteVictim, what: Reaction, outcome: WriteOutcome, now: float) -> None:
@@ -323,11 +323,7 @@ class Machine:
         if late is not None:
             binding.reject(parts, each, f"rejected due to timeout after waiting at plugin {late}", now, plugin=late)
         elif each.look_at is not None and each.look_at <= now:
-            binding.look(parts, each, now)
-            self._note_looks()
-
-    def _note_looks(self) -> None:
-        self._looks.update(each.number for each in self.parts.out if isinstance(each, LookAtPod))
+            self._looks.add(binding.look(parts, each, now))
 
     # ---- commands ----
 

@@ -85,7 +85,7 @@ def _pod_gone(parts: Parts, pod: Pod, assumed: str, now: float) -> None:
 
 def _pending_pod_changed(parts: Parts, old: Pod, new: Pod, assumed: str, now: float) -> None:
     said = parts.said.get(new.uid)
-    if said is not None and not parts.writes.has_status(new.uid):
+    if said is not None and not parts.writes.has(WriteStatus, new.uid):
         version = parts.cache.version("Pod", new.key)
         if version is None or said.version is None or version >= said.version:
             del parts.said[new.uid]

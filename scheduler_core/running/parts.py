@@ -39,7 +39,6 @@ class PodOnItsWay:
     is_doubtful: bool = False
     refused: str = ""
     permits: dict[str, float] = field(default_factory=dict)
-    patches: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

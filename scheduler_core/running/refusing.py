@@ -43,10 +43,11 @@ def refuse(parts: Parts, pod: Pod, failed: FailedCycle) -> None:
 
 def write_refusal(parts: Parts, pod: Pod, failed: FailedCycle) -> bool:
     """Whether the status says something else now."""
-    before = parts.said.get(pod.uid) or StatusSaid(*_written(pod), pod.nominated_node_name)
+    before = _said_before(parts, pod)
     node = before.nominated_node if failed.nominated_node is None else failed.nominated_node
     if (before.reason, before.message, before.nominated_node) == (failed.reason, failed.message, node):
         return False
+    is_same_node = node == before.nominated_node and not parts.writes.has(WriteStatus, pod.uid)
     parts.said[pod.uid] = StatusSaid(failed.reason, failed.message, node)
     parts.writes.ask(
         WriteStatus(
@@ -55,7 +56,7 @@ def write_refusal(parts: Parts, pod: Pod, failed: FailedCycle) -> bool:
             uid=pod.uid,
             reason=failed.reason,
             message=failed.message,
-            nominated_node=None if node == before.nominated_node and not parts.writes.has_status(pod.uid) else node,
+            nominated_node=None if is_same_node else node,
         )
     )
     return True
@@ -63,7 +64,7 @@ def write_refusal(parts: Parts, pod: Pod, failed: FailedCycle) -> bool:
 
 def nominate(parts: Parts, pod: Pod, node: str) -> None:
     """Tells others where the pod will be bound while that takes time (KEP-5278)."""
-    before = parts.said.get(pod.uid) or StatusSaid(*_written(pod), pod.nominated_node_name)
+    before = _said_before(parts, pod)
     if before.nominated_node == node:
         return
     parts.said[pod.uid] = StatusSaid(before.reason, before.message, node)
@@ -71,11 +72,11 @@ def nominate(parts: Parts, pod: Pod, node: str) -> None:
 
 
 def _clear_nomination(parts: Parts, pod: Pod) -> None:
-    before = parts.said.get(pod.uid) or StatusSaid(*_written(pod), pod.nominated_node_name)
+    before = _said_before(parts, pod)
     if not before.nominated_node:
         return
     parts.said[pod.uid] = StatusSaid(before.reason, before.message, "")
-    has_status = parts.writes.has_status(pod.uid)
+    has_status = parts.writes.has(WriteStatus, pod.uid)
     parts.writes.ask(
         WriteStatus(
             number=parts.number(),
@@ -88,8 +89,14 @@ def _clear_nomination(parts: Parts, pod: Pod) -> None:
     )
 
 
-def _written(pod: Pod) -> tuple[str, str]:
-    return ("", "") if pod.refusal is None else (pod.refusal.reason, pod.refusal.message)
+def _said_before(parts: Parts, pod: Pod) -> StatusSaid:
+    """What was written last; without that, what the pod's status says."""
+    refusal = pod.refusal
+    return parts.said.get(pod.uid) or StatusSaid(
+        refusal.reason if refusal is not None else "",
+        refusal.message if refusal is not None else "",
+        pod.nominated_node_name,
+    )
 
 
 def _result_of(failed: FailedCycle) -> str:

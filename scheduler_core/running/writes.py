@@ -35,17 +35,10 @@ class Writes:
     def in_flight(self) -> tuple[Write, ...]:
         return tuple(sent.write for sent in self._flying.values())
 
-    def has_status(self, uid: str) -> bool:
-        """Whether a status of the pod is in flight or waits."""
+    def has(self, kind: type, uid: str) -> bool:
+        """Whether a write of this kind is in flight or waits."""
         flying = self._flying.get(uid)
-        is_flying = flying is not None and isinstance(flying.write, WriteStatus)
-        return is_flying or WriteStatus in self._waiting.get(uid, {})
-
-    def has_delete(self, uid: str) -> bool:
-        """Whether a deletion of the pod is in flight or waits."""
-        flying = self._flying.get(uid)
-        is_flying = flying is not None and isinstance(flying.write, DeleteVictim)
-        return is_flying or DeleteVictim in self._waiting.get(uid, {})
+        return (flying is not None and isinstance(flying.write, kind)) or kind in self._waiting.get(uid, {})
 
     def is_busy(self, uid: str) -> bool:
         """Whether a write is in flight or waits."""
@@ -63,9 +56,6 @@ class Writes:
             waiting.pop(kind, None)
         if not waiting:
             del self._waiting[uid]
-
-    def is_in_flight(self, number: int) -> bool:
-        return number in self._target_of
 
     def answered(self, number: int) -> Write | None:
         """The write with this number; None if it is not in flight (any more)."""

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import socket
 import threading
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from careen.agent.asleep import sleeper
+from careen.agent.asleep.threads import keep_signals_in_main_thread
 
 _LOADING_SECONDS = 60.0  # after which a process that still loads is unhealthy
-_STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Doorkeeper:
-    """Serves until `leave`, in a thread with signals blocked."""
+    """Serves until `leave`, in a thread."""
 
     def __init__(self, handover: Mapping[str, Any], listener: socket.socket) -> None:
         self.handover, self.listener = dict(handover), listener
         self._until = sleeper.boot_seconds() + _LOADING_SECONDS
         self._read, self._write = os.pipe()
         self._thread = threading.Thread(target=self._serve, name="doorkeeper", daemon=True)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         self._thread.start()
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def leave(self) -> socket.socket:
         """The listener, for the agent's own server."""
@@ -72,6 +69,7 @@ def open_door(environment: MutableMapping[str, str] = os.environ) -> None:
     text = environment.pop(sleeper.VARIABLE, "")
     if not text:
         return
+    keep_signals_in_main_thread()
     descriptors = sleeper.passed_on(text)
     try:
         handover = sleeper.read_handover(descriptors[0])

@@ -15,6 +15,7 @@ import msgspec
 
 from careen.agent.asleep import sleeper
 from careen.agent.asleep.doorkeeper import Woken
+from careen.agent.asleep.threads import STOPS
 from careen.cluster.wire.client import Credentials
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import NodeView
@@ -121,7 +122,7 @@ class Bed:
             os.set_inheritable(descriptor, True)
         descriptors = ",".join(map(str, [sleeper.write_handover(dict(self._content)), *kept]))
         command = [sys.executable, *sys.orig_argv[1:]]
-        if signal.sigpending() & {signal.SIGTERM, signal.SIGINT}:
+        if signal.sigpending() & STOPS:
             os._exit(0)
         os.execve(  # noqa: S606 - a program of this package
             sys.executable, [sys.executable, "-I", "-S", program, descriptors, "--", *command], os.environ
