@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import chain
 
+from scheduler_core.sentences import count_of
 from scheduler_core.snapshot.snapshot import Snapshot
 
 _MOST_SENTENCES = 5
@@ -16,7 +17,7 @@ def left_out(snapshot: Snapshot) -> list[str]:
     found = Counter(pod.namespace for pod in pods if pod.spec.is_left_out)
     told = sorted(found.items(), key=lambda each: (-each[1], each[0]))
     sentences = [
-        f"left out: {number} pod{'s' * (number > 1)} of namespace {namespace} count with their requests alone, because "
+        f"left out: {count_of(number, 'pod')} of namespace {namespace} count with their requests alone, because "
         "the different affinities, spread constraints, tolerations, selectors, containers and labels of its pods "
         "exceed the memory that a namespace, or all of them, may take; where these pods land is unknown"
         for namespace, number in told[:_MOST_SENTENCES]

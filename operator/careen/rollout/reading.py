@@ -12,7 +12,6 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.phases import UNDER_CLAIM, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import object_of
@@ -145,7 +144,6 @@ def _status(
     expected: Expected | None,
 ) -> NodeState:
     phase = node.shown_phase
-    record = node.record
     is_kept_down = phase in {Phase.MAINTENANCE, Phase.DRAINING, Phase.CLAIMING} and is_for_maintenance(node, now)
     trouble = trouble_of(node, entry, now, is_kept_down=phase == Phase.MAINTENANCE)
     if phase == Phase.FAILED:
@@ -168,7 +166,7 @@ def _status(
         zone=node.zone,
         place=place,
         since=from_rfc3339(node.annotations.get(keys.SINCE, "")),
-        need_since=from_rfc3339(record.need_since) if isinstance(record, Progress) else None,
+        need_since=node.need_since,
         reason=node.annotations.get(keys.REASON, ""),
         is_ready=node.ready,
         ready_since=node.ready_since,
@@ -187,13 +185,7 @@ def _doing(phase: str, *, is_kept_down: bool) -> str:
 
 def _begin(nodes: Sequence[NodeView]) -> datetime | None:
     """The roll-out begins with the oldest need that still stands."""
-    needs = [
-        at
-        for node in nodes
-        if node.shown_phase != Phase.IDLE
-        and isinstance(record := node.record, Progress)
-        and (at := from_rfc3339(record.need_since)) is not None
-    ]
+    needs = [at for node in nodes if node.shown_phase != Phase.IDLE and (at := node.need_since) is not None]
     return min(needs, default=None)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -23,6 +22,7 @@ from scheduler_core.snapshot.pods import placements
 from scheduler_core.snapshot.pods.tallies import HOST_PORTS, UsageTally
 from scheduler_core.snapshot.pods.volume_users import VOLUME_USERS
 from tests.scheduler_core.drawn_clusters import clusters, nodes, pods
+from tests.scheduler_core.state_machines import play
 
 Json = dict[str, Any]
 SCHEDULER = Scheduler()
@@ -269,12 +269,4 @@ def test_the_cache_equals_a_loaded_snapshot_after_any_events(
 ) -> None:
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", changes_per_table)
     monkeypatch.setattr(by_usage, "_FEWEST_NODES", fewest_nodes)
-    state_machine = EventsOfACluster.TestCase
-    state_machine.settings = settings(
-        max_examples=int(os.environ.get("MODEL_CACHE_EXAMPLES", "25")),
-        stateful_step_count=25,
-        deadline=None,
-        phases=(Phase.reuse, Phase.generate),
-        suppress_health_check=list(HealthCheck),
-    )
-    state_machine("runTest").runTest()
+    play(EventsOfACluster, examples=int(os.environ.get("MODEL_CACHE_EXAMPLES", "25")), steps=25)

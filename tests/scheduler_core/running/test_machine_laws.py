@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.scheduler_core.running.world import FAULTS, World
+from tests.scheduler_core.state_machines import play
 
 NODES = ("n1", "n2", "n3")
 NAMES = tuple(f"{letter}{number}" for letter in "ab" for number in range(6))
@@ -110,12 +110,4 @@ class AnyInterleaving(RuleBasedStateMachine):
 
 
 def test_the_laws_hold_after_any_interleaving() -> None:
-    state_machine = AnyInterleaving.TestCase
-    state_machine.settings = settings(
-        max_examples=int(os.environ.get("MACHINE_EXAMPLES", "60")),
-        stateful_step_count=60,
-        deadline=None,
-        phases=(Phase.reuse, Phase.generate),
-        suppress_health_check=list(HealthCheck),
-    )
-    state_machine("runTest").runTest()
+    play(AnyInterleaving, examples=int(os.environ.get("MACHINE_EXAMPLES", "60")), steps=60)

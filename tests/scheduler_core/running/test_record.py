@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
@@ -28,6 +27,7 @@ from scheduler_core.running.record.replay import Replay
 from tests.scheduler_core.running.recorded_world import RecordedWorld, replayed
 from tests.scheduler_core.running.test_machine_laws import AnyInterleaving
 from tests.scheduler_core.running.world import SCHEDULER, node
+from tests.scheduler_core.state_machines import play
 
 Run = Any
 
@@ -52,15 +52,7 @@ class AnyRecordedInterleaving(AnyInterleaving):
 
 
 def test_the_record_of_any_interleaving_gives_the_same_commands() -> None:
-    state_machine = AnyRecordedInterleaving.TestCase
-    state_machine.settings = settings(
-        max_examples=int(os.environ.get("MACHINE_EXAMPLES", "20")),
-        stateful_step_count=60,
-        deadline=None,
-        phases=(Phase.reuse, Phase.generate),
-        suppress_health_check=list(HealthCheck),
-    )
-    state_machine("runTest").runTest()
+    play(AnyRecordedInterleaving, examples=int(os.environ.get("MACHINE_EXAMPLES", "20")), steps=60)
 
 
 # ---- what reaches the machine by other ways ----

@@ -18,6 +18,7 @@ from msgspec.structs import force_setattr
 from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress, UnreadableProgress, consistent, from_annotation
+from careen.core.facts.times import from_rfc3339
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.values import Value
 
@@ -93,6 +94,12 @@ class NodeView(Value, kw_only=True):
         """careen's record on the Node, or why it cannot be read or contradicts itself. The agents of all nodes use this
         property, so that they agree on which records are unusable."""
         return consistent(self.written)
+
+    @property
+    def need_since(self) -> datetime | None:
+        """When its agent first saw the need; None without a readable record."""
+        record = self.record
+        return from_rfc3339(record.need_since) if isinstance(record, Progress) else None
 
     @property
     def shown_phase(self) -> str:

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Order, Policy
-from careen.core.facts.progress import UnreadableProgress
-from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.facts.times import rfc3339
 from careen.core.lock.content import LockContent, limit, slots_beside_holders, zones_at_work
 from careen.core.lock.groups import groups
 from scheduler_core.values import replace_value as replace
@@ -260,8 +259,7 @@ def in_later_zone(alike: Alike) -> Alike:
 
 def need_since(node: NodeView) -> str:
     """When the agent first saw the need (RFC 3339); without a readable record, a text that sorts last."""
-    progress = node.record
-    since = None if isinstance(progress, UnreadableProgress) else from_rfc3339(progress.need_since)
+    since = node.need_since
     return _NEVER if since is None else rfc3339(since)
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
-from careen.core.facts.progress import Progress
-from careen.core.facts.times import duration, from_rfc3339, rfc3339
+from careen.core.facts.times import duration, rfc3339
 from careen.core.steps.shared.history import Reboot, reboots_of
 from careen.report.live.planned import Planned
 from careen.report.live.rollout_document import Seen
@@ -60,13 +59,8 @@ def _planned_moves(node: NodeView, reboot: Reboot, planned: Planned) -> int | No
 
 def open_needs(seen: Seen) -> list[OpenNeed]:
     """The nodes that still need a reboot, the oldest need first."""
-    found = [OpenNeed(node.name, _need_since(node)) for node in seen.nodes if keys.REBOOT_LABEL in node.labels]
+    found = [OpenNeed(node.name, node.need_since) for node in seen.nodes if keys.REBOOT_LABEL in node.labels]
     return sorted(found, key=lambda each: (each.since or seen.at, each.node))
-
-
-def _need_since(node: NodeView) -> datetime | None:
-    record = node.record
-    return from_rfc3339(record.need_since) if isinstance(record, Progress) else None
 
 
 def reboot_report_json(seen: Seen, planned: Planned, *, days: int) -> dict[str, Any]:
