@@ -220,7 +220,7 @@ MUTANTS = (
     Mutant(
         "A record without a claim is accepted in a phase that needs a claim",
         _PROGRESS + "_contradiction",
-        "if phase in _UNDER_CLAIM and (not progress.claim or progress.is_releasing):",
+        "if phase in UNDER_CLAIM and (not progress.claim or progress.is_releasing):",
         "if False:",
     ),
     Mutant(
