@@ -36,7 +36,7 @@ COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # each forecast costs a second of computing, 
 # The sentence names no holders or places: otherwise every release would cost a patch of every waiting node.
 _WAITS = "the gates pass; the node waits in line"
 
-_REFUSED_WITHIN_SECONDS = 30.0  # of its claim: unknown facts keep it for half of that
+_REFUSED_WITHIN_SECONDS = 5.0  # of its claim, usually within one; a drain is rarely over sooner
 _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
 
 

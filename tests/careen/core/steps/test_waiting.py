@@ -508,7 +508,7 @@ def beside(age: float) -> LockContent:
     return held(an_entry("n9", "c9", limit=2, created=created), line=Line(names=("n1",)))
 
 
-@pytest.mark.parametrize(("age", "asks"), [(29, False), (31, True)])
+@pytest.mark.parametrize(("age", "asks"), [(4, False), (6, True)])
 def test_only_the_release_of_a_node_at_work_ends_the_back_off_of_costly_gates(age: float, asks: bool) -> None:
     """A claim that was given back because a gate refused it brings nothing new: otherwise two refused nodes would end
     each other's back-off again and again."""
@@ -522,7 +522,7 @@ def test_only_the_release_of_a_node_at_work_ends_the_back_off_of_costly_gates(ag
 def test_a_drain_that_began_during_the_back_off_of_costly_gates_ends_it_when_it_is_over() -> None:
     policy = a_policy(concurrency=2)
     refused = waiting(lock=NAMED, policy=policy, forecast=Unknown("out of memory"), waiters=(N2,))
-    meanwhile = waiting(lock=beside(40), policy=policy, forecast=NOT_ASKED, memory=refused.memory)
+    meanwhile = waiting(lock=beside(9), policy=policy, forecast=NOT_ASKED, memory=refused.memory)
     assert meanwhile.wants == frozenset()
     after = waiting(lock=NAMED, policy=policy, forecast=NOT_ASKED, memory=meanwhile.memory)
     assert after.wants == {Evidence.FORECAST}
