@@ -1,0 +1,46 @@
+"""Loads scheduler plugins in Python by what a person names on the command line."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+from careen.cli.support.screen import BadInput
+from scheduler_core.framework.plugin_set import Factory
+
+
+def plugins_of(given: Iterable[str]) -> Mapping[str, Factory]:
+    """The factories by name, from texts such as `QuietNodes=quiet.py:quiet_nodes`. Exit code 2 for one that cannot be
+    loaded."""
+    found: dict[str, Factory] = {}
+    for text in given:
+        name, _, place = text.partition("=")
+        where, _, factory = place.rpartition(":")
+        if not (name and where and factory):
+            raise BadInput(f"--plugin {text}: write NAME=FILE.py:FACTORY or NAME=MODULE:FACTORY")
+        if name in found:
+            raise BadInput(f"--plugin {text}: another --plugin already has the name {name}")
+        made = getattr(_module(where, text), factory, None)
+        if not callable(made):
+            raise BadInput(f"--plugin {text}: {where} has no function {factory}")
+        found[name] = cast("Factory", made)
+    return found
+
+
+def _module(where: str, text: str) -> ModuleType:
+    try:
+        if not where.endswith(".py"):
+            return importlib.import_module(where)
+        path = Path(where)
+        specification = importlib.util.spec_from_file_location(path.stem, path)
+        if specification is None or specification.loader is None or not path.is_file():
+            raise BadInput(f"--plugin {text}: there is no file {where}")
+        module = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(module)
+    except (ImportError, SyntaxError) as error:
+        raise BadInput(f"--plugin {text}: {where} cannot be loaded: {error}") from error
+    return module
