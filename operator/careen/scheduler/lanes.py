@@ -11,7 +11,7 @@ import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from datetime import datetime
-from typing import Final
+from typing import Final, cast
 from urllib.parse import urlencode, urlsplit
 
 import httptools
@@ -252,8 +252,7 @@ class _Connection(asyncio.Protocol):
     # ---- asyncio ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop has classes of its own
 
     def data_received(self, data: bytes) -> None:
         if self._parser is None or self._pending is None:  # nothing was asked
@@ -395,9 +394,8 @@ class _Stream(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.write(self._request)
+        self._transport = cast("asyncio.Transport", transport)  # uvloop has classes of its own
+        self._transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
         try:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import threading
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -187,7 +188,11 @@ class _ElectionThread(threading.Thread):
         self._is_ending = False
 
     def run(self) -> None:
-        asyncio.run(self._compete())
+        try:
+            asyncio.run(self._compete())
+        except BaseException:  # without an election nobody may schedule
+            traceback.print_exc()
+            os._exit(LOST_LEASE_EXIT)
 
     async def _compete(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
