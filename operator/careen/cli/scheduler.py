@@ -17,24 +17,22 @@ from careen.agent.clock import SystemClock
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
 from careen.cli.support.connection import kubeconfig_file
 from careen.cli.support.files import text_of, why
-from careen.cli.support.plugins import plugins_of
 from careen.cli.support.screen import BadInput, say
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.wire.api import ClusterApi
-from careen.cluster.wire.client import CannotReachCluster, connect, load_configuration, user_agent
+from careen.cluster.wire.client import CannotReachCluster, ServerAccess, connect, user_agent
 from careen.cluster.wire.errors import ClusterError
-from careen.scheduler.lanes import Server
 from careen.scheduler.metrics import SchedulerMetrics
+from careen.scheduler.plugins import plugins_of
 from careen.scheduler.scheduler import Process, RunningScheduler
 from careen.scheduler.settings import ProcessSettings, process_settings
+from careen.scheduler.wire.server import Server
 from careen.settings import yaml_text
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.config.kube_version import KubeVersion, UnsupportedKubeVersionError
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.plugin_set import Factory
-
-_LOOP_SECONDS = 30.0
 
 
 @click.command()
@@ -90,13 +88,15 @@ def scheduler(
     the Lease schedules, and the others wait. It ends on SIGTERM; exit code 1 if it loses the Lease.
     """
     configuration, settings = _read(config)
-    factories = plugins_of(plugins)
+    try:
+        factories = plugins_of(plugins)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
     file = kubeconfig_file(kubeconfig or settings.kubeconfig or None)
     clock, heartbeat, metrics = SystemClock(), Heartbeat(SystemClock().monotonic), SchedulerMetrics()
     try:
-        server = Server(
-            lambda: load_configuration(file, context=context), agent=user_agent("scheduler"), monotonic=clock.monotonic
-        )
+        access = ServerAccess(file, context=context)
+        server = Server(access, agent=user_agent("scheduler"), monotonic=clock.monotonic)
     except (CannotReachCluster, ValueError) as error:
         raise BadInput(str(error)) from error
 
@@ -110,6 +110,7 @@ def scheduler(
         connect=new_client,
         chance=random.random,
         say=say,
+        leave=_leave,
         health=heartbeat,
         verbosity=verbosity,
     )
@@ -173,6 +174,11 @@ def _serve(host: str, port: int, heartbeat: Heartbeat, metrics: SchedulerMetrics
     except OSError as error:
         raise BadInput(f"--metrics-port {port} cannot be used: {why(error)}") from error
     say(f"careen serves /metrics, /healthz and /readyz on port {server.port}", err=True)
+
+
+def _leave(why: str) -> None:
+    say(why, err=True)
+    os._exit(1)
 
 
 def _on_a_loop(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -51,29 +51,29 @@ class Lease(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
-class Step(Enum):
+class LeaseStep(Enum):
     CREATE = "create"
     TAKE = "take"
     RENEW = "renew"
     WAIT = "wait"
 
 
-def next_step(lease: Lease | None, *, me: str, unchanged_seconds: float) -> Step:
+def next_step(lease: Lease | None, *, me: str, unchanged_seconds: float) -> LeaseStep:
     """`unchanged_seconds`: how long this process has seen the Lease without a change. Clocks of other machines are
     never compared."""
     if lease is None:
-        return Step.CREATE
+        return LeaseStep.CREATE
     if lease.spec.holder_identity == me:
-        return Step.RENEW
+        return LeaseStep.RENEW
     is_over = unchanged_seconds > (lease.spec.lease_duration_seconds or 0)
-    return Step.TAKE if not lease.spec.holder_identity or is_over else Step.WAIT
+    return LeaseStep.TAKE if not lease.spec.holder_identity or is_over else LeaseStep.WAIT
 
 
-def body(settings: LeaseSettings, step: Step, before: Lease | None, *, me: str, at: datetime) -> object:
+def body(settings: LeaseSettings, step: LeaseStep, before: Lease | None, *, me: str, at: datetime) -> object:
     """The Lease that this step writes."""
     now = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = _Spec() if before is None else before.spec
-    changes_hands = step is not Step.RENEW
+    changes_hands = step is not LeaseStep.RENEW
     meta = {"name": settings.name, "namespace": settings.namespace}
     if before is not None:
         meta["resourceVersion"] = before.metadata.resource_version
@@ -86,7 +86,7 @@ def body(settings: LeaseSettings, step: Step, before: Lease | None, *, me: str, 
             "leaseDurationSeconds": int(settings.lease_seconds),
             "acquireTime": now if changes_hands else spec.acquire_time or now,
             "renewTime": now,
-            "leaseTransitions": (spec.lease_transitions or 0) + (step is Step.TAKE),
+            "leaseTransitions": (spec.lease_transitions or 0) + (step is LeaseStep.TAKE),
         },
     }
 
@@ -133,11 +133,11 @@ class Election:
             await clock.sleep(self._settings.retry_seconds)
 
     async def release(self) -> None:
-        """The next leader need not wait. Call it after the last write was answered."""
+        """The next leader need not wait. HttpCall it after the last write was answered."""
         if not self.is_leader or self._seen is None:
             return
         self.is_leader = False
-        released = body(self._settings, Step.RENEW, self._seen, me="", at=self._api.clock.now())
+        released = body(self._settings, LeaseStep.RENEW, self._seen, me="", at=self._api.clock.now())
         await self._api.replace(self._path, released, Lease)
 
     @property
@@ -151,10 +151,10 @@ class Election:
             self._seen, self._seen_at = lease, now
         self.holder = "" if lease is None else lease.spec.holder_identity or ""
         step = next_step(lease, me=self._me, unchanged_seconds=now - self._seen_at)
-        if step is Step.WAIT:
+        if step is LeaseStep.WAIT:
             return
         wanted = body(self._settings, step, lease, me=self._me, at=self._api.clock.now())
-        if step is Step.CREATE:
+        if step is LeaseStep.CREATE:
             written = await self._api.post(_leases(self._settings), wanted, Lease)
         else:
             written = await self._api.replace(self._path, wanted, Lease)

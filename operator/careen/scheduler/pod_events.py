@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from careen.scheduler.lanes import Call
+from careen.scheduler.wire.lanes import HttpCall
 from scheduler_core.running.commands import PostPodEvent
 from scheduler_core.values import Value
 
@@ -40,7 +40,7 @@ class PodEvents:
         self._posted: OrderedDict[tuple[object, ...], _Posted] = OrderedDict()
         self._number = 0
 
-    def call(self, event: PostPodEvent, now: float, at: datetime) -> Call:
+    def call(self, event: PostPodEvent, now: float, at: datetime) -> HttpCall:
         """`now`: seconds of a clock that never jumps."""
         key = (event.uid, event.profile, event.reason, event.action, event.note)
         before = self._posted.pop(key, None)
@@ -48,7 +48,7 @@ class PodEvents:
             self._posted[key] = posted = _Posted(
                 name=before.name, namespace=before.namespace, count=before.count + 1, last=now
             )
-            return Call(
+            return HttpCall(
                 method="PATCH",
                 path=f"{_events(posted.namespace)}/{posted.name}",
                 body=_ENCODER.encode({"series": {"count": posted.count, "lastObservedTime": _micro(at)}}),
@@ -60,7 +60,7 @@ class PodEvents:
         self._posted[key] = _Posted(name=name, namespace=namespace, count=1, last=now)
         while len(self._posted) > _MOST_KEPT:
             self._posted.popitem(last=False)
-        return Call(method="POST", path=_events(namespace), body=_ENCODER.encode(self._body(event, name, at)))
+        return HttpCall(method="POST", path=_events(namespace), body=_ENCODER.encode(self._body(event, name, at)))
 
     def _body(self, event: PostPodEvent, name: str, at: datetime) -> object:
         namespace, _, pod = event.pod.partition("/")

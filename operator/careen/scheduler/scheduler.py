@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import threading
-import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -17,14 +15,16 @@ from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.cluster.wire.transport import Clock
 from careen.scheduler.feed import SchedulerFeed
-from careen.scheduler.lanes import DEADLINE_SECONDS, LoopTransport, Server
 from careen.scheduler.lease import Election, Won
-from careen.scheduler.limit import RateLimit
 from careen.scheduler.log_lines import log_line
 from careen.scheduler.metrics import SchedulerMetrics
 from careen.scheduler.pod_events import PodEvents
 from careen.scheduler.pump import Pump
 from careen.scheduler.settings import ProcessSettings
+from careen.scheduler.wire.lanes import DEADLINE_SECONDS
+from careen.scheduler.wire.limit import RateLimit
+from careen.scheduler.wire.server import Server
+from careen.scheduler.wire.streams import LoopTransport
 from careen.scheduler.writer import Writer
 from scheduler_core.cycle import Scheduler
 from scheduler_core.running.commands import Note
@@ -32,7 +32,6 @@ from scheduler_core.running.machine import Machine
 from scheduler_core.running.permits import WaitingPods
 from scheduler_core.values import Value
 
-LOST_LEASE_EXIT: Final = 1
 _END_SECONDS: Final = 10.0  # for the answers to the last requests
 _LOOP_SECONDS: Final = 30.0
 
@@ -57,6 +56,8 @@ class Process(Value, kw_only=True, eq=False):
     connect: Callable[[], ClusterApi]
     chance: Callable[[], float]
     say: Callable[[str], None]
+    leave: Callable[[str], None]
+    """Ends the process at once, without cleaning up: another scheduler may already write."""
     health: Health
     verbosity: int = 2
 
@@ -190,9 +191,9 @@ class _ElectionThread(threading.Thread):
     def run(self) -> None:
         try:
             asyncio.run(self._compete())
-        except BaseException:  # without an election nobody may schedule
-            traceback.print_exc()
-            os._exit(LOST_LEASE_EXIT)
+        except BaseException as bug:  # without an election nobody may schedule
+            self._process.leave(f"the election failed, and the process ends: {bug!r}")
+            raise
 
     async def _compete(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
@@ -204,9 +205,7 @@ class _ElectionThread(threading.Thread):
             with suppress(ClusterError):
                 await election.release()
             return
-        # Another scheduler may already write: not even a line of cleaning up may come before the end.
-        os.write(2, f"careen lost the Lease {lease.namespace}/{lease.name}; the process ends\n".encode())
-        os._exit(LOST_LEASE_EXIT)
+        process.leave(f"careen lost the Lease {lease.namespace}/{lease.name}; the process ends")
 
     def end(self) -> None:
         """Releases the Lease."""

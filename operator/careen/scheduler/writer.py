@@ -9,10 +9,11 @@ from functools import partial
 from typing import Final
 
 from careen.core.facts.times import rfc3339
-from careen.scheduler.calls import calls, outcome
-from careen.scheduler.lanes import Answer, Call, Lane, Server
-from careen.scheduler.limit import RateLimit
 from careen.scheduler.pod_events import PodEvents
+from careen.scheduler.wire.calls import calls, outcome
+from careen.scheduler.wire.lanes import HttpAnswer, HttpCall, Lane
+from careen.scheduler.wire.limit import RateLimit
+from careen.scheduler.wire.server import Server
 from scheduler_core.running.commands import (
     Answered,
     Bind,
@@ -87,8 +88,8 @@ class Writer:
     def _begin(self, command: Answered) -> None:
         self._send(command, deque(calls(command, rfc3339(self._now()))))
 
-    def _send(self, command: Answered, left: deque[Call]) -> None:
-        def done(answer: Answer) -> None:
+    def _send(self, command: Answered, left: deque[HttpCall]) -> None:
+        def done(answer: HttpAnswer) -> None:
             result = outcome(command, answer)
             if left and 200 <= answer.status < 300 and result.is_complete:
                 self._send(command, left)
@@ -104,5 +105,5 @@ class Writer:
         self._event_lane.send(self._events.call(event, self._monotonic(), self._now()), _ignore)
 
 
-def _ignore(answer: Answer) -> None:
+def _ignore(answer: HttpAnswer) -> None:
     """An Event that was not written is not worth a second request."""

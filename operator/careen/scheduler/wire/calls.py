@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from careen.scheduler.lanes import Answer, Call
+from careen.scheduler.wire.lanes import HttpAnswer, HttpCall
 from scheduler_core.running.commands import Answered, Bind, DeleteVictim, LookAtPod, PatchVolume, WriteStatus
 from scheduler_core.running.failures import LOST, WriteOutcome
 
@@ -40,7 +40,7 @@ class _Body(msgspec.Struct, gc=False, rename="camel"):
 _BODY: Final = msgspec.json.Decoder(_Body)
 
 
-def calls(command: Answered, at: str) -> tuple[Call, ...]:
+def calls(command: Answered, at: str) -> tuple[HttpCall, ...]:
     """In their order; the next is sent only if the one before succeeded. `at`: the time as RFC 3339."""
     if isinstance(command, Bind):
         return (_bind(command),)
@@ -49,14 +49,14 @@ def calls(command: Answered, at: str) -> tuple[Call, ...]:
     if isinstance(command, DeleteVictim):
         return (
             _patch(f"{_pod(command.pod)}/status", _disruption(command, at)),
-            Call(method="DELETE", path=_pod(command.pod), body=_json({"preconditions": {"uid": command.uid}})),
+            HttpCall(method="DELETE", path=_pod(command.pod), body=_json({"preconditions": {"uid": command.uid}})),
         )
     if isinstance(command, LookAtPod):
-        return (Call(method="GET", path=_pod(command.pod)),)
+        return (HttpCall(method="GET", path=_pod(command.pod)),)
     return (_patch(_volume(command), _volume_patch(command)),)
 
 
-def outcome(command: Answered, answer: Answer) -> WriteOutcome:
+def outcome(command: Answered, answer: HttpAnswer) -> WriteOutcome:
     """Of the last call that was answered."""
     if not answer.status:
         return LOST if answer.was_sent else _NOT_SENT
@@ -90,7 +90,7 @@ def _is_success(body: _Body) -> bool:
 # ---- bodies ----
 
 
-def _bind(command: Bind) -> Call:
+def _bind(command: Bind) -> HttpCall:
     namespace, _, name = command.pod.partition("/")
     body = {
         "apiVersion": "v1",
@@ -98,7 +98,7 @@ def _bind(command: Bind) -> Call:
         "metadata": {"namespace": namespace, "name": name, "uid": command.uid},
         "target": {"kind": "Node", "name": command.node},
     }
-    return Call(method="POST", path=f"{_pod(command.pod)}/binding", body=_json(body))
+    return HttpCall(method="POST", path=f"{_pod(command.pod)}/binding", body=_json(body))
 
 
 def _status_patch(command: WriteStatus, at: str) -> object:
@@ -154,8 +154,8 @@ def _volume(command: PatchVolume) -> str:
     return f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
 
 
-def _patch(path: str, body: object) -> Call:
-    return Call(method="PATCH", path=path, body=_json(body), content_type=STRATEGIC)
+def _patch(path: str, body: object) -> HttpCall:
+    return HttpCall(method="PATCH", path=path, body=_json(body), content_type=STRATEGIC)
 
 
 def _json(body: object) -> bytes:

@@ -9,24 +9,27 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from careen.cli.support.screen import BadInput
 from scheduler_core.framework.plugin_set import Factory
 
 
+class PluginError(ValueError):
+    """A plugin that a person named cannot be loaded; a sentence says which, and why."""
+
+
 def plugins_of(given: Iterable[str]) -> Mapping[str, Factory]:
-    """The factories by name, from texts such as `QuietNodes=quiet.py:quiet_nodes`. Exit code 2 for one that cannot be
-    loaded."""
+    """The factories by name, from texts such as `QuietNodes=quiet.py:quiet_nodes`. Raises PluginError for one that
+    cannot be loaded."""
     found: dict[str, Factory] = {}
     for text in given:
         name, _, place = text.partition("=")
         where, _, factory = place.rpartition(":")
         if not (name and where and factory):
-            raise BadInput(f"--plugin {text}: write NAME=FILE.py:FACTORY or NAME=MODULE:FACTORY")
+            raise PluginError(f"--plugin {text}: write NAME=FILE.py:FACTORY or NAME=MODULE:FACTORY")
         if name in found:
-            raise BadInput(f"--plugin {text}: another --plugin already has the name {name}")
+            raise PluginError(f"--plugin {text}: another --plugin already has the name {name}")
         made = getattr(_module(where, text), factory, None)
         if not callable(made):
-            raise BadInput(f"--plugin {text}: {where} has no function {factory}")
+            raise PluginError(f"--plugin {text}: {where} has no function {factory}")
         found[name] = cast("Factory", made)
     return found
 
@@ -38,9 +41,9 @@ def _module(where: str, text: str) -> ModuleType:
         path = Path(where)
         specification = importlib.util.spec_from_file_location(path.stem, path)
         if specification is None or specification.loader is None or not path.is_file():
-            raise BadInput(f"--plugin {text}: there is no file {where}")
+            raise PluginError(f"--plugin {text}: there is no file {where}")
         module = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(module)
     except (ImportError, SyntaxError) as error:
-        raise BadInput(f"--plugin {text}: {where} cannot be loaded: {error}") from error
+        raise PluginError(f"--plugin {text}: {where} cannot be loaded: {error}") from error
     return module
