@@ -38,7 +38,7 @@ from scheduler_core.framework.plugin_set import Factory
 @click.command()
 @click.option(
     "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     metavar="FILE",
     help="A KubeSchedulerConfiguration. The default schedules the pods with `schedulerName: careen-scheduler`.",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -39,10 +40,11 @@ def _module(where: str, text: str) -> ModuleType:
         if not where.endswith(".py"):
             return importlib.import_module(where)
         path = Path(where)
-        specification = importlib.util.spec_from_file_location(path.stem, path)
+        specification = importlib.util.spec_from_file_location(f"careen_plugin_{path.stem}", path)
         if specification is None or specification.loader is None or not path.is_file():
             raise PluginError(f"--plugin {text}: there is no file {where}")
         module = importlib.util.module_from_spec(specification)
+        sys.modules[specification.name] = module  # dataclasses look up the module of their annotations
         specification.loader.exec_module(module)
     except (ImportError, SyntaxError) as error:
         raise PluginError(f"--plugin {text}: {where} cannot be loaded: {error}") from error
