@@ -74,6 +74,16 @@ class SchedulingQueue:
     def __len__(self) -> int:
         return len(self._active) + len(self._backoff) + len(self._waiting)
 
+    def sizes(self) -> Mapping[str, int]:
+        """How many pods are in each part, under the names of kube-scheduler's metric `pending_pods`."""
+        gated = sum(queued.is_gated for queued in self._waiting.pods)
+        return {
+            "active": len(self._active),
+            "backoff": len(self._backoff),
+            "unschedulable": len(self._waiting) - gated,
+            "gated": gated,
+        }
+
     def pods_in(self, room: Room) -> tuple[Pod, ...]:
         """The next pod to be popped comes first if the part is active or back-off; the others have no particular
         order."""

@@ -41,7 +41,16 @@ def start(parts: Parts, queued: QueuedPod, result: CycleResult, now: float) -> N
     parts.cache.assume(pod.key, node, uid=pod.uid)
     parts.queue.nominations.remove(pod)
     parts.writes.withdraw(pod.uid, WriteStatus)
-    binding = PodOnItsWay(queued=queued, pod=pod, node=node, state=state, step=BindingStep.PERMIT, since=now)
+    binding = PodOnItsWay(
+        queued=queued,
+        pod=pod,
+        node=node,
+        state=state,
+        step=BindingStep.PERMIT,
+        since=now,
+        evaluated=len(result.diagnosis.searched),
+        feasible=len(result.diagnosis.passed),
+    )
     parts.bindings[pod.uid] = binding
     progress = _cycle(parts, pod).reserve(state, pod, node)
     if progress.waits:
@@ -129,7 +138,22 @@ def bound(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     for plugin in parts.scheduler.runner(pod).plugins.at("postBind"):
         plugin.post_bind(binding.state, pod, binding.node)
     parts.out.append(Count(metric="schedule_attempts_total", label="scheduled"))
-    parts.out.append(Note(verbosity=2, text="Successfully bound pod to node", pod=pod.key, node=binding.node))
+    attempts, first = binding.queued.attempts, binding.queued.first_attempt_at
+    parts.out.append(Count(metric="pod_scheduling_attempts", amount=attempts))
+    if first is not None:
+        parts.out.append(
+            Count(metric="pod_scheduling_sli_duration_seconds", label=str(min(attempts, 15)), amount=now - first)
+        )
+    parts.out.append(
+        Note(
+            verbosity=2,
+            text="Successfully bound pod to node",
+            pod=pod.key,
+            node=binding.node,
+            evaluated=binding.evaluated,
+            feasible=binding.feasible,
+        )
+    )
     parts.out.append(
         PostPodEvent(
             pod=pod.key,

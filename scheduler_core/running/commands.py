@@ -81,16 +81,19 @@ class PostPodEvent(Value, kw_only=True):
 
 
 class Note(Value, kw_only=True):
-    """A line of the log."""
+    """A line of the log. `evaluated` and `feasible`: numbers of nodes; None if the line does not say them."""
 
     verbosity: int
     text: str
     pod: str = ""
     node: str = ""
+    evaluated: int | None = None
+    feasible: int | None = None
+    why: str = ""
 
 
 class Count(Value, kw_only=True):
-    """A metric's increment, with the value of its label."""
+    """A metric's increment, or an observation of a histogram, with the value of its label."""
 
     metric: str
     label: str = ""
@@ -99,4 +102,5 @@ class Count(Value, kw_only=True):
 
 Write = Bind | WriteStatus | DeleteVictim | PatchVolume
 Command = Write | LookAtPod | PostPodEvent | Note | Count
+Commands = tuple[Command, ...]
 Answered = Write | LookAtPod

@@ -24,7 +24,7 @@ from scheduler_core.running import binding, evicting
 from scheduler_core.running.commands import (
     Answered,
     Bind,
-    Command,
+    Commands,
     DeleteVictim,
     LookAtPod,
     Note,
@@ -38,8 +38,6 @@ from scheduler_core.running.permits import WaitingPods
 from scheduler_core.running.refusing import LEFT_PENDING, refuse, why_left_pending
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
-
-Commands = tuple[Command, ...]
 
 _BACKOFF_FLUSH_SECONDS: Final = 1.0
 _WAITING_FLUSH_SECONDS: Final = 30.0

@@ -27,7 +27,8 @@ class BindingStep(Enum):
 class PodOnItsWay:
     """A pod on its way to its node. `look_at`: when to look at the pod, because nobody knows whether it is bound.
     `is_doubtful`: some Bind of it had no answer; `refused`: why a later one certainly failed.
-    `permits`: the Permit plugins that still make it wait, each with the end of its patience."""
+    `permits`: the Permit plugins that still make it wait, each with the end of its patience.
+    `evaluated` and `feasible`: how many nodes its cycle checked, and how many passed."""
 
     queued: QueuedPod
     pod: Pod
@@ -35,6 +36,8 @@ class PodOnItsWay:
     state: CycleState
     step: BindingStep
     since: float
+    evaluated: int = 0
+    feasible: int = 0
     look_at: float | None = None
     is_doubtful: bool = False
     refused: str = ""

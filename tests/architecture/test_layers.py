@@ -196,7 +196,7 @@ def test_each_restricted_library_is_imported_only_by_the_listed_modules(
         ("rich", ("careen.cli", "drydock", "careen.report")),
         ("aiohttp", ("drydock",)),
         ("click", ("careen.cli", "careen.settings.tree", "careen.settings")),
-        ("prometheus_client", ("careen.agent",)),
+        ("prometheus_client", ("careen.agent", "careen.scheduler")),
         ("subprocess", ("careen.host", "drydock", "careen.agent.forecast.forecaster")),
     ],
 )

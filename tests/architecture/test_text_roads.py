@@ -57,6 +57,7 @@ ROADS: dict[str, dict[str, str]] = {
         "careen.cluster.lock_store": "writes the lock, which is JSON in ASCII",
         "careen.cluster.evictions": "an Eviction",
         "careen.cluster.wire.api": "the client itself",
+        "careen.scheduler.lease": "writes a Lease, which contains no sentence",
         "careen.agent.rescue": "sends a patch; core/rescue.py has made the annotations of this patch safe to display",
     },
 }

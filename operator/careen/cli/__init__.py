@@ -72,6 +72,12 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "explain", "careen.cli.explain", "explain", "Show each scheduler plugin's verdict on a pod for each node."
     ),
     CommandEntry(
+        "scheduler",
+        "careen.cli.scheduler",
+        "scheduler",
+        "Schedule pods as kube-scheduler does, with plugins in Python.",
+    ),
+    CommandEntry(
         "shadow",
         "careen.cli.shadow",
         "shadow",

@@ -12,9 +12,9 @@ from scheduler_core.cache.events import Event, Sync
 from scheduler_core.config.configuration import ExtenderSettings
 from scheduler_core.cycle import Scheduler
 from scheduler_core.extenders.protocol import ExtenderError, ExtenderTransport
-from scheduler_core.running.commands import Answered
+from scheduler_core.running.commands import Answered, Commands
 from scheduler_core.running.failures import WriteOutcome
-from scheduler_core.running.machine import Attempt, Commands, Machine
+from scheduler_core.running.machine import Attempt, Machine
 from scheduler_core.running.permits import PermitDecision, WaitingPods
 from scheduler_core.running.record.lines import (
     FORMAT,

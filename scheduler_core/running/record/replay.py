@@ -15,8 +15,8 @@ from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.cycle import Scheduler
 from scheduler_core.extenders.protocol import ExtenderError, ExtenderTransport
 from scheduler_core.framework.plugin_set import Factory
-from scheduler_core.running.commands import Answered, Command
-from scheduler_core.running.machine import Attempt, Commands, Machine
+from scheduler_core.running.commands import Answered, Command, Commands
+from scheduler_core.running.machine import Attempt, Machine
 from scheduler_core.running.permits import WaitingPods
 from scheduler_core.running.record.lines import (
     ANSWERED,

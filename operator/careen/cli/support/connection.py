@@ -90,7 +90,7 @@ def ask(
 ) -> T:
     """Calls `question` with a client. Searches for the lock's DaemonSet unless both `namespace` and `name` are
     given."""
-    file = _kubeconfig(kubeconfig)
+    file = kubeconfig_file(kubeconfig)
     transport = transport_to(file, context)
     clock = SystemClock()
     # One person's command needs no jitter.
@@ -158,7 +158,7 @@ def _no_such_context(error: NoSuchContext) -> str:
     return f"{error}{did_you_mean(error.name, error.names, otherwise=';')} {contexts}"
 
 
-def _kubeconfig(given: str | None) -> Path | None:
+def kubeconfig_file(given: str | None) -> Path | None:
     """None for this pod's service account. KUBECONFIG may name several files, as for kubectl."""
     if given:
         return Path(given)

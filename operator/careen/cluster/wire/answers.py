@@ -29,6 +29,7 @@ KINDS = {
     "deviceclasses": "DeviceClass",
     "events": "Event",
     "jobs": "Job",
+    "leases": "Lease",
     "namespaces": "Namespace",
     "nodes": "Node",
     "persistentvolumeclaims": "PersistentVolumeClaim",

@@ -315,6 +315,35 @@ class OpenAnswer:
         self._answer.close()
 
 
+class ServerAccess:
+    """The API server's address and this process's credentials, for other clients in the process. Raises
+    `CannotReachCluster`."""
+
+    def __init__(self, kubeconfig: Path | None, *, context: str | None = None) -> None:
+        self._kubeconfig = kubeconfig
+        self._context = context
+        self._take(load_configuration(kubeconfig, context=context))
+
+    def _take(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self.host: str = configuration.host
+        self.proxy: str | None = configuration.proxy
+        self.tls_server_name: str | None = configuration.tls_server_name
+        self.ca_file: str | None = configuration.ssl_ca_cert
+        self.certificate_file: str | None = configuration.cert_file
+        self.key_file: str | None = configuration.key_file
+        self.insecure = not configuration.verify_ssl
+
+    def authorization(self) -> str | None:
+        """The header. A mounted token is read again each minute."""
+        return _authorization(self._configuration)
+
+    def reload(self) -> None:
+        """Keeps the present credentials if they cannot be read."""
+        with suppress(CannotReachCluster):
+            self._take(load_configuration(self._kubeconfig, context=self._context))
+
+
 def connect(
     kubeconfig: Path | None, *, part: str, context: str | None = None, connections: int = CONNECTIONS
 ) -> ClientTransport:

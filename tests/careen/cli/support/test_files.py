@@ -27,6 +27,7 @@ READ = {
     ("explain", "--scheduler-config"): ("explain", "shop/web-1"),
     ("shadow", "--scheduler-config"): _SHADOW,
     ("serve", "--plan"): ("serve", "--port", "0"),
+    ("scheduler", "--config"): ("scheduler",),
 }
 FOLDERS = {("demo", "--keep")}  # tests/careen/cli/test_demo.py
 

@@ -1,0 +1,192 @@
+"""`careen scheduler`: schedules pods."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from careen.agent.clock import SystemClock
+from careen.agent.telemetry.http_server import Heartbeat, HttpServer
+from careen.cli.support.connection import kubeconfig_file
+from careen.cli.support.files import text_of, why
+from careen.cli.support.screen import BadInput, say
+from careen.cluster.snapshot_reader import server_version
+from careen.cluster.wire.api import ClusterApi
+from careen.cluster.wire.client import CannotReachCluster, ServerAccess, connect, user_agent
+from careen.cluster.wire.errors import ClusterError
+from careen.scheduler.metrics import SchedulerMetrics
+from careen.scheduler.plugins import plugins_of
+from careen.scheduler.scheduler import Process, RunningScheduler
+from careen.scheduler.settings import ProcessSettings, process_settings
+from careen.scheduler.wire.server import Server
+from careen.settings import yaml_text
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.config.fields import ConfigurationError
+from scheduler_core.config.kube_version import KubeVersion, UnsupportedKubeVersionError
+from scheduler_core.cycle import Scheduler
+from scheduler_core.framework.plugin_set import Factory
+
+
+@click.command()
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration. The default schedules the pods with `schedulerName: careen-scheduler`.",
+)
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="NAME=FILE.py:FACTORY",
+    help="A plugin in Python: the factory in this file, or in an installed module (NAME=MODULE:FACTORY). Repeatable; a "
+    "profile of the configuration must enable NAME.",
+)
+@click.option("--kubeconfig", envvar="KUBECONFIG", metavar="FILE", help="The kubeconfig; inside a pod not needed.")
+@click.option("--context", metavar="NAME", help="The context of the kubeconfig.")
+@click.option(
+    "--identity", metavar="NAME", help="This process in the Lease and in Events; the default is the host's name."
+)
+@click.option("--metrics-host", default="", metavar="HOST", help="Where --metrics-port listens; by default everywhere.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="The port for /metrics, /healthz and /readyz; 0 means any free port.",
+)
+@click.option(
+    "-v",
+    "verbosity",
+    type=click.IntRange(0, 10),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="2 logs each binding and refusal, 3 each attempt as well.",
+)
+def scheduler(
+    config: Path | None,
+    *,
+    plugins: tuple[str, ...],
+    kubeconfig: str | None,
+    context: str | None,
+    identity: str | None,
+    metrics_host: str,
+    metrics_port: int | None,
+    verbosity: int,
+) -> None:
+    """Schedule pods as kube-scheduler does, with plugins in Python.
+
+    The command schedules the pods whose schedulerName is that of a profile in --config. Several may run: the holder of
+    the Lease schedules, and the others wait. It ends on SIGTERM; exit code 1 if it loses the Lease.
+    """
+    configuration, settings = _read(config)
+    try:
+        factories = plugins_of(plugins)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    file = kubeconfig_file(kubeconfig or settings.kubeconfig or None)
+    clock, heartbeat, metrics = SystemClock(), Heartbeat(SystemClock().monotonic), SchedulerMetrics()
+    try:
+        access = ServerAccess(file, context=context)
+        server = Server(access, agent=user_agent("scheduler"), monotonic=clock.monotonic)
+    except (CannotReachCluster, ValueError) as error:
+        raise BadInput(str(error)) from error
+
+    def new_client() -> ClusterApi:
+        return ClusterApi(connect(file, part="scheduler", context=context, connections=4), clock, chance=random.random)
+
+    process = Process(
+        me=f"{identity or socket.gethostname()}_{os.getpid()}",
+        server=server,
+        clock=clock,
+        connect=new_client,
+        chance=random.random,
+        say=say,
+        leave=_leave,
+        health=heartbeat,
+        verbosity=verbosity,
+    )
+    if metrics_port is not None:
+        _serve(metrics_host, metrics_port, heartbeat, metrics)
+    _on_a_loop(lambda: _run(configuration, settings, process, metrics=metrics, factories=factories))
+
+
+async def _run(
+    configuration: Configuration,
+    settings: ProcessSettings,
+    process: Process,
+    *,
+    metrics: SchedulerMetrics,
+    factories: Mapping[str, Factory],
+) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, stop.set)
+    version = await _release(process)
+    scheduler = _scheduler(configuration, version, factories, process)
+    await RunningScheduler(scheduler, settings, process, metrics=metrics).run(stop)
+
+
+async def _release(process: Process) -> KubeVersion:
+    """The API server's. Rules of another release would be wrong decisions."""
+    try:
+        said = await server_version(process.connect())
+    except ClusterError as error:
+        raise click.ClickException(f"the API server did not say its release: {error}; try again") from error
+    try:
+        return KubeVersion.parse(said)
+    except UnsupportedKubeVersionError as error:
+        raise BadInput(f"the API server's release {said}: {error}") from error
+
+
+def _scheduler(
+    configuration: Configuration, version: KubeVersion, factories: Mapping[str, Factory], process: Process
+) -> Scheduler:
+    try:
+        return Scheduler(configuration, version, plugins=factories, clock=lambda: process.clock.now().timestamp())
+    except ConfigurationError as error:
+        raise BadInput(f"--config: {error}") from error
+
+
+def _read(path: Path | None) -> tuple[Configuration, ProcessSettings]:
+    mapping: Any = {"profiles": [{"schedulerName": "careen-scheduler"}]}
+    try:
+        if path is not None:
+            mapping = yaml_text.load(text_of(path, "--config"))
+        configuration = Configuration.from_mapping(mapping)
+        return configuration, process_settings(mapping, configuration)
+    except (ConfigurationError, yaml_text.BadYaml) as error:
+        raise BadInput(f"--config {path}: {error}") from error
+
+
+def _serve(host: str, port: int, heartbeat: Heartbeat, metrics: SchedulerMetrics) -> None:
+    try:
+        server = HttpServer(host, port, heartbeat=heartbeat, exposition=metrics.exposition)
+    except OSError as error:
+        raise BadInput(f"--metrics-port {port} cannot be used: {why(error)}") from error
+    say(f"careen serves /metrics, /healthz and /readyz on port {server.port}", err=True)
+
+
+def _leave(why: str) -> None:
+    say(why, err=True)
+    os._exit(1)
+
+
+def _on_a_loop(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """uvloop if it is installed: it needs a quarter less processor time."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        asyncio.run(main())
+    else:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(main())

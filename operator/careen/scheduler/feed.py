@@ -1,0 +1,76 @@
+"""Gives lists and watch events of all kinds to the machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+
+from careen.cluster.reflector.reflector import Reflector, WatchedKind
+from careen.cluster.reflector.streams import Streams
+from careen.cluster.wire.api import ClusterApi
+from careen.cluster.wire.errors import ClusterError
+from careen.scheduler.pump import Pump
+from scheduler_core.cache.events import Sync
+
+
+class SchedulerFeed:
+    """The sink of one reflector for each kind."""
+
+    def __init__(
+        self,
+        api: ClusterApi,
+        streams: Streams,
+        sources: Sequence[WatchedKind],
+        *,
+        pump: Pump,
+        chance: Callable[[], float],
+    ) -> None:
+        self.troubles: dict[str, ClusterError] = {}
+        """The kinds that cannot be watched at the moment, each with its error."""
+        self.events = self.lists = 0
+        self._pump = pump
+        self.missing = {source.kind for source in sources}
+        self._reflectors = [Reflector(source, api, streams, self, chance=chance) for source in sources]
+
+    async def run(self) -> None:
+        """Until the task is cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for reflector in self._reflectors:
+                tasks.create_task(reflector.run())
+
+    # ---- calls of the reflectors ----
+
+    async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
+        """Returns when the list is applied; until then the reflector does not watch."""
+        held = _Pages([page async for page in pages])
+        self._pump.take(Sync(kind, held))
+        await self._pump.listed(kind)
+        if not held.is_read:
+            raise ValueError(f"a page of the list of kind {kind} cannot be read")
+        self.lists += 1
+        self.missing.discard(kind)
+        self.heard(kind)
+
+    async def changed(self, kind: str, line: bytes) -> None:
+        del kind
+        self._pump.take(line)
+        self.events += 1
+
+    def heard(self, kind: str) -> None:
+        self.troubles.pop(kind, None)
+
+    def troubled(self, kind: str, error: ClusterError) -> None:
+        self.troubles[kind] = error
+
+
+class _Pages:
+    """Releases each page when it was applied."""
+
+    def __init__(self, pages: list[bytes]) -> None:
+        self._pages = pages[::-1]
+        self.is_read = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self._pages:
+            yield self._pages.pop()
+        self.is_read = True

@@ -1,0 +1,51 @@
+"""Loads scheduler plugins in Python by what a person names on the command line."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+from scheduler_core.framework.plugin_set import Factory
+
+
+class PluginError(ValueError):
+    """A plugin that a person named cannot be loaded; a sentence says which, and why."""
+
+
+def plugins_of(given: Iterable[str]) -> Mapping[str, Factory]:
+    """The factories by name, from texts such as `QuietNodes=quiet.py:quiet_nodes`. Raises PluginError for one that
+    cannot be loaded."""
+    found: dict[str, Factory] = {}
+    for text in given:
+        name, _, place = text.partition("=")
+        where, _, factory = place.rpartition(":")
+        if not (name and where and factory):
+            raise PluginError(f"--plugin {text}: write NAME=FILE.py:FACTORY or NAME=MODULE:FACTORY")
+        if name in found:
+            raise PluginError(f"--plugin {text}: another --plugin already has the name {name}")
+        made = getattr(_module(where, text), factory, None)
+        if not callable(made):
+            raise PluginError(f"--plugin {text}: {where} has no function {factory}")
+        found[name] = cast("Factory", made)
+    return found
+
+
+def _module(where: str, text: str) -> ModuleType:
+    try:
+        if not where.endswith(".py"):
+            return importlib.import_module(where)
+        path = Path(where)
+        specification = importlib.util.spec_from_file_location(f"careen_plugin_{path.stem}", path)
+        if specification is None or specification.loader is None or not path.is_file():
+            raise PluginError(f"--plugin {text}: there is no file {where}")
+        module = importlib.util.module_from_spec(specification)
+        sys.modules[specification.name] = module  # dataclasses look up the module of their annotations
+        specification.loader.exec_module(module)
+    except (ImportError, SyntaxError) as error:
+        raise PluginError(f"--plugin {text}: {where} cannot be loaded: {error}") from error
+    return module

@@ -1,0 +1,84 @@
+"""Runs the machine on the event loop in slices of a few milliseconds, between watches and answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from careen.scheduler.metrics import SchedulerMetrics
+from careen.scheduler.writer import Writer
+from scheduler_core.cache.events import Event, UnusableEventError
+from scheduler_core.running.commands import Answered, Commands
+from scheduler_core.running.failures import WriteOutcome
+from scheduler_core.running.machine import Machine
+
+SLICE_SECONDS: Final = 0.004
+TICK_SECONDS: Final = 1.0
+MOST_BACKLOG: Final = 400
+"""Bindings that wait to be sent. Then the machine pauses: a binding whose turn comes late would be taken for lost."""
+
+
+class Pump:
+    """Gives every input to the machine, and its commands to the writer."""
+
+    def __init__(self, machine: Machine, *, monotonic: Callable[[], float], metrics: SchedulerMetrics) -> None:
+        self.machine = machine
+        self._metrics = metrics
+        self._is_stopped = False
+        self._monotonic = monotonic
+        self._writer: Writer | None = None
+        self._is_scheduled = False
+        self._news = asyncio.Event()
+
+    def use(self, writer: Writer) -> None:
+        """Before `run`."""
+        self._writer = writer
+
+    async def run(self) -> None:
+        """Until the task is cancelled. The machine's timers."""
+        while True:
+            self._carry_out(self.machine.tick(self._monotonic()))
+            await asyncio.sleep(TICK_SECONDS)
+
+    def stop(self) -> None:
+        """Starts no further cycle. Answers are still taken."""
+        self._is_stopped = True
+
+    def take(self, event: Event) -> None:
+        """Raises UnusableEventError."""
+        self._carry_out(self.machine.take(event, self._monotonic()))
+
+    def answered(self, command: Answered, outcome: WriteOutcome) -> None:
+        self._carry_out(self.machine.answered(command, outcome, self._monotonic()))
+
+    async def listed(self, kind: str) -> None:
+        """Waits until the lists of this kind are applied."""
+        while self.machine.is_listing(kind):
+            self._news.clear()
+            await self._news.wait()
+
+    def _carry_out(self, commands: Commands) -> None:
+        assert self._writer is not None
+        self._writer.carry_out(commands)
+        if self.machine.has_work and not self._is_scheduled and not self._is_stopped:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._slice)
+
+    def _slice(self) -> None:
+        assert self._writer is not None
+        self._is_scheduled = False
+        now = self._monotonic()
+        end = now + SLICE_SECONDS
+        while now < end and not self._is_stopped and self.machine.has_work and self._writer.backlog < MOST_BACKLOG:
+            try:
+                commands = self.machine.next(now)
+            except UnusableEventError:  # whoever waits for the list sees that its pages were not read to the end
+                commands = ()
+            after = self._monotonic()
+            self._metrics.took(after - now)
+            self._writer.carry_out(commands)
+            now = after
+        self._news.set()
+        if self._writer.backlog < MOST_BACKLOG:
+            self._carry_out(())

@@ -1,0 +1,82 @@
+"""The parts of a KubeSchedulerConfiguration that concern the process: leader election, client, addresses.
+
+What upstream has and this scheduler cannot obey is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from careen.scheduler.lease import LeaseSettings
+from scheduler_core.config.configuration import DEFAULT_SCHEDULER_NAME, Configuration
+from scheduler_core.config.fields import ConfigurationError, Section
+from scheduler_core.values import Value
+
+
+class ProcessSettings(Value, kw_only=True):
+    """`qps` 0: no limit of this client; the API server's priority and fairness limits it."""
+
+    lease: LeaseSettings
+    kubeconfig: str = ""
+    qps: float = 0.0
+    burst: int = 100
+
+
+def process_settings(mapping: Mapping[str, Any], configuration: Configuration) -> ProcessSettings:
+    """Raises ConfigurationError with all problems, each beginning with the path of its field."""
+    written = Section(values=mapping, path="", problems=[])
+    client = written.section("clientConnection")
+    settings = ProcessSettings(
+        lease=_lease(written.section("leaderElection"), configuration),
+        kubeconfig=client.text("kubeconfig"),
+        qps=max(0.0, _number(client, "qps")),
+        burst=client.integer("burst", 100) or 100,
+    )
+    for name in ("acceptContentTypes", "contentType"):
+        if client.text(name, "application/json") not in ("", "application/json"):
+            client.refuse(name, "this scheduler reads and writes application/json only; remove the field")
+    client.refuse_unknown()
+    if written.flag("enableProfiling"):
+        written.refuse("enableProfiling", "this scheduler serves no profiles; remove the field or write false")
+    if written.flag("enableContentionProfiling"):
+        written.refuse("enableContentionProfiling", "this scheduler has no locks to profile; remove the field")
+    for name in ("healthzBindAddress", "metricsBindAddress"):
+        if written.text(name):
+            written.refuse(name, "give --metrics-host and --metrics-port instead")
+    if written.problems:
+        raise ConfigurationError(written.problems)
+    return settings
+
+
+def _lease(section: Section, configuration: Configuration) -> LeaseSettings:
+    # The scheduler of default-scheduler's pods takes kube-scheduler's own Lease, so that the two never work at once.
+    serves_default = configuration.profile(DEFAULT_SCHEDULER_NAME) is not None
+    settings = LeaseSettings(
+        is_wanted=section.flag("leaderElect", default=True),
+        lease_seconds=section.duration_seconds("leaseDuration", 15.0),
+        renew_seconds=section.duration_seconds("renewDeadline", 10.0),
+        retry_seconds=section.duration_seconds("retryPeriod", 2.0),
+        namespace=section.text("resourceNamespace", "kube-system"),
+        name=section.text("resourceName", "kube-scheduler" if serves_default else "careen-scheduler"),
+    )
+    if section.text("resourceLock", "leases") != "leases":
+        section.refuse("resourceLock", "only leases are supported")
+    if settings.lease_seconds <= settings.renew_seconds:
+        section.refuse("leaseDuration", f"{settings.lease_seconds:g}s: must be longer than renewDeadline")
+    if settings.renew_seconds <= settings.retry_seconds * 1.2:
+        section.refuse("renewDeadline", f"{settings.renew_seconds:g}s: must be longer than 1.2 × retryPeriod")
+    if settings.retry_seconds <= 0:
+        section.refuse("retryPeriod", "must be greater than zero")
+    section.refuse_unknown()
+    return settings
+
+
+def _number(section: Section, name: str) -> float:
+    value = section.raw(name)
+    if value is None:
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        section.refuse(name, "the value must be a number")
+        return 0.0
+    return float(value)

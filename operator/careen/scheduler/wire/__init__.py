@@ -1,0 +1,1 @@
+"""Requests on the scheduler's own event loop."""
