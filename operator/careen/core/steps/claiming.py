@@ -17,7 +17,7 @@ from careen.core.drain.late import known_at_the_claim
 from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, PodView, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Order
-from careen.core.facts.progress import OwnerHealth, UnreadableProgress
+from careen.core.facts.progress import OwnerHealth, Progress, UnreadableProgress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import asked, missing, refusals
@@ -250,7 +250,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
             if node.labels.get(key) != value
         },
         prior_readiness=node.readiness_taints,
-        owners=_baseline(situation, leaving),
+        owners=_baseline(situation, leaving, fleet),
         drain_started=situation.mark(),
         drain_started_at=rfc3339(situation.server_now),
         displaced=len(leaving),
@@ -286,9 +286,11 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     )
 
 
-def _baseline(situation: Situation, leaving: tuple[PodView, ...]) -> tuple[OwnerHealth, ...]:
+def _baseline(situation: Situation, leaving: tuple[PodView, ...], fleet: Fleet) -> tuple[OwnerHealth, ...]:
     owed = situation.content.unsettled if situation.content else ()
-    return baseline.with_earlier(baseline.taken(situation, leaving), owed)
+    records = (node.record for node in fleet.nodes if node.name != situation.node.name)
+    at_work = [each for each in records if isinstance(each, Progress) and each.claim and each.owners]
+    return baseline.with_earlier(baseline.taken(situation, leaving), owed, at_work)
 
 
 def _back(
