@@ -41,6 +41,7 @@ _CLAIMER_PATIENCE_SECONDS = 15.0
 _STEP_BACK_PAUSE_SECONDS = 5.0
 _UNKNOWN_PATIENCE_SECONDS = 15.0  # a claim that waits longer than this delays the other nodes
 _LINE_SECONDS = 5.0  # a node that becomes ready in the meantime joins the line by itself
+_BASELINE_SECONDS = 3.0  # the last reads before the cordon take less, unless an answer is late
 _LAST = (Evidence.LOCK, Evidence.PEERS, Evidence.FLEET)  # the evidence for the cordon
 _PASSING = frozenset(
     {
@@ -167,6 +168,8 @@ def _ask_everything(situation: Situation, content: LockContent) -> Decision:
     fleet = situation.seen.fleet
     if any(situation.seen.lacks(kind) for kind in _LAST) or (isinstance(fleet, Fleet) and _is_old(situation, fleet)):
         situation.read_again(*_LAST)
+    if (at := situation.seen.owners_at) is not None and situation.seen.uptime - at > _BASELINE_SECONDS:
+        situation.read_again(Evidence.OWNERS)  # a late answer since then: the workloads may have recovered
     if refused := budgets.ask(situation, When.CLAIMED):
         return _refused(situation, (refused,))
     assert isinstance(fleet, Fleet), "the gate `budgets` must refuse while the Nodes are unknown"
