@@ -215,6 +215,11 @@ def claims_in(daemon_set: Object) -> dict[str, str] | None:
     return None if lock is None else {row["nodeID"]: str(row.get("id", "")) for row in _rows(lock)}
 
 
+def claim_rows_in(daemon_set: Object) -> set[tuple[str, str]]:
+    """Node and id of each claim, also of a node's second one; empty if the lock is unreadable."""
+    return {(row["nodeID"], str(row.get("id", ""))) for row in _rows(_lock(daemon_set) or {})}
+
+
 def failed_in(daemon_set: Object) -> dict[str, str]:
     """The node of each claim that is marked as failed, by the claim's id."""
     return {str(row.get("id", "")): row["nodeID"] for row in _rows(_lock(daemon_set) or {}) if row.get("failed")}

@@ -7,6 +7,9 @@ without an owner are no sets: nobody waits for them to become ready again.
 A pod is lost because of an agent if the agent evicted the pod while it was ready, or if the pod became unready or
 vanished while the host went through a reboot that an agent asked for. Each pod of the set that becomes ready makes up
 for one loss, whoever caused the other losses; and no set lacks more because of the agents than it lacks at all.
+
+A person who takes a node's claim out of the lock, or the record off the Node, in the middle of a drain answers for what
+that drain took: nobody else knows any more that its pods have to come back.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from drydock.checker.journal import (
     Object,
     Write,
     annotations_of,
+    claim_on,
+    claim_rows_in,
     claims_in,
     labels_of,
 )
@@ -120,7 +125,9 @@ class _World:
         self.sets: dict[str, _Set] = {}
         self.held: dict[str, Counter[str]] = {}
         """For each node that started, the ready pods of each set on it."""
-        self._claims: set[str] = set()
+        self._claims: set[tuple[str, str]] = set()
+        self._taken_over: set[str] = set()
+        """The nodes whose claim a person took, until their agent takes another."""
         self._rebooting: set[str] = set()
         self._nodes: set[str] = set()
         self._budgets: dict[Key, Object] = {}
@@ -132,7 +139,7 @@ class _World:
             allowed = min(_allowance(budget, each.wanted or each.before) for budget in matching)
             return allowed, f"its budget allows {allowed}"
         uid = next(uid for uid, other in self.sets.items() if other is each)
-        others = self._claims - {starting}
+        others = {name for name, _ in self._claims} - {starting}
         allowed = sum(self.held.get(name, Counter())[uid] for name in others)
         return allowed, f"the nodes with a claim ({', '.join(sorted(others)) or 'none'}) held {allowed}"
 
@@ -141,24 +148,48 @@ class _World:
             self._host(entry)
         elif isinstance(entry, Write):
             if journal.is_lock(entry):
-                found = claims_in(entry.after)
-                self._claims = self._claims if found is None else set(found)
+                self._lock(entry)
             match entry.plural:
                 case "nodes":
                     self._nodes = self._nodes | {entry.name} if entry.after else self._nodes - {entry.name}
+                    if not entry.agent and claim_on(entry.before) and not claim_on(entry.after):
+                        self._take_over({entry.name})
                 case "pods":
                     self._pod(entry)
                 case "poddisruptionbudgets":
                     self._budgets[entry.key] = entry.after
-                case plural if plural in _OWNERS:
-                    uid = str((entry.after or entry.before)["metadata"].get("uid", ""))
-                    replicas = (entry.after.get("spec") or {}).get("replicas", 1) if entry.after else 0
-                    self.sets.setdefault(uid, _Set()).wanted = int(replicas)
                 case "daemonsets":
                     uid = str((entry.after or entry.before).get("metadata", {}).get("uid", ""))
                     status = entry.after.get("status") or {}
                     if uid in self.sets and (not entry.after or "desiredNumberScheduled" in status):
                         self.sets[uid].wanted = int(status.get("desiredNumberScheduled", 0))
+                case _:
+                    self._owner(entry)
+
+    def _lock(self, write: Write) -> None:
+        """An unreadable lock ends no claim: every agent waits until a person has put it right."""
+        found = claims_in(write.after)
+        if found is None:
+            return
+        before, self._claims = self._claims, claim_rows_in(write.after)
+        if write.agent:
+            self._taken_over -= {name for name, _ in self._claims - before}
+        else:
+            self._take_over({name for name, _ in before - self._claims})
+
+    def _take_over(self, names: set[str]) -> None:
+        self._taken_over |= names
+        for each in self.sets.values():
+            each.lost = deque(node for node in each.lost if node not in names)
+
+    def _owner(self, write: Write) -> None:
+        """How many pods the object wants, whatever its kind: those of a controller that was deleted are not missed."""
+        each = write.after or write.before
+        uid = str((each.get("metadata") or {}).get("uid", ""))
+        replicas = (each.get("spec") or {}).get("replicas", 1 if write.plural in _OWNERS else None)
+        if uid in self.sets or write.plural in _OWNERS:
+            wanted = 0 if not write.after else int(replicas) if isinstance(replicas, int) else None
+            self.sets.setdefault(uid, _Set()).wanted = wanted
 
     def _host(self, event: HostEvent) -> None:
         if event.what == "asked":
@@ -184,7 +215,7 @@ class _World:
             del each.ready[write.key]
             is_evicted = write.verb == "evict" and write.actor.startswith(AGENT_PREFIX)
             is_swept = node in self._rebooting and node in self._nodes
-            if is_evicted or is_swept:
+            if (is_evicted or is_swept) and node not in self._taken_over:
                 each.lose(node)
         each.note(write.at)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from math import inf
 
 from drydock.checker.journal import Journal, Object
 from drydock.checker.rule import Breach, rule
@@ -21,9 +22,10 @@ _COUNTED_BEFORE_SECONDS = 2.0
     "the workloads that a drain displaced are healthy again before the drained node releases the lock",
 )
 def settled(journal: Journal) -> Iterator[Breach]:
-    """At the release, each owner of evicted pods has at least as many ready pods as before the cordon. Skips Jobs,
-    because their pods may end."""
+    """At the release, each owner of evicted pods has at least as many ready pods as before the cordon, or as it wants
+    now: somebody may have scaled it down or deleted it. Skips Jobs, because their pods may end."""
     parents = _deployments(journal)
+    wanted = _wanted_over_time(journal)
     ready = _ready_over_time(journal, parents)
     cordons = [write for write in journal.writes("nodes") if write.cordons and write.agent == write.name]
     for write, before, after in journal.lock_writes():
@@ -37,7 +39,7 @@ def settled(journal: Journal) -> Iterator[Breach]:
             for owner, owner_name in sorted(_displaced(journal, parents, node, (since, write.at)).items()):
                 ready_before = _fewest_before(ready[owner], since, _COUNTED_BEFORE_SECONDS + journal.answer_seconds)
                 ready_now = _most_between(ready[owner], seen_from, write.at)
-                if ready_now < ready_before:
+                if ready_now < min(ready_before, _fewest_between(wanted.get(owner, []), seen_from, write.at)):
                     yield Breach(
                         at=write.at,
                         sentence=f"{node} was removed from the lock while {owner_name} had {ready_now} ready pods, "
@@ -68,6 +70,19 @@ def _ready_over_time(journal: Journal, parents: Mapping[str, Owner]) -> dict[str
         else:
             pods.discard(write.key)
         lines.setdefault(owner, []).append((write.at, len(pods)))
+    return lines
+
+
+def _wanted_over_time(journal: Journal) -> dict[str, Timeline]:
+    """For each owner's uid, whatever its kind: the times of its writes, each with the number of pods that it wanted;
+    none if it does not say."""
+    lines: dict[str, Timeline] = {}
+    for write in journal.writes():
+        each = write.after or write.before
+        replicas = (write.after.get("spec") or {}).get("replicas") if write.after else 0
+        uid = str((each.get("metadata") or {}).get("uid", ""))
+        if write.plural != "pods" and uid and isinstance(replicas, int):
+            lines.setdefault(uid, []).append((write.at, replicas))
     return lines
 
 
@@ -113,6 +128,12 @@ def _fewest_before(line: Timeline, cordon: float, seconds: float) -> int:
     complete = next((at for at, count in before if count == most), cordon)
     start = max(cordon - seconds, complete)
     return min([_at(line, start), *(count for at, count in before if at >= start)])
+
+
+def _fewest_between(line: Timeline, start: float, end: float) -> float:
+    """Infinity if nobody says."""
+    earlier = [count for at, count in line if at <= start][-1:]
+    return min((*earlier, *(count for at, count in line if start <= at <= end)), default=inf)
 
 
 def _most_between(line: Timeline, start: float, end: float) -> int:

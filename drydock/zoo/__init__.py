@@ -77,5 +77,6 @@ IN_STORMS = (
     "longhorn",
     "cloudnative-pg",
     "zalando-postgres",
+    "kubevirt",
     "strimzi-drain-cleaner",
 )

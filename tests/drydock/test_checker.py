@@ -530,6 +530,34 @@ def test_the_checker_allows_an_outdated_count_of_ready_pods_after_a_late_respons
     assert [name for name in names if name == "settled"] == found
 
 
+@pytest.mark.parametrize(
+    ("after", "at", "found"),
+    [
+        pytest.param({"metadata": {"uid": "u1"}, "spec": {"replicas": 2}}, 45, ["settled"], id="as many as before"),
+        pytest.param({"metadata": {"uid": "u1"}, "spec": {"replicas": 1}}, 45, [], id="scaled down"),
+        pytest.param({}, 45, [], id="deleted"),
+        pytest.param({"metadata": {"uid": "u1"}, "spec": {"replicas": 1}}, 70, ["settled"], id="later"),
+        pytest.param({"metadata": {"uid": "other"}, "spec": {"replicas": 1}}, 45, ["settled"], id="another owner"),
+        pytest.param({"metadata": {"uid": "u1"}}, 45, ["settled"], id="it does not say"),
+    ],
+)
+@pytest.mark.parametrize("plural", ["replicasets", "clonesets"])
+def test_no_workload_has_to_be_healthier_than_its_owner_wants(
+    plural: str, after: dict[str, Any], at: float, found: list[str]
+) -> None:
+    pods = (a_write(1, "pods", "web-1", {}, a_web_pod()), a_write(1, "pods", "web-2", {}, a_web_pod()))
+    owner = {"metadata": {"uid": "u1"}, "spec": {"replicas": 2}}
+    reboot = (
+        a_write(30, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),
+        replace(a_write(31, "pods", "web-1", a_web_pod(), {}), verb="evict"),
+        a_write(50, "nodes", "n1", a_node(cordoned=True, claim="c1"), a_node(boot="b2", claim="c1")),
+        a_write(60, "daemonsets", "careen", a_lock(ROW), a_lock()),
+    )
+    changed_owner = a_write(at, plural, "web", owner, after, actor="person")
+    names = broken(*pods, *reboot, changed_owner, a_host_event(40, "booted", "b2"))
+    assert [name for name in names if name == "settled"] == found
+
+
 def test_an_agent_may_remove_another_nodes_claim_only_if_that_node_has_no_claim_annotation() -> None:
     lock = (
         a_write(2, "daemonsets", "careen", {}, a_lock(ROW)),

@@ -248,3 +248,37 @@ def test_an_owner_that_wants_fewer_pods_now_lacks_fewer() -> None:
 def test_a_loss_that_the_agent_could_not_have_read_yet_does_not_count() -> None:
     late = (made(0, ONE), made(0, TWO), cordon(1), evicted(START - 9, ONE))
     assert service(*late) == []
+
+
+@pytest.mark.parametrize("plural", ["strimzipodsets", "statefulsets"])
+def test_an_owner_of_any_kind_that_was_deleted_or_wants_fewer_pods_lacks_fewer(plural: str) -> None:
+    def wrote(before: Object, after: Object) -> Write:
+        return a_write(50, plural, ("shop", "web"), before, after, "person")
+
+    two = {"metadata": {"uid": "uid-web"}, "spec": {"replicas": 2}}
+    one = {"metadata": {"uid": "uid-web"}, "spec": {"replicas": 1}}
+    assert service(*DRAINED, wrote(two, two)) == [LACKS]
+    assert service(*DRAINED, wrote(two, one)) == []
+    assert service(*DRAINED, wrote(two, {})) == []
+
+
+def test_what_a_drain_took_whose_claim_or_record_a_person_removed_does_not_count() -> None:
+    def lock(at: float, before: Write, after: Object, actor: str) -> Write:
+        return a_write(at, "daemonsets", ("careen", "careen"), before.after, after, actor)
+
+    held = claims(1, "n1")
+    record: Object = {"metadata": {"annotations": {"careen.dev/progress": '{"claim":"c1"}'}}}
+    wiped = a_write(5, "nodes", ("", "n1"), record, a_node(cordoned=True), "person")
+    assert service(*DRAINED, held, lock(5, held, {}, "careen-agent-n1")) == [LACKS]
+    assert service(*DRAINED, held, lock(5, held, {}, "person")) == []
+    assert service(*DRAINED, held, lock(1.5, held, {}, "person")) == []
+    assert service(*DRAINED, wiped) == []
+    assert service(*DRAINED, replace(wiped, actor="careen-agent-n1")) == [LACKS]
+
+
+def test_a_claim_that_the_agent_took_after_a_person_removed_one_counts() -> None:
+    held = claims(1, "n1")
+    by_hand = a_write(1.2, "daemonsets", ("careen", "careen"), held.after, {}, "person")
+    again = claims(1.4, "n1")
+    released = a_write(5, "daemonsets", ("careen", "careen"), again.after, {}, "careen-agent-n1")
+    assert service(*DRAINED, held, by_hand, again, released) == [LACKS]

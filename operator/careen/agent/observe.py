@@ -177,11 +177,12 @@ class Observer:
             seen = replace(seen, **await self._gather[evidence](seen, policy))
         if reads_all:
             seen = replace(seen, peers=_peers_among(seen.fleet))
-        skew = self._senses.api.clock_skew_seconds
+        skew, uptime = self._senses.api.clock_skew_seconds, self._senses.host.uptime()
         return replace(
             seen,
             now=self._senses.api.clock.now(),
-            uptime=self._senses.host.uptime(),
+            uptime=uptime,
+            owners_at=uptime if Evidence.OWNERS in kinds else seen.owners_at,
             clock_skew_seconds=seen.clock_skew_seconds if skew is None else skew,
         )
 
@@ -358,16 +359,17 @@ class Observer:
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
         """The health of the controllers that matter now: before the claim, those that may have bound their pods to this
-        node without a scheduler; between claim and drain, those of the pods to evict; from the drain on, those in the
-        record, also after its undo; after the boot, the record's DaemonSets."""
+        node without a scheduler; until the node is empty, those of the pods to evict; then those in the record, also
+        after the drain's undo; after the boot, the record's DaemonSets."""
         record, phase = seen.node.written if isinstance(seen.node, NodeView) else None, _recorded_phase(seen.node)
         has_baseline = phase not in _BEFORE_THE_DRAIN or (isinstance(record, Progress) and bool(record.owners))
-        if has_baseline and isinstance(record, Progress) and isinstance(seen.node, NodeView):
+        if has_baseline and phase is not Phase.DRAINING and isinstance(record, Progress):
+            assert isinstance(seen.node, NodeView)
             return {"owners": await _known(self._recorded_owners(seen.node, record, phase))}
         seen = await self._with_pods(seen, policy)
         if not isinstance(seen.pods, tuple):
             return {"pods": seen.pods, "owners": Unknown("the pods of this node are not known")}
-        if phase is not Phase.CLAIMING:
+        if phase not in (Phase.CLAIMING, Phase.DRAINING):
             suspects = owners_of(drain_plan.may_be_bound(seen.pods, policy.drain))
             return {"pods": seen.pods, "owners": await _known(read_owners(self._senses.api, suspects))}
         return {

@@ -61,6 +61,7 @@ class Observation(Value, kw_only=True):
     forecast: Asked[Forecast] = NOT_ASKED
     evictability: Asked[Mapping[str, DryRunAnswer]] = NOT_ASKED  # by pod UID
     owners: Asked[tuple[OwnerHealth, ...]] = NOT_ASKED
+    owners_at: float | None = None  # the uptime when `owners` were read
     volumes: Asked[tuple[AttachedVolume, ...]] = NOT_ASKED
 
     def lacks(self, evidence: Evidence) -> bool:

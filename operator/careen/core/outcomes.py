@@ -250,9 +250,8 @@ def removal(situation: Situation) -> tuple[WriteLock, ...]:
     if situation.content is None or situation.own_entry is None:
         return ()
     left = without_own_claim(situation, situation.content)
-    if baseline.compared(situation.progress.owners) and situation.progress.is_releasing:
-        owners = known(situation.seen.owners)
-        left = replace(left, unsettled=baseline.still_owed(left.unsettled, situation.progress.owners, owners))
+    if situation.progress.is_releasing and (rows := baseline.due(situation)):
+        left = replace(left, unsettled=baseline.still_owed(left.unsettled, rows, known(situation.seen.owners)))
     return (write_lock(situation, "release the claim", left),)
 
 

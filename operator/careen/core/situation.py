@@ -161,6 +161,15 @@ class Situation(Value, kw_only=True):
         return tuple(sorted(name for name in content.holders if name != self.node.name)) if content else ()
 
     @property
+    def older_holders(self) -> tuple[str, ...]:
+        """The names of the nodes whose claims in the lock are older than this node's; () while this is not known."""
+        content, entry = self.content, self.own_entry
+        if content is None or entry is None:
+            return ()
+        others = (each for each in content.entries if each.node != entry.node)
+        return tuple(each.node for each in others if (each.created, each.node) < (entry.created, entry.node))
+
+    @property
     def cordoned_at(self) -> datetime | None:
         """When the drain began, by the API server's clock (by the host's if their difference was unknown then); None
         before a drain."""

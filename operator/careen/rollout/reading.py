@@ -145,7 +145,7 @@ def _status(
 ) -> NodeState:
     phase = node.shown_phase
     is_kept_down = phase in {Phase.MAINTENANCE, Phase.DRAINING, Phase.CLAIMING} and is_for_maintenance(node, now)
-    trouble = trouble_of(node, entry, now, is_kept_down=phase == Phase.MAINTENANCE)
+    trouble = trouble_of(node, entry, now)
     if phase == Phase.FAILED:
         state, trouble = State.FAILED, node.annotations.get(keys.REASON, "") or "the reboot failed"
     elif phase in UNDER_CLAIM or entry is not None:

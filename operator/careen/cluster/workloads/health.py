@@ -109,7 +109,10 @@ async def _of_namespace(
     short = [row for row in rows if row not in enough]
     if any(row.kind not in WORKLOAD_KINDS and row.selector for row in short):
         counted = await _counted(api, namespace, [replace(row, selector="") for row in rows])
-    now = [replace(row, ready=counted.ready.get(row.uid, 0)) for row in rows]
+    now = [
+        replace(row, ready=counted.ready.get(row.uid, 0), alive=counted.alive.get(row.uid, 0), containers=0)
+        for row in rows
+    ]
     readable = [row for row in short if row.kind in WORKLOAD_KINDS]
     if not readable:
         return now

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from careen.core.facts.observation import PodView
-from careen.core.facts.progress import OwnerHealth
+from careen.core.facts.phases import Phase
+from careen.core.facts.progress import OwnerHealth, Progress
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 from scheduler_core.values import replace_value as replace
@@ -57,6 +58,22 @@ def taken(situation: Situation, leaving: Iterable[PodView]) -> tuple[OwnerHealth
     return (*workloads, *_daemon_sets(situation, here), *_static_pods(here))
 
 
+def unrecorded(situation: Situation, evicted: Iterable[PodView]) -> frozenset[str]:
+    """The UIDs of controllers of these pods that the record lacks: their first pod came after the baseline, for example
+    from another node's drain."""
+    recorded = {row.uid for row in situation.progress.owners}
+    return frozenset(pod.owner_uid for pod in evicted if pod.owner_uid and not pod.is_work) - recorded
+
+
+def at_reboot(situation: Situation) -> tuple[OwnerHealth, ...]:
+    """The record's rows, without static pods that are gone although the kubelet still runs: somebody removed their
+    manifests."""
+    rows, pods = situation.progress.owners, situation.seen.pods
+    if not isinstance(pods, tuple):
+        return rows
+    return tuple(row for row in rows if row.kind != STATIC_POD or any(_is_about(row, pod) for pod in pods))
+
+
 def worse(before: Iterable[OwnerHealth], now: Iterable[OwnerHealth]) -> tuple[tuple[OwnerHealth, int, int], ...]:
     """The workloads with fewer ready pods than before the drain and than are wanted now: each with the number of its
     ready pods and the number that is missing nothing.
@@ -99,25 +116,72 @@ def what_ails(before: Iterable[OwnerHealth], now: tuple[OwnerHealth, ...] | None
     return f"these workloads are not yet as healthy as before the drain: {first_few(ailing)}" if ailing else ""
 
 
+def what_moves(before: Iterable[OwnerHealth], now: tuple[OwnerHealth, ...] | None) -> str:
+    """The operators' workloads with more pods than before the drain: an operator still moves one, and the baseline of
+    the next node would count it twice. "" without any."""
+    rows = {row.uid: row for row in compared(before) if is_foreign(row)}
+    found = [row for row in now or () if row.uid in rows and row.alive > rows[row.uid].replicas]
+    moving = [f"{row.title} ({row.alive} pods instead of {rows[row.uid].replicas})" for row in found]
+    return f"pods of these workloads are still being moved: {first_few(moving)}" if moving else ""
+
+
 def look_seconds(waited: float) -> float:
     """The pause until the agent counts the workloads' pods again."""
     return LOOK_SECONDS if waited < _SOON_BACK_SECONDS else SLOW_LOOK_SECONDS
 
 
-def with_earlier(rows: Iterable[OwnerHealth], earlier: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
-    """The baseline, with workloads that did not recover from an earlier drain (--settle-policy=continue) as healthy as
-    before that."""
-    taken_rows = tuple(rows)
-    owed = Counter[str]()
-    for row in earlier:
-        owed[_key(row)] += row.ready
+def with_earlier(
+    rows: Iterable[OwnerHealth], earlier: Iterable[OwnerHealth], at_work: Iterable[Progress] = ()
+) -> tuple[OwnerHealth, ...]:
+    """The baseline, with workloads as healthy as before earlier drains: those that did not recover from one
+    (--settle-policy=continue), and those of the nodes at work, which may have taken pods away. What these have taken
+    is lent (`containers`): as long as they hold their claims, they answer for it themselves (`due`).
+
+    A workload of an operator may also have more pods than ever, because a drain under way moves them. Then the number
+    from before that drain counts."""
+    taken_rows, found = tuple(rows), []
+    owed, have = _ready(earlier), _ready(taken_rows)
+    before, steady = Counter[str](), Counter[str]()
+    for record in at_work:
+        counted = _ready(compared(record.owners))
+        before |= counted
+        steady |= counted if record.phase == Phase.DRAINING or record.is_releasing else Counter()
     for row in taken_rows:
-        owed[_key(row)] -= row.ready
-    found = []
-    for row in taken_rows:
-        more = max(0, owed.pop(_key(row), 0)) if row.kind not in _NOT_COMPARED else 0
-        found.append(replace(row, ready=row.ready + more, replicas=max(row.replicas, row.ready + more)))
+        key = _key(row)
+        now = have.pop(key, None)
+        if row.kind in _NOT_COMPARED or now is None:
+            found.append(row)
+        elif is_foreign(row) and 0 < steady[key] < now:
+            found.append(replace(row, ready=steady[key], replicas=steady[key]))
+        else:
+            more = max(0, owed[key] - now)
+            lent = max(0, before[key] - now - more)
+            ready = row.ready + more + lent
+            found.append(replace(row, ready=ready, replicas=max(row.replicas, ready), containers=lent))
     return tuple(found)
+
+
+def due(situation: Situation) -> tuple[OwnerHealth, ...]:
+    """The record's workloads, without what is lent to nodes that took their claims earlier and still hold them."""
+    rows = situation.progress.owners
+    if not situation.older_holders:
+        return rows
+    return tuple(
+        row if row.kind in _NOT_COMPARED else replace(row, ready=max(0, row.ready - row.containers)) for row in rows
+    )
+
+
+def _ready(rows: Iterable[OwnerHealth]) -> Counter[str]:
+    ready = Counter[str]()
+    for row in rows:
+        ready[_key(row)] += row.ready
+    return ready
+
+
+def is_foreign(row: OwnerHealth) -> bool:
+    """Whether careen cannot read the workload's kind, so that its numbers are counts of its pods. What the API server
+    stores with replicas has a generation."""
+    return row.generation == 0 and row.kind not in OF_THE_NODE
 
 
 def still_owed(

@@ -94,6 +94,11 @@ class DrainMemory(Value, kw_only=True):
         lately = [each for each in self.undone if now - _DAY < each <= now + _CLOCK]
         return lately[-MOST_UNDONE] + _DAY if len(lately) >= MOST_UNDONE else None
 
+    @property
+    def day_ends(self) -> datetime | None:
+        """When the day with as many undone drains as a day may have is over; None without so many."""
+        return self.undone[-MOST_UNDONE] + _DAY if len(self.undone) >= MOST_UNDONE else None
+
     def with_undone(self, now: datetime) -> DrainMemory:
         """With one more undone drain."""
         return replace(self, undone=(*self.undone, now)[-MOST_UNDONE:])

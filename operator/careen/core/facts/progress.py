@@ -74,7 +74,10 @@ class OwnerHealth(Value, kw_only=True):
     bound_to: str = ""  # the node that its pod template names, usually empty; not part of the record
     parent: str = ""  # the UID of its own controller, such as a ReplicaSet's Deployment
     selector: str = ""  # selects its pods, and perhaps others, in a list request
-    containers: Count32 = 0  # of a row about one pod: `PodView.containers`
+    containers: Count32 = (
+        0  # of a row about one pod: `PodView.containers`; of a workload: the part of `ready` that is lent
+    )
+    alive: Count = 0  # of a count of pods: those that neither terminate nor have finished; not part of the record
 
     @property
     def title(self) -> str:

@@ -296,6 +296,11 @@ class Code(StrEnum):
         "Edit the named budget or webhook, or wait until the workload is healthy. If an operator owns the budget, use "
         "the operator's own setting for drains, or `careen retry NODE`.",
     )
+    UNDONE_DRAINS = _warning(
+        "undone-drains",
+        "Three drains of the node were undone within a day, so it is not drained again before the day is over.",
+        "Look at the reasons of the undone drains in the node's Events. `careen retry NODE` tries again at once.",
+    )
     EVICTIONS_UNKNOWN = _warning(
         "evictions-unknown", "The agent could not make the dry-run evictions, so no pod was moved.", _RIGHTS
     )

@@ -30,6 +30,7 @@ from careen.core.gates import (
     reboot_way,
     settings,
     stuck_pods,
+    undone_drains,
     writes,
 )
 from careen.core.gates.question import Cost, Gate, When
@@ -51,6 +52,7 @@ GATES: tuple[Gate, ...] = (
     cluster_interval.cluster_interval,  # needs only the Node, the lock and the clock
     foreign_coordinator.foreign_coordinator,  # one or two reads
     blocking_pods_elsewhere.blocking_pods_elsewhere,  # a list for each configured entry, picked by labels
+    undone_drains.undone_drains,  # needs only the Node, and a node that it refuses need not ask the rest
     protected_pods.protected_pods,  # the same list of this node's pods as the next gate
     bound_pods.bound_pods,  # one list of this node's pods, and the owners of those that no scheduler placed
     stuck_pods.stuck_pods,  # the same list of pods

@@ -83,11 +83,16 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
     return mark if is_late else None
 
 
+def is_unready(node: NodeView) -> bool:
+    """Whether the Node of a holder is not Ready although no reboot is under way."""
+    return not node.ready and node.annotations.get(keys.PHASE, "") not in _MAY_BE_DOWN
+
+
 def _not_ready(node: NodeView, now: datetime) -> Overdue | None:
     """The mark of a holder that has not been Ready for minutes, outside its reboot: its host is probably dead, and no
     agent there will ever report it."""
     since = node.ready_since
-    if node.ready or since is None or node.annotations.get(keys.PHASE, "") in _MAY_BE_DOWN:
+    if since is None or not is_unready(node):
         return None
     is_late = (now - since).total_seconds() > NOT_READY_SECONDS
     return Overdue(phase=NOT_READY, since=rfc3339(since)) if is_late else None

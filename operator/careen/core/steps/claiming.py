@@ -17,7 +17,7 @@ from careen.core.drain.late import known_at_the_claim
 from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, PodView, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Order
-from careen.core.facts.progress import OwnerHealth, UnreadableProgress
+from careen.core.facts.progress import OwnerHealth, Progress, UnreadableProgress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import asked, missing, refusals
@@ -41,6 +41,7 @@ _CLAIMER_PATIENCE_SECONDS = 15.0
 _STEP_BACK_PAUSE_SECONDS = 5.0
 _UNKNOWN_PATIENCE_SECONDS = 15.0  # a claim that waits longer than this delays the other nodes
 _LINE_SECONDS = 5.0  # a node that becomes ready in the meantime joins the line by itself
+_BASELINE_SECONDS = 3.0  # the last reads before the cordon take less, unless an answer is late
 _LAST = (Evidence.LOCK, Evidence.PEERS, Evidence.FLEET)  # the evidence for the cordon
 _PASSING = frozenset(
     {
@@ -167,6 +168,8 @@ def _ask_everything(situation: Situation, content: LockContent) -> Decision:
     fleet = situation.seen.fleet
     if any(situation.seen.lacks(kind) for kind in _LAST) or (isinstance(fleet, Fleet) and _is_old(situation, fleet)):
         situation.read_again(*_LAST)
+    if (at := situation.seen.owners_at) is not None and situation.seen.uptime - at > _BASELINE_SECONDS:
+        situation.read_again(Evidence.OWNERS)  # a late answer since then: the workloads may have recovered
     if refused := budgets.ask(situation, When.CLAIMED):
         return _refused(situation, (refused,))
     assert isinstance(fleet, Fleet), "the gate `budgets` must refuse while the Nodes are unknown"
@@ -250,7 +253,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
             if node.labels.get(key) != value
         },
         prior_readiness=node.readiness_taints,
-        owners=_baseline(situation, leaving),
+        owners=_baseline(situation, leaving, fleet),
         drain_started=situation.mark(),
         drain_started_at=rfc3339(situation.server_now),
         displaced=len(leaving),
@@ -286,9 +289,11 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     )
 
 
-def _baseline(situation: Situation, leaving: tuple[PodView, ...]) -> tuple[OwnerHealth, ...]:
+def _baseline(situation: Situation, leaving: tuple[PodView, ...], fleet: Fleet) -> tuple[OwnerHealth, ...]:
     owed = situation.content.unsettled if situation.content else ()
-    return baseline.with_earlier(baseline.taken(situation, leaving), owed)
+    records = (node.record for node in fleet.nodes if node.name != situation.node.name)
+    at_work = [each for each in records if isinstance(each, Progress) and each.claim and each.owners]
+    return baseline.with_earlier(baseline.taken(situation, leaving), owed, at_work)
 
 
 def _back(

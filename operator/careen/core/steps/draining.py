@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from careen.core.actions import Evict
 from careen.core.decision import Decision, Refusal
-from careen.core.drain import drain_memory, drain_plan, slow_pods, volumes
+from careen.core.drain import baseline, drain_memory, drain_plan, slow_pods, volumes
 from careen.core.drain.drain_plan import DrainPlan
 from careen.core.drain.slow_pods import SlowDrain
 from careen.core.facts.memory import after_evicting_new_pods
-from careen.core.facts.observation import NeedAnswer, PodView
-from careen.core.facts.phases import Phase
+from careen.core.facts.observation import NeedAnswer, NotAsked, PodView, Unknown
+from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import span
 from careen.core.gates.hold import hold
@@ -85,7 +85,9 @@ def _drain(situation: Situation) -> Decision:
     if policy.timeout_seconds == 0 and slow_pods.is_out_of_time(slow, elapsed):
         return _too_slow(situation, plan, slow, elapsed)
     plan = slow_pods.held_back(plan, slow, elapsed)
-    return _evict(situation, plan, f"{drain_plan.have_to_leave(len(plan.left))}: {drain_plan.describe(plan, memory)}")
+    return _count_first(situation, plan) or _evict(
+        situation, plan, f"{drain_plan.have_to_leave(len(plan.left))}: {drain_plan.describe(plan, memory)}"
+    )
 
 
 def _wait_for_volumes(situation: Situation, plan: DrainPlan) -> Decision | None:
@@ -99,6 +101,25 @@ def _wait_for_volumes(situation: Situation, plan: DrainPlan) -> Decision | None:
         progress = replace(situation.progress, drained=situation.mark())
         return move(situation, status, Transition(Phase.DRAINING, progress, look=look))
     return stay(situation, status, Stay(look=look))
+
+
+def _count_first(situation: Situation, plan: DrainPlan) -> Decision | None:
+    """Add the workloads to the baseline whose first pod came to this node after it. None if there is none, or if their
+    controllers no longer exist."""
+    lacking = baseline.unrecorded(situation, plan.now)
+    if not lacking:
+        return None
+    situation.need(Evidence.OWNERS)
+    owners = situation.seen.owners
+    if isinstance(owners, (Unknown, NotAsked)):
+        why = f"careen cannot tell how healthy the workloads of new pods are: {owners.why}"
+        return late_gates.wait_patiently(situation, Refusal(gate="drain", code=Code.OWNERS_UNKNOWN, sentence=why))
+    rows = tuple(row for row in owners if row.uid in lacking)
+    if not rows:
+        return None
+    progress = replace(situation.progress, owners=(*situation.progress.owners, *rows))
+    status = Status(Code.DRAINING, f"{drain_plan.have_to_leave(len(plan.left))}; some of them came after the cordon")
+    return move(situation, status, Transition(Phase.DRAINING, progress))
 
 
 def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:

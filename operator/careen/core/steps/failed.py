@@ -110,7 +110,7 @@ def _halted(situation: Situation) -> Decision:
         return _ready_after_all(situation)
     if code is Code.SETTLE_TIMEOUT:
         owners = situation.read(Evidence.OWNERS)
-        if not baseline.what_ails(situation.progress.owners, owners):
+        if not baseline.what_ails(baseline.due(situation), owners):
             progress = replace(situation.progress, failed="", failed_at=None)
             return move(
                 situation,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, SilenceAlerts
 from careen.core.decision import Decision
-from careen.core.drain import drain_plan, slow_pods
+from careen.core.drain import baseline, drain_plan, slow_pods
 from careen.core.facts.memory import RebootMemory, RebootOutcome, StrangerMemory
 from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Evidence, Phase
@@ -66,6 +66,7 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
                 announcement=number,
                 announced=Announcement(boot=situation.boot, uptime=uptime, by=by, kernel=_kernel(situation)),
                 is_forced=progress.is_forced or code is Code.FORCED,
+                owners=baseline.at_reboot(situation),
             ),
             change=NodeChange(annotations=slow_pods.after_success(situation)),
             look=LOOK_SECONDS,

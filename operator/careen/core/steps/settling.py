@@ -41,7 +41,7 @@ def decide(situation: Situation) -> Decision:
     if found := working.put_back(situation):
         return found
     waited = situation.elapsed(situation.progress.settle_started) or 0.0
-    if ailing := baseline.what_ails(situation.progress.owners, known(situation.seen.owners)):
+    if ailing := baseline.what_ails(baseline.due(situation), known(situation.seen.owners)):
         # Nothing is released before the boot is stable, and the workloads may recover until then.
         if waited <= situation.policy.settle_timeout_seconds or _unproven_seconds(situation) > 0:
             return _settle_on(situation, ailing, look=baseline.look_seconds(waited))
@@ -125,7 +125,7 @@ def _with_next_nodes(situation: Situation, content: LockContent, waiters: tuple[
     the baselines of the next nodes must not begin with the worse state."""
     left = without_own_claim(situation, content)
     is_over = waiters is not None and not waiters and not left.entries
-    owed = baseline.still_owed(left.unsettled, situation.progress.owners, known(situation.seen.owners))
+    owed = baseline.still_owed(left.unsettled, baseline.due(situation), known(situation.seen.owners))
     left = replace(left, unsettled=() if is_over else owed)
     if waiters is None:
         return left  # the names in the lock are still valid

@@ -392,7 +392,10 @@ def calm(world: World) -> None:
 
 
 def help_the_failed(world: World) -> None:
-    """Request a new attempt, as `careen retry NODE` does, for every node whose label says that its reboot failed."""
+    """Request a new attempt, as `careen retry NODE` does, for every node whose label says that its reboot failed, or
+    that was drained in vain as often as a day allows."""
     for node in world.server.all("nodes"):
-        if (node["metadata"].get("labels") or {}).get(f"{_OURS}reboot") == "failed":
-            retry(world, node["metadata"]["name"])
+        metadata = node["metadata"]
+        is_failed = (metadata.get("labels") or {}).get(f"{_OURS}reboot") == "failed"
+        if is_failed or "undone-drains" in (metadata.get("annotations") or {}).get(f"{_OURS}refusals", ""):
+            retry(world, metadata["name"])

@@ -72,7 +72,6 @@ _EVERYTHING = (
     "drained",
     "hold",
     *_UNSETTLED,
-    "service",  # as with "settings"; and people clear the lock
     "explained",
     "own-node",
     "nodes-down",
@@ -82,10 +81,10 @@ _EVERYTHING = (
 WEATHER: Mapping[str, Weather] = {
     "faults alone": Weather(faults_per_node=6.0, but=("taint",)),
     "people at nodes": Weather(
-        acts=people.NODES, but=(*_LOCK_HANDS, "tidy", "drained", "hold", *_UNSETTLED, "service", "explained")
+        acts=people.NODES, but=(*_LOCK_HANDS, "tidy", "drained", "hold", *_UNSETTLED, "explained")
     ),
     # Removing the claim id from an entry releases that claim.
-    "people at the lock": Weather(acts=people.LOCKS, but=(*_LOCK_HANDS, *_UNSETTLED, "service")),
+    "people at the lock": Weather(acts=people.LOCKS, but=(*_LOCK_HANDS, *_UNSETTLED)),
     "workloads": Weather(
         acts=(
             *people.WORKLOADS,
@@ -107,9 +106,8 @@ WEATHER: Mapping[str, Weather] = {
         acts=people.OBJECTS, most_acts=5, but=(*_LOCK_HANDS, "tidy", *_UNSETTLED, "explained", "own-node", "drained")
     ),
     "settings": Weather(
-        # Two drains at once that end after two seconds, again and again (docs/known-gaps.md).
         acts=(*people.SETTINGS, *operations.SETTINGS * 3, people.crash_agent, people.outage),
-        but=("taint", *_UNSETTLED, "service"),
+        but=("taint", *_UNSETTLED),
     ),
     "network": Weather(
         acts=(*operations.NETWORK, operations.cut_off, people.freeze_agent, people.outage),

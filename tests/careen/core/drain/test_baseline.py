@@ -11,9 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from careen.core.drain import baseline
+from careen.core.facts.observation import Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import from_annotation, to_annotation
-from tests.careen.core.builders import a_daemon_pod, a_marked_node, a_pod, a_progress, a_situation, an_owner
+from tests.careen.core.builders import (
+    a_daemon_pod,
+    a_marked_node,
+    a_pod,
+    a_progress,
+    a_reading,
+    a_situation,
+    an_entry,
+    an_owner,
+    held,
+)
 
 DRAINING = a_progress(Phase.DRAINING)
 
@@ -176,3 +187,82 @@ def test_two_replicasets_of_one_deployment_owe_the_earlier_health_once() -> None
 def test_workloads_that_have_not_recovered_are_kept_for_the_next_baselines(now: Any, expected: list[str]) -> None:
     earlier = (an_owner("db"), an_owner(ready=2))
     assert [row.name for row in baseline.still_owed(earlier, (an_owner(),), now)] == expected
+
+
+def at_work(phase: Phase, *rows: Any, **changes: Any) -> Any:
+    return a_progress(phase, owners=rows, **changes)
+
+
+CLUSTER = an_owner(kind="Cluster", generation=0)
+
+
+@pytest.mark.parametrize(
+    ("row", "records", "ready", "lent"),
+    [
+        pytest.param(an_owner(ready=2), (), 2, 0, id="nobody is at work"),
+        pytest.param(an_owner(ready=2), (at_work(Phase.REBOOTING, an_owner(ready=3)),), 3, 1, id="another took one"),
+        pytest.param(an_owner(ready=3), (at_work(Phase.REBOOTING, an_owner(ready=2)),), 3, 0, id="healthier now"),
+        pytest.param(
+            an_owner(ready=1),
+            (at_work(Phase.DRAINING, an_owner(ready=3)), at_work(Phase.SETTLING, an_owner(ready=2))),
+            3,
+            2,
+            id="two took pods of the same workload",
+        ),
+        pytest.param(an_owner(ready=2), (at_work(Phase.DRAINING, an_owner("db", ready=3)),), 2, 0, id="of another"),
+        pytest.param(
+            replace(CLUSTER, ready=2), (at_work(Phase.DRAINING, replace(CLUSTER, ready=1)),), 1, 0, id="it is moved now"
+        ),
+        pytest.param(
+            replace(CLUSTER, ready=2),
+            (at_work(Phase.FAILED, replace(CLUSTER, ready=1), is_releasing=True),),
+            1,
+            0,
+            id="it is moved although the drain was undone",
+        ),
+        pytest.param(
+            replace(CLUSTER, ready=2), (at_work(Phase.REBOOTING, replace(CLUSTER, ready=1)),), 2, 0, id="it has grown"
+        ),
+        pytest.param(
+            an_owner(ready=2), (at_work(Phase.DRAINING, an_owner(ready=1)),), 2, 0, id="its controller says how many"
+        ),
+    ],
+)
+def test_a_baseline_does_not_begin_with_what_other_nodes_drains_have_changed(
+    row: Any, records: Any, ready: int, lent: int
+) -> None:
+    (found,) = baseline.with_earlier((row,), (), records)
+    assert (found.ready, found.containers) == (ready, lent)
+
+
+def test_what_was_lent_is_due_once_no_older_claim_is_left() -> None:
+    row = an_owner(ready=3, containers=1)
+    record = a_progress(Phase.SETTLING, owners=(row, an_owner("log", kind="DaemonSet", ready=1, containers=7)))
+    young, old = an_entry(created="2026-03-04T11:00:00Z"), an_entry("n2", "c2", created="2026-03-04T10:00:00Z")
+    for others, ready in (((), 3), ((old,), 2), ((replace(old, created="2026-03-04T11:30:00Z"),), 3)):
+        situation = a_situation(a_marked_node(record), lock=a_reading(held(young, *others)))
+        assert [each.ready for each in baseline.due(situation)] == [ready, 1], others
+
+
+@pytest.mark.parametrize(
+    ("row", "alive", "expected"),
+    [
+        (CLUSTER, 4, "pods of these workloads are still being moved: Cluster shop/web (4 pods instead of 3)"),
+        (CLUSTER, 3, ""),
+        (an_owner(), 4, ""),
+    ],
+)
+def test_an_operators_workload_with_more_pods_than_before_is_still_being_moved(
+    row: Any, alive: int, expected: str
+) -> None:
+    assert baseline.what_moves((row,), (replace(row, alive=alive),)) == expected
+    assert baseline.what_moves((row,), None) == ""
+
+
+def test_a_static_pod_whose_manifest_was_removed_before_the_reboot_is_not_missed() -> None:
+    etcd, proxy = a_pod("etcd-n1", is_mirror=True), a_pod("proxy-n1", is_mirror=True)
+    rows = (*baseline.taken(a_situation(pods=(etcd, proxy)), ()), an_owner())
+    node = a_marked_node(a_progress(Phase.DRAINING, owners=rows))
+    left = baseline.at_reboot(a_situation(node, pods=(proxy,)))
+    assert [row.name for row in left] == ["proxy-n1", "web"]
+    assert baseline.at_reboot(a_situation(node, pods=Unknown("503"))) == rows

@@ -23,6 +23,7 @@ from careen.core.lock import changes, notation, overdue
 from careen.core.lock.content import Entry, LockContent, Overdue
 from careen.core.lock.line import Line
 from careen.core.steps.shared import holder_checks
+from careen.rollout.troubles import not_ready
 from tests.careen.core.builders import (
     NO,
     NOW,
@@ -436,3 +437,11 @@ def test_a_holder_that_has_not_been_ready_for_minutes_outside_its_reboot_is_over
 @pytest.mark.parametrize("phase", [Phase.REBOOTING, Phase.VERIFYING, Phase.MAINTENANCE])
 def test_a_holder_may_be_not_ready_during_its_reboot_and_its_maintenance(phase: Phase) -> None:
     assert mark(replace(holder(phase, 200), ready=False, ready_since=NOW - timedelta(seconds=199))) is None
+
+
+@pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING, Phase.SETTLING, Phase.WAITING, Phase.FAILED])
+def test_a_holder_in_any_other_phase_may_not(phase: Phase) -> None:
+    """Waiting and Failed release the claim of an undone drain."""
+    dead = replace(holder(phase, 200), ready=False, ready_since=NOW - timedelta(seconds=199))
+    assert mark(dead) == Overdue(phase="NotReady", since=at(199))
+    assert not_ready(dead, NOW) == "n9 has been NotReady for 3m19s, outside its reboot"

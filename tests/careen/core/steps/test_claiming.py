@@ -475,3 +475,29 @@ def test_the_baseline_of_a_workload_that_has_not_recovered_is_the_earlier_one() 
     assert [
         row.ready for row in the_record(claiming(lock=owed, pods=(a_pod(),), owners=(an_owner(ready=1),))).owners
     ] == [3]
+
+
+@pytest.mark.parametrize(("age", "is_good"), [(None, True), (2.9, True), (3.1, False)])
+def test_a_baseline_from_before_a_late_answer_is_taken_again(age: float | None, *, is_good: bool) -> None:
+    """The API server may have been away since then, and pods of another node's drain may be back."""
+    decision = claiming(owners_at=None if age is None else UPTIME - age)
+    assert (decision.phase is Phase.DRAINING) is is_good
+    assert decision.wants == (frozenset() if is_good else {Evidence.OWNERS})
+
+
+def test_the_baseline_counts_what_other_nodes_at_work_have_taken() -> None:
+    rows = (an_owner(ready=3),)
+    other = a_marked_node(a_progress(Phase.REBOOTING, claim="c2", owners=rows), name="n2")
+    back = a_marked_node(a_progress(Phase.WAITING), name="n3")
+    policy = a_policy(concurrency=2)
+    lock = held(an_entry(limit=2), an_entry("n2", "c2", limit=2))
+    decision = claiming(
+        policy=policy,
+        lock=replace(lock, max_owners=2),
+        pods=(a_pod(),),
+        owners=(an_owner(ready=2),),
+        peers=(other,),
+        fleet=a_fleet(a_node(), other, back),
+    )
+    (found,) = the_record(decision).owners
+    assert (found.ready, found.containers) == (3, 1)

@@ -14,7 +14,7 @@ from careen.core.actions import AskReboot, ConfirmClaim, Evict, PatchNode, Write
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.memory import EvictAnswer, EvictionMemory, Memory, after_eviction
-from careen.core.facts.observation import NOT_ASKED, Alert, Taint, Unknown
+from careen.core.facts.observation import NOT_ASKED, Alert, PodView, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import AlertPolicy, DrainPolicy, LatePolicy, Policy
 from careen.core.facts.reasons import Code
@@ -35,6 +35,7 @@ from tests.careen.core.builders import (
     a_progress,
     ago,
     an_entry,
+    an_owner,
     decided,
     evicted,
     held,
@@ -449,3 +450,31 @@ def test_a_forced_reboot_also_waits_for_the_reboot_delay() -> None:
     for seconds, phase in ((59, Phase.DRAINING), (60, Phase.REBOOTING)):
         record = a_progress(Phase.DRAINING, drain_started=ago(90), drained=ago(seconds))
         assert decided(record, policy, **stuck).phase is phase
+
+
+def test_a_workload_whose_first_pod_came_after_the_baseline_is_counted_before_its_pod_is_evicted() -> None:
+    """For example the pod of another node's drain, which was placed here a moment before the cordon."""
+    late = a_pod("db-1", owner_name="db", owner_uid="rs-db")
+    counted = draining(pods=(late,), owners=(an_owner("db"),))
+    assert the_record(counted).owners == (an_owner("db"),)
+    assert (evicted(counted), counted.phase) == ([], Phase.DRAINING)
+    again = decided(the_record(counted), a_policy(pre_reboot_labels=PRE), LABELS, pods=(late,), owners=NOT_ASKED)
+    assert evicted(again) == ["db-1"]
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(a_pod("db-1", owner_kind="", owner_uid=""), id="no controller"),
+        pytest.param(a_pod("db-1", owner_kind="Workflow", owner_uid="wf", is_work=True), id="a piece of work"),
+    ],
+)
+def test_a_late_pod_that_nobody_waits_for_is_evicted_without_a_count(pod: PodView) -> None:
+    assert evicted(draining(pods=(pod,), owners=NOT_ASKED)) == ["db-1"]
+
+
+def test_a_late_pod_is_not_evicted_while_its_workload_cannot_be_counted_unless_the_workload_is_gone() -> None:
+    late = a_pod("db-1", owner_name="db", owner_uid="rs-db")
+    unknown = draining(pods=(late,), owners=Unknown("503"))
+    assert (evicted(unknown), unknown.reason.code) == ([], Code.OWNERS_UNKNOWN)
+    assert evicted(draining(pods=(late,), owners=())) == ["db-1"]

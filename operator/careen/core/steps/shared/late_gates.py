@@ -144,10 +144,7 @@ def _wait(situation: Situation, refused: Refusal, what: str) -> Decision:
 def _foreign_seconds(situation: Situation) -> float:
     """Two drained nodes may wait for each other's alerts. The one with the younger claim gives way, early enough for
     the other to see its alerts end."""
-    content, entry = situation.content, situation.own_entry
-    older = () if content is None or entry is None else (each for each in content.entries if each.node != entry.node)
-    gives_way = any((each.created, each.node) < (entry.created, entry.node) for each in older) if entry else False
-    return FOREIGN_SECONDS / 2 if gives_way else FOREIGN_SECONDS
+    return FOREIGN_SECONDS / 2 if situation.older_holders else FOREIGN_SECONDS
 
 
 def _failed(situation: Situation, sentence: str, *, is_refused: bool = True) -> Decision:

@@ -66,7 +66,8 @@ def _settle(situation: Situation) -> Decision | None:
     waited = situation.elapsed(progress.settle_started)
     if situation.own_entry is None or waited is None or not baseline.compared(progress.owners):
         return None
-    ailing = baseline.what_ails(progress.owners, situation.read(Evidence.OWNERS))
+    before, now = baseline.due(situation), situation.read(Evidence.OWNERS)
+    ailing = baseline.what_ails(before, now) or baseline.what_moves(before, now)
     if not ailing or waited > situation.policy.settle_timeout_seconds:
         return None
     return stay(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -97,3 +98,28 @@ def test_after_the_release_the_node_says_again_why_the_drain_was_undone() -> Non
 
 def test_a_claim_that_a_person_released_costs_no_look_at_the_workloads() -> None:
     assert Evidence.OWNERS not in undone(lock=LockContent()).wants
+
+
+def test_the_claim_is_kept_while_an_operator_still_moves_a_workload() -> None:
+    before = an_owner(kind="Cluster", generation=0)
+    record = a_progress(
+        Phase.FAILED, is_releasing=True, owners=(before,), settle_started=ago(5), **PHASES[Phase.FAILED]
+    )
+    for alive, is_kept in ((4, True), (3, False)):
+        decision = decided(record, owners=(replace(before, alive=alive),), lock=held(an_entry()))
+        assert (WriteLock not in kinds(decision)) is is_kept, alive
+
+
+def test_the_lock_does_not_keep_what_another_holder_answers_for() -> None:
+    record = a_progress(
+        Phase.FAILED,
+        is_releasing=True,
+        owners=(an_owner(ready=3, containers=1),),
+        settle_started=ago(5),
+        **PHASES[Phase.FAILED],
+    )
+    older = an_entry("n2", "c2", created="2026-03-04T10:00:00Z")
+    content = the_lock(decided(record, owners=(an_owner(ready=2),), lock=held(an_entry(), older)))
+    assert (content.entries, content.unsettled) == ((older,), ())
+    alone = decided(record, owners=(an_owner(ready=2),), lock=held(an_entry()))
+    assert alone.reason.code is Code.SETTLING
