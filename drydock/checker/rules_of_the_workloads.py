@@ -21,10 +21,10 @@ _COUNTED_BEFORE_SECONDS = 2.0
     "the workloads that a drain displaced are healthy again before the drained node releases the lock",
 )
 def settled(journal: Journal) -> Iterator[Breach]:
-    """At the release, each owner of evicted pods has at least as many ready pods as before the cordon. Skips Jobs,
-    because their pods may end."""
+    """At the release, each owner of evicted pods has at least as many ready pods as before the cordon, or as it wants
+    now: an autoscaler may lower that. Skips Jobs, because their pods may end."""
     parents = _deployments(journal)
-    ready = _ready_over_time(journal, parents)
+    ready, wanted = _ready_over_time(journal, parents), _wanted_over_time(journal, parents)
     cordons = [write for write in journal.writes("nodes") if write.cordons and write.agent == write.name]
     for write, before, after in journal.lock_writes():
         for node in released_nodes(write, before, after):
@@ -37,6 +37,8 @@ def settled(journal: Journal) -> Iterator[Breach]:
             for owner, owner_name in sorted(_displaced(journal, parents, node, (since, write.at)).items()):
                 ready_before = _fewest_before(ready[owner], since, _COUNTED_BEFORE_SECONDS + journal.answer_seconds)
                 ready_now = _most_between(ready[owner], seen_from, write.at)
+                if owner in wanted:
+                    ready_before = min(ready_before, _fewest_between(wanted[owner], seen_from, write.at))
                 if ready_now < ready_before:
                     yield Breach(
                         at=write.at,
@@ -68,6 +70,20 @@ def _ready_over_time(journal: Journal, parents: Mapping[str, Owner]) -> dict[str
         else:
             pods.discard(write.key)
         lines.setdefault(owner, []).append((write.at, len(pods)))
+    return lines
+
+
+def _wanted_over_time(journal: Journal, parents: Mapping[str, Owner]) -> dict[str, Timeline]:
+    """For each owner's uid whose replicas are known: the times of their writes, each with the number after it."""
+    wanted: dict[str, dict[str, int]] = {}
+    lines: dict[str, Timeline] = {}
+    for plural in ("replicasets", "statefulsets", "replicationcontrollers"):
+        for write in journal.writes(plural):
+            uid = str((write.after or write.before)["metadata"].get("uid", ""))
+            owner = parents.get(uid, (uid, ""))[0]
+            of_sets = wanted.setdefault(owner, {})
+            of_sets[uid] = int((write.after.get("spec") or {}).get("replicas", 1)) if write.after else 0
+            lines.setdefault(owner, []).append((write.at, sum(of_sets.values())))
     return lines
 
 
@@ -113,6 +129,10 @@ def _fewest_before(line: Timeline, cordon: float, seconds: float) -> int:
     complete = next((at for at, count in before if count == most), cordon)
     start = max(cordon - seconds, complete)
     return min([_at(line, start), *(count for at, count in before if at >= start)])
+
+
+def _fewest_between(line: Timeline, start: float, end: float) -> int:
+    return min([_at(line, start), *(count for at, count in line if start <= at <= end)])
 
 
 def _most_between(line: Timeline, start: float, end: float) -> int:

@@ -530,6 +530,25 @@ def test_the_checker_allows_an_outdated_count_of_ready_pods_after_a_late_respons
     assert [name for name in names if name == "settled"] == found
 
 
+@pytest.mark.parametrize(("replicas", "found"), [(2, ["settled"]), (1, [])])
+def test_a_workload_that_an_autoscaler_made_smaller_is_healthy_with_fewer_pods(replicas: int, found: list[str]) -> None:
+    def wants(count: int) -> dict[str, Any]:
+        return {"metadata": {"uid": "u1"}, "spec": {"replicas": count}}
+
+    writes = (
+        a_write(1, "replicasets", "web", {}, wants(2)),
+        a_write(1, "pods", "web-1", {}, a_web_pod()),
+        a_write(1, "pods", "web-2", {}, a_web_pod()),
+        a_write(30, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),
+        replace(a_write(31, "pods", "web-1", a_web_pod(), {}), verb="evict"),
+        a_write(35, "replicasets", "web", wants(2), wants(replicas)),
+        a_write(50, "nodes", "n1", a_node(cordoned=True, claim="c1"), a_node(boot="b2", claim="c1")),
+        a_write(60, "daemonsets", "careen", a_lock(ROW), a_lock()),
+    )
+    names = broken(*writes, a_host_event(40, "booted", "b2"))
+    assert [name for name in names if name == "settled"] == found
+
+
 def test_an_agent_may_remove_another_nodes_claim_only_if_that_node_has_no_claim_annotation() -> None:
     lock = (
         a_write(2, "daemonsets", "careen", {}, a_lock(ROW)),
