@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from drydock.zoo.after_boot import AfterBoot, graceful_shutdown, static_etcd
+from drydock.zoo.after_boot import AfterBoot, graceful_shutdown, guard_pods, static_etcd
 from drydock.zoo.ceph import rook_ceph
 from drydock.zoo.citizen import Citizen, Habitat
-from drydock.zoo.databases import cloudnative_pg, zalando_postgres
-from drydock.zoo.eviction_webhooks import kubevirt, pod_graceful_drain, strimzi_drain_cleaner
-from drydock.zoo.foreign_sets import clone_set, strimzi
-from drydock.zoo.in_motion import hpa, roll_out
-from drydock.zoo.node_owners import argo_cd, cloud_controller
-from drydock.zoo.storage import longhorn
+from drydock.zoo.databases import cloudnative_pg, elasticsearch, zalando_postgres
+from drydock.zoo.eviction_webhooks import kubevirt, legacy_drain_cleaner, pod_graceful_drain, strimzi_drain_cleaner
+from drydock.zoo.foreign_sets import advanced_stateful_set, clone_set, strimzi, workflow
+from drydock.zoo.in_motion import hpa, roll_out, typha, vault
+from drydock.zoo.monitoring import prometheus_pod
+from drydock.zoo.node_owners import argo_cd, cilium, cloud_controller, uncordoner
+from drydock.zoo.storage import longhorn, portworx
 from drydock.zoo.volumes import late_volumes, stuck_pods
 
 Settler = Callable[[Habitat], Citizen]
@@ -35,7 +36,22 @@ CITIZENS: Mapping[str, Settler] = {
     "strimzi": strimzi,
     "broken-strimzi": partial(strimzi, is_broken=True),
     "strimzi-drain-cleaner": partial(strimzi, webhooks=(strimzi_drain_cleaner,)),
+    "strimzi-legacy-drain-cleaner": partial(strimzi, may_be_away=0, webhooks=(legacy_drain_cleaner,)),
     "clone-set": clone_set,
+    "kruise": advanced_stateful_set,
+    "kruise-without-operator": partial(advanced_stateful_set, is_gone=True),
+    "workflow": workflow,
+    "elasticsearch": elasticsearch,
+    "vault": vault,
+    "cloudnative-pg-local": partial(cloudnative_pg, is_local=True),
+    "kubevirt-pinned": partial(kubevirt, can_migrate=False),
+    "portworx": portworx,
+    "typha": typha,
+    "openshift-guards": guard_pods,
+    "moving-prometheus": prometheus_pod,
+    "gpu-driver-manager": uncordoner,
+    "uncordoner": partial(uncordoner, most=1000),
+    "cilium": cilium,
     "static-etcd": static_etcd,
     "graceful-shutdown-failed": partial(graceful_shutdown, how=AfterBoot.FAILED),
     "graceful-shutdown-late": partial(graceful_shutdown, how=AfterBoot.LATE),

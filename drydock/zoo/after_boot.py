@@ -16,7 +16,9 @@ from drydock.zoo.citizen import (
     NAMESPACE,
     Citizen,
     Habitat,
+    budget,
     create_pod,
+    is_cordoned,
     is_up,
     node_named,
     pod_named,
@@ -54,6 +56,22 @@ def static_etcd(habitat: Habitat) -> Citizen:
 
     return Citizen(
         name="static-etcd", controllers=(Controller(name=_KUBELET, watches=("nodes", "pods"), reconcile=reconcile),)
+    )
+
+
+def guard_pods(habitat: Habitat) -> Citizen:
+    """OpenShift's guards: on each node a pod without an owner, bound to it, which its operator creates again once the
+    node is in service, and a budget for all guards together."""
+
+    def reconcile(verbs: Verbs) -> None:
+        for name in habitat.nodes:
+            if pod_named(verbs, f"guard-{name}") is None and is_up(verbs, name) and not is_cordoned(verbs, name):
+                create_pod(verbs, f"guard-{name}", template("guard"), actor="guard-controller", nodeName=name)
+
+    return Citizen(
+        name="openshift-guards",
+        objects=(budget("guard", {"app": "guard"}, minAvailable=len(habitat.nodes) - 1),),
+        controllers=(Controller(name="guard-controller", watches=("nodes", "pods"), reconcile=reconcile),),
     )
 
 

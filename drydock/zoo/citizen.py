@@ -198,6 +198,13 @@ def keep_budget(verbs: Verbs, wanted: Object, *, stands: bool, actor: str) -> No
         verbs.delete(BUDGETS, NAMESPACE, name, DeleteOptions(), actor=actor)
 
 
+def change_budget(verbs: Verbs, name: str, *, actor: str, **spec: Any) -> None:
+    """Sets fields of the budget's spec. Writes nothing if each has its value already."""
+    found = verbs.store.get(BUDGETS.storage, (NAMESPACE, name))
+    if found is not None and any(found.content["spec"].get(key) != value for key, value in spec.items()):
+        verbs.change(BUDGETS, NAMESPACE, name, lambda old: {**old, "spec": {**old["spec"], **spec}}, actor=actor)
+
+
 def change_pod(verbs: Verbs, pod: Content, part: str, values: Mapping[str, str], *, actor: str) -> None:
     """Sets labels or annotations (`part`) of the pod."""
     metadata = pod["metadata"]

@@ -1,7 +1,8 @@
-"""Databases whose primary has a budget of zero, and moves when its node is cordoned.
+"""Databases whose primary has a budget of zero and moves when its node is cordoned, and one whose budget follows its
+health.
 
 Sources: CloudNativePG `pkg/specs/poddisruptionbudget.go` and its switchover from unschedulable nodes; Zalando
-postgres-operator `pkg/controller/node.go` (moveMasterPodsOffNode).
+postgres-operator `pkg/controller/node.go` (moveMasterPodsOffNode); ECK `pkg/controller/elasticsearch/pdb/reconcile.go`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from drydock.zoo.citizen import (
     Habitat,
     Stopwatch,
     budget,
+    change_budget,
     change_pod,
     create_pod,
     is_cordoned,
@@ -27,13 +29,16 @@ from drydock.zoo.citizen import (
     template,
     workload,
 )
+from drydock.zoo.volumes import local_volume, with_claim
 
 _SWITCH_SECONDS = 5.0
 _INSTANCES = 3
+_REALLOCATION_SECONDS = 120.0
 
 
-def cloudnative_pg(habitat: Habitat) -> Citizen:
-    """Pods and budgets belong to a Cluster, a kind of the operator's own."""
+def cloudnative_pg(habitat: Habitat, *, is_local: bool = False) -> Citizen:
+    """Pods and budgets belong to a Cluster, a kind of the operator's own. With `is_local`, each instance has a volume
+    on its own node and can run nowhere else."""
     cluster = owner("postgresql.cnpg.io/v1", "Cluster", "pg")
     size = min(_INSTANCES, len(habitat.nodes))
     roles = _Roles(habitat, "pg", _Names("cnpg.io/instanceRole", "primary", "replica"), "cnpg")
@@ -42,12 +47,16 @@ def cloudnative_pg(habitat: Habitat) -> Citizen:
         for number in range(1, size + 1):
             if pod_named(verbs, f"pg-{number}") is None:
                 labels = {"cnpg.io/cluster": "pg", "cnpg.io/instanceRole": "replica"}
-                create_pod(verbs, f"pg-{number}", template("pg"), actor="cnpg", controller=cluster, labels=labels)
+                volumes = [with_claim(f"pg-{number}")] if is_local else []
+                pods = template("pg", volumes=volumes)
+                create_pod(verbs, f"pg-{number}", pods, actor="cnpg", controller=cluster, labels=labels)
         return roles.keep(verbs)
 
+    local = [local_volume(f"pg-{number + 1}", node) for number, node in enumerate(habitat.nodes[:size])]
     return Citizen(
-        name="cloudnative-pg",
+        name="cloudnative-pg-local" if is_local else "cloudnative-pg",
         objects=(
+            *(manifest for both in (local if is_local else ()) for manifest in both),
             budget("pg-primary", {"cnpg.io/instanceRole": "primary"}, controller=cluster, minAvailable=1),
             budget("pg", {"cnpg.io/instanceRole": "replica"}, controller=cluster, minAvailable=max(0, size - 2)),
         ),
@@ -67,6 +76,31 @@ def zalando_postgres(habitat: Habitat) -> Citizen:
             budget("postgres-acid-pdb", {"app": "acid", "spilo-role": "master"}, minAvailable=1),
         ),
         controllers=(Controller(name="postgres-operator", watches=("pods", "nodes"), reconcile=roles.keep),),
+    )
+
+
+def elasticsearch(habitat: Habitat) -> Citizen:
+    """ECK's budget lets one pod go while the cluster is green, and none while it is yellow: until the shards of a pod
+    that was away are allocated again."""
+    size = len(habitat.nodes)
+    cluster = owner("elasticsearch.k8s.elastic.co/v1", "Elasticsearch", "search")
+    whole = Stopwatch()
+
+    def reconcile(verbs: Verbs) -> float | None:
+        members = [pod for pod in pods_of_the_zoo(verbs) if pod["metadata"]["labels"].get("app") == "search-es"]
+        is_whole = sum(serves(pod) for pod in members) == size
+        waited, needed = whole.seconds(verbs, "cluster", holds=is_whole), habitat.seconds(_REALLOCATION_SECONDS)
+        is_green = is_whole and (waited >= needed or verbs.store.clock() < needed / 20)
+        change_budget(verbs, "search-es-default", minAvailable=size - 1 if is_green else size, actor="elastic-operator")
+        return None if is_green else habitat.resync
+
+    return Citizen(
+        name="elasticsearch",
+        objects=(
+            workload("StatefulSet", "search-es", size, serviceName="search-es", podManagementPolicy="Parallel"),
+            budget("search-es-default", {"app": "search-es"}, controller=cluster, minAvailable=size - 1),
+        ),
+        controllers=(Controller(name="elastic-operator", watches=("pods",), reconcile=reconcile),),
     )
 
 

@@ -41,13 +41,13 @@ def _note(pod: Content, key: str) -> str:
     return str((pod["metadata"].get("annotations") or {}).get(key, ""))
 
 
-def kubevirt(habitat: Habitat) -> Citizen:
+def kubevirt(habitat: Habitat, *, can_migrate: bool = True) -> Citizen:
     """One virtual machine for each node. The first real eviction starts its migration, and every eviction is refused
-    until the machine runs elsewhere."""
+    until the machine runs elsewhere. Without `can_migrate`, a machine never does."""
     machines = [f"vm-{number}" for number in range(1, len(habitat.nodes) + 1)]
-    controller = _Virtualisation(habitat, machines)
+    controller = _Virtualisation(habitat, machines, can_migrate=can_migrate)
     return Citizen(
-        name="kubevirt",
+        name="kubevirt" if can_migrate else "kubevirt-pinned",
         objects=tuple(
             budget(
                 f"kubevirt-disruption-budget-{name}",
@@ -79,9 +79,10 @@ def _refuse_and_migrate(verbs: Verbs, pod: Content, options: DeleteOptions) -> D
 
 
 class _Virtualisation:
-    def __init__(self, habitat: Habitat, machines: list[str]) -> None:
+    def __init__(self, habitat: Habitat, machines: list[str], *, can_migrate: bool) -> None:
         self._habitat = habitat
         self._machines = machines
+        self._can_migrate = can_migrate
         self._serial = 0
         self._copied_for = Stopwatch()
 
@@ -95,7 +96,7 @@ class _Virtualisation:
             running = [pod for pod in own if is_active(pod)]
             marked = [pod for pod in running if _note(pod, _EVACUATE)]
             is_migrating = is_migrating or bool(marked)
-            if len(running) == len(marked):
+            if not running or (self._can_migrate and len(running) == len(marked)):
                 self._launch(verbs, name)
             self._migrate(verbs, marked, [pod for pod in running if pod not in marked])
         return self._habitat.resync if is_migrating else None
@@ -129,6 +130,14 @@ def strimzi_drain_cleaner(verbs: Verbs, pod: Content, options: DeleteOptions) ->
     if not options.dry_run:
         change_pod(verbs, pod, "annotations", {"strimzi.io/manual-rolling-update": "true"}, actor="drain-cleaner")
     raise denied("strimzi-drain-cleaner.strimzi.io", "The pod will be rolled by the Strimzi Cluster Operator", code=500)
+
+
+def legacy_drain_cleaner(verbs: Verbs, pod: Content, options: DeleteOptions) -> DeleteOptions:
+    """Marks the pod and allows its eviction, which the budget refuses (STRIMZI_DENY_EVICTION=false)."""
+    is_broker = (pod["metadata"].get("labels") or {}).get("strimzi.io/kind") == "Kafka" and is_active(pod)
+    if is_broker and not options.dry_run:
+        change_pod(verbs, pod, "annotations", {"strimzi.io/manual-rolling-update": "true"}, actor="drain-cleaner")
+    return options
 
 
 def pod_graceful_drain(habitat: Habitat) -> Citizen:

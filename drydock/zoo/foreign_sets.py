@@ -1,10 +1,10 @@
-"""Pods of controllers whose kinds careen has never heard of: StrimziPodSet (Kafka) and CloneSet (OpenKruise)."""
+"""Pods of controllers whose kinds careen does not know: StrimziPodSet (Kafka), CloneSet and StatefulSet (OpenKruise),
+Workflow (Argo)."""
 
 from __future__ import annotations
 
 from drydock.controllers.control_loop import Controller
 from drydock.controllers.ownership import PODS, is_active
-from drydock.server.kinds.object_rules import Object
 from drydock.server.store import Content
 from drydock.server.verbs import DeleteOptions, EvictionWebhook, Verbs
 from drydock.zoo.citizen import (
@@ -21,7 +21,9 @@ from drydock.zoo.citizen import (
 )
 
 
-def strimzi(habitat: Habitat, *, is_broken: bool = False, webhooks: tuple[EvictionWebhook, ...] = ()) -> Citizen:
+def strimzi(
+    habitat: Habitat, *, is_broken: bool = False, may_be_away: int = 1, webhooks: tuple[EvictionWebhook, ...] = ()
+) -> Citizen:
     """One broker for each node, with stable names. Its operator keeps a budget that lets one broker go, computed as
     minAvailable: kinds without a scale subresource permit nothing else. With `is_broken`, a broker that was replaced
     never becomes ready."""
@@ -48,7 +50,7 @@ def strimzi(habitat: Habitat, *, is_broken: bool = False, webhooks: tuple[Evicti
 
     return Citizen(
         name="broken-strimzi" if is_broken else "strimzi",
-        objects=(_size_budget("kafka", size, _SET),),
+        objects=(budget("kafka", {"app": "kafka"}, controller=_SET, minAvailable=size - may_be_away),),
         controllers=(Controller(name="strimzi", watches=("pods",), reconcile=reconcile),),
         webhooks=webhooks,
     )
@@ -83,8 +85,41 @@ def clone_set(habitat: Habitat) -> Citizen:
     )
 
 
+def advanced_stateful_set(habitat: Habitat, *, is_gone: bool = False) -> Citizen:
+    """OpenKruise's StatefulSet: a known kind of another API group. With `is_gone`, its operator does not run: nobody
+    creates a pod again."""
+    size = len(habitat.nodes)
+    controller = owner("apps.kruise.io/v1beta1", "StatefulSet", "ledgers")
+    made: set[str] = set()
+
+    def reconcile(verbs: Verbs) -> None:
+        for number in range(size):
+            name = f"ledgers-{number}"
+            if pod_named(verbs, name) is None and not (is_gone and name in made):
+                made.add(name)
+                create_pod(verbs, name, template("ledgers"), actor="kruise", controller=controller)
+
+    return Citizen(
+        name="kruise-without-operator" if is_gone else "kruise",
+        controllers=(Controller(name="kruise", watches=("pods",), reconcile=reconcile),),
+    )
+
+
+def workflow(habitat: Habitat) -> Citizen:
+    """One pod of work on each node. The operator does not create it again."""
+    begun: list[str] = []
+
+    def reconcile(verbs: Verbs) -> None:
+        for number in range(len(begun), len(habitat.nodes)):
+            begun.append(f"build-{number}")
+            controller = owner("argoproj.io/v1alpha1", "Workflow", begun[-1])
+            pods = template("build", restartPolicy="Never")
+            create_pod(verbs, begun[-1], pods, actor="argo-workflows", controller=controller)
+
+    return Citizen(
+        name="workflow",
+        controllers=(Controller(name="argo-workflows", watches=("pods",), reconcile=reconcile),),
+    )
+
+
 _SET = owner("core.strimzi.io/v1beta2", "StrimziPodSet", "events-kafka")
-
-
-def _size_budget(app: str, size: int, controller: Object) -> Object:
-    return budget(app, {"app": app}, controller=controller, minAvailable=size - 1)

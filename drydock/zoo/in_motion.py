@@ -7,7 +7,7 @@ from drydock.server.kinds.object_rules import Object
 from drydock.server.kinds.resources import resource_named
 from drydock.server.store import Content
 from drydock.server.verbs import Verbs
-from drydock.zoo.citizen import NAMESPACE, Citizen, Habitat, Stopwatch, budget, is_up, workload
+from drydock.zoo.citizen import NAMESPACE, Citizen, Habitat, Stopwatch, budget, is_up, template, workload
 
 _DEPLOYMENTS = resource_named("deployments")
 _SCALE_SECONDS = 15.0
@@ -55,6 +55,34 @@ def roll_out(habitat: Habitat, *, is_good: bool = True) -> Citizen:
         name="roll-out" if is_good else "bad-roll-out",
         objects=(workload("Deployment", "site", 2 * len(habitat.nodes)), _budget("site")),
         controllers=(Controller(name="pipeline", watches=("nodes",), reconcile=reconcile),),
+    )
+
+
+def typha(habitat: Habitat) -> Citizen:
+    """A Deployment of the network: one pod on each node, which tolerates everything. So the scheduler puts an evicted
+    pod back onto the cordoned node."""
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "typha"}}}
+    pods = template(
+        "typha",
+        tolerations=[{"operator": "Exists"}],
+        affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
+    )
+    size = len(habitat.nodes)
+    return Citizen(
+        name="typha",
+        objects=(workload("Deployment", "typha", size, pods), budget("typha", {"app": "typha"}, maxUnavailable=1)),
+    )
+
+
+def vault(habitat: Habitat) -> Citizen:
+    """A StatefulSet. Its pods start sealed, so a story adds it to `broken`: nobody gives the keys."""
+    size = len(habitat.nodes)
+    return Citizen(
+        name="vault",
+        objects=(
+            workload("StatefulSet", "vault", size, serviceName="vault", podManagementPolicy="Parallel"),
+            budget("vault", {"app": "vault"}, maxUnavailable=1),
+        ),
     )
 
 

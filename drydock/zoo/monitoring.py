@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from drydock.controllers.control_loop import Controller
 from drydock.controllers.ownership import PODS
 from drydock.server.kinds.resources import resource_named
-from drydock.server.verbs import Verbs
-from drydock.zoo.citizen import BUDGETS, NODES, Citizen, Habitat, Series, is_up
+from drydock.server.verbs import Verbs, rfc3339
+from drydock.zoo.citizen import BUDGETS, NODES, Citizen, Habitat, Series, is_up, pod_named, serves, workload
 
 EVALUATION_SECONDS = 30.0
 FOR_SECONDS = 900.0
@@ -73,6 +74,13 @@ RULES: tuple[Callable[[Verbs], Instances], ...] = (_workloads, _pods, _nodes, _b
 _WATCHDOG = _labels("Watchdog", "none")
 
 
+def prometheus_pod(_habitat: Habitat) -> Citizen:
+    """The only pod of a Prometheus. A `Monitoring` whose `pod` is `prometheus-0` runs in it."""
+    return Citizen(
+        name="moving-prometheus", objects=(workload("StatefulSet", "prometheus", 1, serviceName="prometheus"),)
+    )
+
+
 @dataclass(slots=True)
 class Monitoring:
     """`active` has the beginning of each alert by the server's clock, as of the last evaluation."""
@@ -84,7 +92,12 @@ class Monitoring:
     started_at: float = 0.0
     lacks_a_store: bool = False
     tenant: str = ""
+    pod: str = ""
+    """The server runs in this pod of the zoo: it is away with it, and starts again with its successor."""
+    has_rules_of_rook: bool = False
     verbs: Verbs | None = None
+    _boot: str = ""
+    _is_away: bool = False
 
     def citizen(self) -> Citizen:
         return Citizen(
@@ -99,12 +112,39 @@ class Monitoring:
     def _evaluate(self, verbs: Verbs) -> float:
         self.verbs = verbs
         now, every = verbs.store.clock(), self.habitat.seconds(EVALUATION_SECONDS)
+        if self.pod:
+            self._follow_pod(verbs, now)
         if now - self.started_at >= every and (self.evaluated_at is None or now - self.evaluated_at >= every):
             found = {labels for rule in RULES for labels in rule(verbs)}
+            if self.has_rules_of_rook:
+                found.update(self._rook(verbs))
             self.active = {labels: self.active.get(labels, now) for labels in found}
             self.active[_WATCHDOG] = float("-inf")
             self.evaluated_at = now
-        return every / 6
+        return every / 6 if not self.pod else self.habitat.resync / 2
+
+    def _follow_pod(self, verbs: Verbs, now: float) -> None:
+        pod = pod_named(verbs, self.pod)
+        self._is_away = not serves(pod)
+        boot = str((pod or {}).get("metadata", {}).get("uid", ""))
+        if not self._is_away and boot != self._boot:
+            if self._boot:
+                self.restart(now)
+            self._boot = boot
+
+    def _rook(self, verbs: Verbs) -> Instances:
+        """Rook's alerts carry the labels of the scraped mgr, whatever is broken."""
+        target = {"job": "rook-ceph-mgr", "namespace": "rook-ceph", "pod": "rook-ceph-mgr-a-7d5c9-x2x4k"}
+        for labels, value in self.serve(verbs):
+            if labels["__name__"] == "ceph_health_status" and value == 1.0:
+                yield _labels("CephHealthWarning", "warning", **target)
+
+    def runtime_information(self) -> tuple[int, dict[str, Any]]:
+        """The answer to `/api/v1/status/runtimeinfo`."""
+        if self._is_away or self.verbs is None:
+            return 503, {}
+        began = self.verbs.wall_clock() - timedelta(seconds=self.verbs.store.clock() - self.started_at)
+        return 200, {"status": "success", "data": {"startTime": rfc3339(began), "storageRetention": "15d"}}
 
     def state(self, labels: Labels) -> str:
         age = (self.evaluated_at or 0.0) - self.active[labels]
@@ -112,6 +152,8 @@ class Monitoring:
 
     def answer(self, query: str, headers: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
         """The status and body of an instant query of Prometheus' HTTP API."""
+        if self._is_away:
+            return 503, {}
         tenant = next((value for name, value in headers.items() if name.lower() == "x-scope-orgid"), "")
         if self.tenant and not tenant:
             return 401, {"status": "error", "errorType": "auth", "error": "no org id"}

@@ -1,7 +1,8 @@
 """Longhorn: a budget of zero for each node's instance manager, until the node is cordoned and its volumes are detached.
+Portworx: a storage pod that its operator binds to its node and creates again at once, also on a cordoned one.
 
 Source: longhorn-manager, `controller/instance_manager_controller.go` (syncInstanceManagerPDB), with the default node
-drain policy block-if-contains-last-replica.
+drain policy block-if-contains-last-replica; longhorn/longhorn#3459 for pods that return.
 """
 
 from __future__ import annotations
@@ -47,6 +48,24 @@ def longhorn(habitat: Habitat) -> Citizen:
                 reconcile=manager.reconcile,
             ),
         ),
+    )
+
+
+def portworx(habitat: Habitat) -> Citizen:
+    """The storage pods have one budget, which their operator owns."""
+    cluster = owner("core.libopenstorage.org/v1", "StorageCluster", "px")
+    tolerations = [{"operator": "Exists"}]
+
+    def reconcile(verbs: Verbs) -> None:
+        for node in habitat.nodes:
+            if pod_named(verbs, f"px-{node}") is None and is_up(verbs, node):
+                pods = template("px-storage", tolerations=tolerations)
+                create_pod(verbs, f"px-{node}", pods, actor="px-operator", controller=cluster, nodeName=node)
+
+    return Citizen(
+        name="portworx",
+        objects=(budget("px-storage", {"app": "px-storage"}, controller=cluster, minAvailable=len(habitat.nodes) - 1),),
+        controllers=(Controller(name="px-operator", watches=("nodes", "pods"), reconcile=reconcile),),
     )
 
 

@@ -1,5 +1,5 @@
-"""Volumes that stay on a node: the attach-detach controller detaches them late, and pods with a finalizer that nobody
-removes keep terminating."""
+"""Volumes that stay on a node: the attach-detach controller detaches them late, local ones never leave it, and pods
+with a finalizer that nobody removes keep terminating."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ VOLUME = "zoo.example/volume"
 name if it ends with `*`, as the claims of a StatefulSet do."""
 ATTACHMENTS = resource_named("volumeattachments")
 STUCK_POD = "report"
+_CLAIMS, _VOLUMES = resource_named("persistentvolumeclaims"), resource_named("persistentvolumes")
 _DRIVER = "csi.example"
 _ACTOR = "system:attachdetach-controller"
 
@@ -111,6 +112,50 @@ def _report(verbs: Verbs, driver: str, node: str, used: list[str]) -> None:
         return {**old, "status": {**rest, **{key: value for key, value in shown.items() if value}}}
 
     verbs.change(NODES, "", node, edit, actor=_ACTOR, subresource="status")
+
+
+def local_volume(name: str, node: str) -> tuple[Object, Object]:
+    """A volume that exists on this node only, as TopoLVM and local-path make it, and the claim that is bound to it."""
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
+    shared = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"local-{name}"},
+        "spec": {
+            **shared,
+            "capacity": {"storage": "1Gi"},
+            "local": {"path": f"/mnt/{name}"},
+            "claimRef": {"namespace": NAMESPACE, "name": name},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+        },
+        "status": {"phase": "Bound"},
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {**shared, "volumeName": f"local-{name}", "resources": {"requests": {"storage": "1Gi"}}},
+        "status": {"phase": "Bound"},
+    }
+    return volume, claim
+
+
+def with_claim(name: str) -> Object:
+    """The entry of `spec.volumes` for this claim."""
+    return {"name": "data", "persistentVolumeClaim": {"claimName": name}}
+
+
+def home_of(verbs: Verbs, pod: Content) -> str:
+    """The node that has the pod's local volume; "" if it has none."""
+    for each in pod["spec"].get("volumes") or ():
+        name = (each.get("persistentVolumeClaim") or {}).get("claimName", "")
+        claim = verbs.store.get(_CLAIMS.storage, (NAMESPACE, name)) if name else None
+        volume = verbs.store.get(_VOLUMES.storage, ("", claim.content["spec"]["volumeName"])) if claim else None
+        if volume is not None and "nodeAffinity" in volume.content["spec"]:
+            (term,) = volume.content["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+            return str(term["matchExpressions"][0]["values"][0])
+    return ""
 
 
 def late_volumes(habitat: Habitat, *, detach_seconds: float = 40.0) -> Citizen:

@@ -68,7 +68,7 @@ class EvictPod(Value, kw_only=True):
     """One pod to evict, identified by its UID. Without `grace_seconds`, the pod's own grace period applies.
 
     `new_pod_owner` is set for a pod created after the cordon: the agent counts the evictions of such pods by owner
-    (`drain_plan.owner_of`).
+    (`PodView.owner_or_own_uid`).
     """
 
     namespace: str

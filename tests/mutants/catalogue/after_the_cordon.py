@@ -615,14 +615,14 @@ MUTANTS = (
     Mutant(
         "A missing DaemonSet pod counts as ready",
         "core/drain/baseline.py:missing",
-        "row.kind in OF_THE_NODE and row.ready",
+        "is_of_the_node(row) and row.ready",
         "row.kind == STATIC_POD and row.ready",
     ),
     Mutant(
         "A missing static pod counts as ready",
         "core/drain/baseline.py:missing",
-        "row.kind in OF_THE_NODE and row.ready",
-        "row.kind == DAEMON_SET and row.ready",
+        "is_of_the_node(row) and row.ready",
+        "_is_daemon_set(row) and row.ready",
     ),
     Mutant(
         "A failed DaemonSet pod counts as running",
@@ -633,8 +633,8 @@ MUTANTS = (
     Mutant(
         "A node waits for a static pod that was not ready before the drain",
         "core/drain/baseline.py:missing",
-        "row.kind in OF_THE_NODE and row.ready",
-        "row.kind in OF_THE_NODE",
+        "is_of_the_node(row) and row.ready",
+        "is_of_the_node(row)",
     ),
     Mutant(
         "A pod that the kubelet of the new boot has not reported yet counts as ready",

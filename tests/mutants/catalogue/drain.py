@@ -192,7 +192,7 @@ MUTANTS = (
     Mutant(
         "The node keeps its claim until Jobs are as healthy as before the drain",
         _BASELINE + "services",
-        "if owner.kind not in _NOT_COMPARED",
+        "if _without_group(owner.kind) != _JOB and not is_of_the_node(owner)",
         'if owner.kind != "DaemonSet"',
     ),
     Mutant(

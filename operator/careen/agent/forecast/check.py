@@ -75,7 +75,7 @@ def finished_drain(result: TurnResult) -> EndedDrain | None:
         object_of(written).get("shares"),
     )
     sampled = frozenset(title for title in landings if isinstance(shares, dict) and title in shares)
-    owners = tuple(each for each in record.owners if each.kind not in baseline.OF_THE_NODE)  # none of its pods moved
+    owners = tuple(each for each in record.owners if not baseline.is_of_the_node(each))  # none of its pods moved
     return EndedDrain(landings, owners, since, sampled) if since and landings and owners else None
 
 

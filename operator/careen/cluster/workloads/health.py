@@ -43,9 +43,10 @@ async def read_now(api: ClusterApi, pods: Iterable[PodView]) -> tuple[OwnerHealt
     for namespace, rows in sorted(bad.items()):
         counted = await _counted(api, namespace, rows)
         ready.update({row.uid: counted.ready.get(row.uid, 0) for row in rows})
+    known = {row.uid for row in found}
     return (
         *(replace(row, ready=ready.get(row.uid, row.ready)) for row in found),
-        *await read_foreign(api, here),
+        *await read_foreign(api, (pod for pod in here if pod.owner_uid not in known)),
     )
 
 
@@ -63,7 +64,7 @@ async def read_foreign(api: ClusterApi, pods: Iterable[PodView]) -> tuple[OwnerH
                 ready[owner] += is_ready
         found += [
             OwnerHealth(
-                kind=owners[uid].owner_kind,
+                kind=owners[uid].kind_of_owner,
                 namespace=namespace,
                 name=owners[uid].owner_name,
                 uid=uid,

@@ -25,19 +25,30 @@ SLOW_LOOK_SECONDS = 5.0  # a workload that has not recovered by now takes minute
 _SOON_BACK_SECONDS = 30.0
 MOST_STATIC_PODS = 20  # a control plane has five
 
-DAEMON_SET, STATIC_POD = "DaemonSet", "StaticPod"
-OF_THE_NODE = frozenset({DAEMON_SET, STATIC_POD})
-"""The kinds of rows about a pod that belongs to the node: the drain leaves it there."""
+DAEMON_SET, STATIC_POD, _JOB = "DaemonSet", "StaticPod", "Job"
 
-# A Job is work and not a service. A Job that has ended never has ready pods again, and the status of a running one does
-# not say when its back-off (10 s to 10 minutes after an eviction) lets it create the next pod.
-_NOT_COMPARED = OF_THE_NODE | {"Job"}
+
+def is_of_the_node(row: OwnerHealth) -> bool:
+    """Whether the row is about a pod that belongs to the node: the drain leaves it there."""
+    return row.kind == STATIC_POD or _is_daemon_set(row)
+
+
+def _is_daemon_set(row: OwnerHealth) -> bool:
+    return _without_group(row.kind) == DAEMON_SET
+
+
+def _without_group(kind: str) -> str:
+    return kind.partition(".")[0]
 
 
 def services(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
     """The workloads that must be as healthy after the reboot as before: neither DaemonSets nor Jobs nor static
-    pods."""
-    return tuple(owner for owner in owners if owner.kind not in _NOT_COMPARED)
+    pods.
+
+    A Job is work and not a service. A Job that has ended never has ready pods again, and the status of a running one
+    does not say when its back-off (10 s to 10 minutes after an eviction) lets it create the next pod.
+    """
+    return tuple(owner for owner in owners if _without_group(owner.kind) != _JOB and not is_of_the_node(owner))
 
 
 def compared(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
@@ -46,7 +57,7 @@ def compared(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
 
 
 def daemon_sets(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
-    """The rows of DaemonSets whose pod was ready."""
+    """The rows of DaemonSets that careen can read and whose pod was ready."""
     return tuple(owner for owner in owners if owner.kind == DAEMON_SET and owner.ready)
 
 
@@ -149,7 +160,7 @@ def with_earlier(
     for row in taken_rows:
         key = _key(row)
         now = have.pop(key, None)
-        if row.kind in _NOT_COMPARED or now is None:
+        if not services((row,)) or now is None:
             found.append(row)
         elif is_foreign(row) and 0 < steady[key] < now:
             found.append(replace(row, ready=steady[key], replicas=steady[key]))
@@ -167,7 +178,7 @@ def due(situation: Situation) -> tuple[OwnerHealth, ...]:
     if not situation.older_holders:
         return rows
     return tuple(
-        row if row.kind in _NOT_COMPARED else replace(row, ready=max(0, row.ready - row.containers)) for row in rows
+        row if not services((row,)) else replace(row, ready=max(0, row.ready - row.containers)) for row in rows
     )
 
 
@@ -181,7 +192,7 @@ def _ready(rows: Iterable[OwnerHealth]) -> Counter[str]:
 def is_foreign(row: OwnerHealth) -> bool:
     """Whether careen cannot read the workload's kind, so that its numbers are counts of its pods. What the API server
     stores with replicas has a generation."""
-    return row.generation == 0 and row.kind not in OF_THE_NODE
+    return row.generation == 0 and not is_of_the_node(row)
 
 
 def still_owed(
@@ -202,7 +213,7 @@ def _key(row: OwnerHealth) -> str:
 def said(rows: Iterable[OwnerHealth]) -> str:
     """A clause that names the DaemonSets and static pods here that are not ready, so that the node will not wait for
     them after the reboot; "" without any."""
-    not_ready = [row.title for row in rows if row.kind in OF_THE_NODE and not row.ready]
+    not_ready = [row.title for row in rows if is_of_the_node(row) and not row.ready]
     return (
         f"; the node will not wait after its reboot for pods that are not ready now: {first_few(not_ready)}"
         if not_ready
@@ -216,7 +227,7 @@ def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHe
     ours = (pod for pod in pods if pod.owner_kind == DAEMON_SET and must_run(situation, pod))
     for pod in sorted(ours, key=lambda pod: pod.is_ready):
         rows[pod.owner_uid] = OwnerHealth(
-            kind=DAEMON_SET,
+            kind=pod.kind_of_owner,
             namespace=pod.namespace,
             name=pod.owner_name,
             uid=pod.owner_uid,
@@ -257,13 +268,13 @@ def is_of_old_boot(situation: Situation, pod: PodView) -> bool:
 def _is_about(row: OwnerHealth, pod: PodView) -> bool:
     if row.kind == STATIC_POD:
         return pod.is_mirror and (row.namespace, row.name) == (pod.namespace, pod.name)
-    return row.kind == DAEMON_SET and row.uid == pod.owner_uid
+    return _is_daemon_set(row) and row.uid == pod.owner_uid
 
 
 def missing(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
     """The rows of DaemonSets and static pods that were ready before the drain, and of which no pod runs here now."""
     running = [pod for pod in pods if not pod.is_terminating and not pod.is_finished]
-    rows = (row for row in situation.progress.owners if row.kind in OF_THE_NODE and row.ready)
+    rows = (row for row in situation.progress.owners if is_of_the_node(row) and row.ready)
     return tuple(row for row in rows if not any(_is_about(row, pod) for pod in running))
 
 
@@ -287,7 +298,7 @@ def was_ready(situation: Situation, pod: PodView) -> bool | None:
     ready but had another template.
     """
     row = next((row for row in situation.progress.owners if _is_about(row, pod)), None)
-    if row is None or (row.kind == DAEMON_SET and row.ready and row.generation != _revision(pod)):
+    if row is None or (_is_daemon_set(row) and row.ready and row.generation != _revision(pod)):
         return None
     return bool(row.ready)
 

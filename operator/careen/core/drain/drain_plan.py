@@ -137,7 +137,10 @@ def plan(
     due: list[PodView] = []
     later: list[PodView] = []
     in_order = sorted(pods, key=_order)
-    came = frozenset(pod.uid for pod in in_order if is_created_after(pod, cordoned_at))
+    first = memory.drain.first
+    came = frozenset(
+        pod.uid for pod in in_order if is_created_after(pod, cordoned_at) or (first and pod.uid not in first)
+    )
     returning = tuple(
         pod for pod in in_order if pod.uid in came and not why_it_stays(pod, policy) and _always_returns(pod, memory)
     )
@@ -184,25 +187,23 @@ def is_created_after(pod: PodView, cordoned_at: datetime | None) -> bool:
 def _always_returns(pod: PodView, memory: Memory) -> bool:
     """Whether a pod created after the cordon comes back after each eviction: it tolerates the cordon, its owner binds
     it, or its owner has created new pods here through MOST_ROUNDS rounds."""
-    coming = memory.drain.new_pods.get(owner_of(pod))
+    coming = memory.drain.new_pods.get(pod.owner_or_own_uid)
     if not pod.owner_kind or pod.is_terminating:  # the drain waits for a terminating pod; its successor then stays
         return False
     return pod.tolerates_cordon or bool(pod.came_bound) or (coming is not None and coming.rounds >= MOST_ROUNDS)
 
 
-def owner_of(pod: PodView) -> str:
-    """The UID by which evictions of returning pods are counted: the controller's, or the pod's own without one."""
-    return pod.owner_uid or pod.uid
-
-
 def owners_of_new_pods(plan: DrainPlan) -> frozenset[str]:
-    """The owners (`owner_of`) of the pods to evict now that were created after the cordon."""
-    return frozenset(owner_of(pod) for pod in plan.now if pod.uid in plan.new_pods)
+    """The owners (`PodView.owner_or_own_uid`) of the pods to evict now that were created after the cordon."""
+    return frozenset(pod.owner_or_own_uid for pod in plan.now if pod.uid in plan.new_pods)
 
 
 def _not_before(pod: PodView, memory: Memory, *, is_new: bool) -> float:
     """The uptime before which the agent must not request the pod's eviction again."""
-    asked, coming = memory.drain.evictions.get(pod.uid), memory.drain.new_pods.get(owner_of(pod)) if is_new else None
+    asked, coming = (
+        memory.drain.evictions.get(pod.uid),
+        memory.drain.new_pods.get(pod.owner_or_own_uid) if is_new else None,
+    )
     return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
 
 
@@ -218,7 +219,7 @@ def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
             name=pod.name,
             uid=pod.uid,
             grace_seconds=policy.grace_seconds,
-            new_pod_owner=owner_of(pod) if pod.uid in plan.new_pods else "",
+            new_pod_owner=pod.owner_or_own_uid if pod.uid in plan.new_pods else "",
         )
         for pod in plan.now
     )
@@ -254,7 +255,7 @@ def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
     after the cordon, the decided rounds of its owner count, if they are more.
     """
     asked = memory.drain.evictions.get(pod.uid)
-    coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
+    coming = memory.drain.new_pods.get(pod.owner_or_own_uid) if pod.uid in plan.new_pods else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)
 
 
@@ -262,7 +263,7 @@ def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> b
     """Whether the API server seems never to decide the pod's eviction: `enough` requests without a decision, the last
     among them, or for a pod created after the cordon, `enough` rounds."""
     asked = memory.drain.evictions.get(pod.uid)
-    coming = memory.drain.new_pods.get(owner_of(pod)) if pod.uid in plan.new_pods else None
+    coming = memory.drain.new_pods.get(pod.owner_or_own_uid) if pod.uid in plan.new_pods else None
     if coming is not None and coming.rounds - coming.judgements >= enough:
         return True
     return asked is not None and asked.unjudged >= enough and asked.answer not in JUDGED

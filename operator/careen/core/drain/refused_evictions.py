@@ -1,10 +1,9 @@
-"""The classes of a pod whose eviction is refused now. Only *slow* lets a drain begin: what closes the eviction may open
-it during the drain. *Never* is a conclusion from objects that careen understands; see docs/decisions/0020."""
+"""Which pods are slow: what refuses their eviction now may allow it during the drain, so a drain may begin. That a pod
+never leaves is a conclusion from objects that careen understands; see docs/decisions/0020."""
 
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 
 from careen.core.facts.observation import ClosedBudgets, DryRunAnswer, Evictable, PodView
 from careen.core.facts.policy import DrainPolicy
@@ -15,15 +14,6 @@ from scheduler_core.values import Value
 
 # apiserver pkg/admission/plugin/webhook/errors/statuserror.go
 _WEBHOOK = re.compile(r'admission webhook "([^"]{1,253})"')
-
-
-class Class(StrEnum):
-    """Why an eviction is refused, by what a drain can do about it."""
-
-    UNKNOWN = "unknown"  # no decision: a webhook's error, a timeout, a busy server
-    NEVER = "never"  # until somebody changes the cluster
-    WAITS = "waits"  # until pods are healthy, or admission changes its mind without a drain
-    SLOW = "slow"  # perhaps during a drain
 
 
 class SlowPod(Value, kw_only=True):
@@ -41,26 +31,17 @@ class SlowPod(Value, kw_only=True):
     is_plain_denial: bool = False  # a webhook denies the pod of a plain workload
 
 
-def class_of(pod: PodView, answer: DryRunAnswer, policy: DrainPolicy) -> Class:
-    """The class of a refused dry-run eviction."""
+def is_slow(pod: PodView, answer: DryRunAnswer, policy: DrainPolicy) -> bool:
+    """Whether what refuses the dry-run eviction may allow it during a drain."""
     match answer.answer:
         case Evictable.BUDGET:
-            return _by_budgets(pod, answer.closed or ClosedBudgets(), policy)
+            closed = answer.closed or ClosedBudgets()
+            is_closed_by_numbers = len(closed.budgets) == 1 and is_never(closed.budgets[0])
+            return is_closed_by_numbers and (policy.lists_as_slow(pod.labels) or bool(_why(pod, closed)))
         case Evictable.DENIED:
-            return Class.SLOW if _webhook(answer.detail) else Class.WAITS
-        case Evictable.BARRED:
-            return Class.NEVER
+            return is_webhooks(answer.detail)
         case _:
-            return Class.UNKNOWN
-
-
-def _by_budgets(pod: PodView, closed: ClosedBudgets, policy: DrainPolicy) -> Class:
-    if len(closed.budgets) > 1:
-        return Class.NEVER
-    if not closed.budgets or not is_never(closed.budgets[0]):
-        return Class.WAITS
-    is_slow = policy.lists_as_slow(pod.labels) or _why(pod, closed)
-    return Class.SLOW if is_slow else Class.NEVER
+            return False
 
 
 def _why(pod: PodView, closed: ClosedBudgets) -> str:
@@ -76,7 +57,7 @@ def slow_pod(
     pod: PodView, answer: DryRunAnswer | None, forecast: PodForecast | None, policy: DrainPolicy
 ) -> SlowPod | None:
     """The pod if it is slow by its dry run or by the forecast, which sees more of the cluster; None if not."""
-    by_answer = answer is not None and class_of(pod, answer, policy) is Class.SLOW
+    by_answer = answer is not None and is_slow(pod, answer, policy)
     by_forecast = forecast is not None and forecast.opens is not None and _is_closed(answer)
     if not by_answer and not by_forecast:
         return None
@@ -87,7 +68,7 @@ def slow_pod(
     return SlowPod(
         title=pod.title,
         uid=pod.uid,
-        owner=owner_of(pod),
+        owner=pod.owner_title,
         owner_uid=pod.owner_uid,
         revision=pod.labels.get("controller-revision-hash") or pod.labels.get("pod-template-hash") or "",
         budget=budget,
@@ -100,15 +81,10 @@ def slow_pod(
     )
 
 
-def owner_of(pod: PodView) -> str:
-    """The controller, such as "Cluster shop/pg"; the pod itself without one."""
-    return f"{pod.owner_kind} {pod.namespace}/{pod.owner_name}" if pod.owner_kind else f"Pod {pod.title}"
-
-
 def denied(pod: PodView, detail: str) -> SlowPod:
     """A pod whose real eviction a webhook denied, by the server's message."""
     found = slow_pod(pod, DryRunAnswer(answer=Evictable.DENIED, detail=detail), None, DrainPolicy())
-    return found or SlowPod(title=pod.title, uid=pod.uid, owner=owner_of(pod), owner_uid=pod.owner_uid)
+    return found or SlowPod(title=pod.title, uid=pod.uid, owner=pod.owner_title, owner_uid=pod.owner_uid)
 
 
 def _is_closed(answer: DryRunAnswer | None) -> bool:

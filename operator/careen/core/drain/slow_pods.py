@@ -9,7 +9,7 @@ from datetime import datetime
 from careen.core.drain import drain_memory
 from careen.core.drain.drain_memory import DrainMemory, KnownOwner, UnderWay, digest
 from careen.core.drain.drain_plan import DrainPlan, to_evict
-from careen.core.drain.refused_evictions import SlowPod, denied, foreseen, is_webhooks, owner_of, slow_pod
+from careen.core.drain.refused_evictions import SlowPod, denied, foreseen, is_webhooks, slow_pod
 from careen.core.facts.memory import EvictAnswer, SlowWatch
 from careen.core.facts.observation import PodView
 from careen.core.facts.times import rfc3339
@@ -153,7 +153,7 @@ def look(situation: Situation, plan: DrainPlan) -> SlowDrain:
 
 
 def _is_slow(situation: Situation, recorded: UnderWay | None, pod: PodView) -> bool:
-    if recorded is not None and (recorded.is_cut or digest(owner_of(pod)) in recorded.owners):
+    if recorded is not None and (recorded.is_cut or digest(pod.owner_title) in recorded.owners):
         return True
     asked = situation.memory.drain.evictions.get(pod.uid)
     return asked is not None and asked.answer is EvictAnswer.DENIED and is_webhooks(asked.detail)
@@ -169,13 +169,15 @@ def _watched(
     before, uptime = situation.memory.drain.slow, situation.seen.uptime
     states = frozenset((pod.uid, pod.is_terminating) for pod in plan.left)
     has_moved = before is None or not before.states <= states
-    closed = frozenset(digest(owner_of(pod)) for pod in left if recorded and digest(owner_of(pod)) in recorded.owners)
+    closed = frozenset(
+        digest(pod.owner_title) for pod in left if recorded and digest(pod.owner_title) in recorded.owners
+    )
     opened = dict(before.opened) if before else {}
     if before is not None:
         seconds = situation.elapsed(situation.progress.drain_started) or 0.0
         opened |= dict.fromkeys(before.closed - closed, (before.would_be, seconds))
     others_here = bool(plain) or any(
-        digest(owner_of(pod)) not in (recorded.owners if recorded else ()) for pod in plan.ending
+        digest(pod.owner_title) not in (recorded.owners if recorded else ()) for pod in plan.ending
     )
     had_plain = others_here or (before is not None and before.had_plain)
     return SlowWatch(
@@ -232,7 +234,7 @@ def _opened(row: KnownOwner, how: tuple[str, float], now: datetime) -> KnownOwne
 def after_undo(situation: Situation, slow: SlowDrain) -> DrainMemory:
     """The memory when the drain is undone because slow pods are left."""
     memory, now = drain_memory.of(situation.node), situation.server_now
-    left = {owner_of(pod): pod for pod in slow.left}
+    left = {pod.owner_title: pod for pod in slow.left}
     rows = {owner: _undone(situation, memory.known.get(owner, KnownOwner()), pod, now) for owner, pod in left.items()}
     known = {**memory.known, **dict(list(rows.items())[: drain_memory.MOST_KEYS])}
     return replace(memory, known=known, under_way=None)

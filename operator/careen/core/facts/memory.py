@@ -149,6 +149,7 @@ class Drain(Value, kw_only=True):
 
     evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)  # by pod UID
     new_pods: Mapping[str, NewPodsMemory] = field(default_factory=dict)  # by owner UID: pods created after the cordon
+    first: frozenset[str] = frozenset()  # the UIDs of the pods that this process saw first
     slow: SlowWatch | None = None
 
 

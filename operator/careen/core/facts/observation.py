@@ -198,6 +198,9 @@ class PlacedPod(Value, kw_only=True):
     rule: str  # the name of the entry
 
 
+_KINDS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "DaemonSet", "Job"})
+
+
 class PodView(Value, kw_only=True):
     """The parts of a pod on this node that a drain reads."""
 
@@ -227,6 +230,24 @@ class PodView(Value, kw_only=True):
     claims: tuple[str, ...] = ()  # names of the PersistentVolumeClaims that it mounts
     is_work: bool = False  # its containers do not always restart: it does a piece of work and serves nobody
     containers: int = 0  # a checksum of its started containers, which each restart changes; 0: none are reported
+
+    @property
+    def kind_of_owner(self) -> str:
+        """The controller's kind. Other API groups have a StatefulSet or a DaemonSet as well, which careen cannot read:
+        their group follows, as in `StatefulSet.apps.kruise.io`."""
+        group, _, _ = self.owner_api_version.rpartition("/")
+        is_ambiguous = self.owner_kind in _KINDS and group not in ("", "apps", "batch")
+        return f"{self.owner_kind}.{group}" if is_ambiguous else self.owner_kind
+
+    @property
+    def owner_title(self) -> str:
+        """The controller, such as `Cluster shop/pg`; the pod itself without one."""
+        return f"{self.owner_kind} {self.namespace}/{self.owner_name}" if self.owner_kind else f"Pod {self.title}"
+
+    @property
+    def owner_or_own_uid(self) -> str:
+        """By which evictions of returning pods are counted."""
+        return self.owner_uid or self.uid
 
     @property
     def is_terminating(self) -> bool:

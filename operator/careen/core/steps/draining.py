@@ -139,9 +139,9 @@ def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
 
 def _forget_gone(situation: Situation, pods: tuple[PodView, ...]) -> None:
     """Forget the eviction requests and back-offs of pods that have left. A new pod of the same name has another UID."""
-    here, drain = {pod.uid for pod in pods}, situation.memory.drain
+    here, drain = frozenset(pod.uid for pod in pods), situation.memory.drain
     left = {uid: seen for uid, seen in drain.evictions.items() if uid in here}
-    situation.remember(drain=replace(drain, evictions=left))
+    situation.remember(drain=replace(drain, evictions=left, first=drain.first or here))
 
 
 def _timed_out(situation: Situation, plan: DrainPlan, slow: SlowDrain) -> Decision:

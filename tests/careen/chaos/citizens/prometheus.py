@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,6 +14,8 @@ from requests.models import PreparedRequest, Response
 
 from careen.core.facts.observation import Unknown
 from careen.services.prometheus import Prometheus
+from careen.services.wire import starts
+from careen.services.wire.asking import TooEarly
 from drydock.zoo.monitoring import Monitoring
 
 if TYPE_CHECKING:
@@ -60,6 +63,22 @@ class InProcessPrometheus(Prometheus):
     def __init__(self, monitoring: Monitoring) -> None:
         super().__init__("http://prometheus.example", timeout_seconds=3.0)
         self._session = _Session(monitoring)
+        self._monitoring = monitoring
+
+    def _start(self, session: requests.Session, *, with_rules: bool) -> starts.ServerStart:
+        found = starts.of_prometheus(self._get, self._url, with_rules=with_rules)
+        if found.why:
+            raise TooEarly(found.why)
+        return found
+
+    def _get(self, path: str) -> starts.CheckAnswer | None:
+        if path != "/api/v1/status/runtimeinfo":
+            return None
+        code, body = self._monitoring.runtime_information()
+        verbs = self._monitoring.verbs
+        if code != 200 or verbs is None:
+            return None
+        return starts.CheckAnswer(json.dumps(body).encode(), {"Date": format_datetime(verbs.wall_clock())})
 
     async def _asked(self, question: Callable[[requests.Session], T]) -> T | Unknown:
         try:
@@ -70,7 +89,7 @@ class InProcessPrometheus(Prometheus):
 
 def add_prometheus(world: World) -> Monitoring:
     """A Prometheus that evaluates its rules over the whole cluster and scrapes the citizens. All agents use it."""
-    monitoring = Monitoring(world.zoo.habitat(), serve=world.zoo.series)
+    monitoring = Monitoring(world.zoo.habitat(), serve=world.zoo.series, started_at=-3600.0)
     world.zoo.settle([lambda _: monitoring.citizen()])
     world.agents.alerts = world.agents.metrics = InProcessPrometheus(monitoring)
     return monitoring

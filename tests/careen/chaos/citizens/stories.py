@@ -10,20 +10,23 @@ from typing import Any
 from careen.core.facts.policy import AlertPolicy, HealthQuery
 from drydock.zoo.citizen import NAMESPACE
 from drydock.zoo.monitoring import Monitoring
+from tests.careen.chaos.citizens.neighbours import NEIGHBOURS
 from tests.careen.chaos.citizens.prometheus import add_prometheus
 from tests.careen.chaos.citizens.story import (
+    FEW_ALERTS,
     CitizenStory,
     Played,
     Wanted,
     all_reboot,
     both,
+    breaks,
     halts_after_the_first,
     refuses_before_the_cordon,
+    says,
 )
 from tests.careen.chaos.fleet.agents import START
 from tests.careen.chaos.fleet.world import Shape, World
 
-FEW_ALERTS = AlertPolicy(filter_regexp=re.compile("^(Watchdog|InfoInhibitor)$"))
 CEPH = HealthQuery(
     name="ceph",
     query="ceph_health_status",
@@ -35,10 +38,6 @@ CEPH = HealthQuery(
 )
 NOTHING = AlertPolicy(filter_regexp=re.compile("^NothingAtAll$"), match_only=True)
 _CONTROL_PLANE = Shape(nodes=3, control_planes=3)
-
-
-def _breaks(app: str) -> Callable[[World], None]:
-    return lambda world: world.zoo.broken.add(app)
 
 
 def _with_prometheus(change: Callable[[Monitoring], None] = lambda _: None) -> Callable[[World], None]:
@@ -134,10 +133,6 @@ def nothing_is_attached(played: Played) -> list[str]:
     return wrong
 
 
-def says(*texts: str) -> Wanted:
-    return lambda played: [] if played.says(*texts) else [f"no reason names {' and '.join(texts)}"]
-
-
 STORIES: tuple[CitizenStory, ...] = (
     CitizenStory(
         name="longhorn",
@@ -226,7 +221,7 @@ STORIES: tuple[CitizenStory, ...] = (
         claim="If etcd's static pod does not become ready after the boot, no other control-plane node goes down.",
         wanted=halts_after_the_first("etcd"),
         shape=_CONTROL_PLANE,
-        prepare=_breaks("etcd"),
+        prepare=breaks("etcd"),
     ),
     CitizenStory(
         name="kube-prometheus",
@@ -234,6 +229,15 @@ STORIES: tuple[CitizenStory, ...] = (
         claim="With kube-prometheus' default rules every node reboots, and no node is drained more than twice.",
         wanted=all_reboot(most_drains=2),
         settings={"alerts": FEW_ALERTS},
+        prepare=_long_drains_with_prometheus,
+        seconds=7200.0,
+    ),
+    CitizenStory(
+        name="kube-prometheus-and-ceph",
+        citizens=("hpa", "clone-set", "rook-ceph", "longhorn"),
+        claim="With the rules and the query on Ceph's health together it is the same.",
+        wanted=all_reboot(most_drains=2),
+        settings={"alerts": FEW_ALERTS, "health_queries": (CEPH,)},
         prepare=_long_drains_with_prometheus,
         seconds=7200.0,
     ),
@@ -266,7 +270,7 @@ STORIES: tuple[CitizenStory, ...] = (
         citizens=("hpa",),
         claim="An autoscaler that raises the replicas does not hide pods that did not become ready again.",
         wanted=halts_after_the_first("api"),
-        prepare=_breaks("api"),
+        prepare=breaks("api"),
     ),
     CitizenStory(
         name="roll-out",
@@ -328,4 +332,5 @@ STORIES: tuple[CitizenStory, ...] = (
         wanted=all_reboot(),
         prepare=_begin_in_1970,
     ),
+    *NEIGHBOURS,
 )

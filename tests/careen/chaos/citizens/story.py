@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from careen.core.facts.policy import AlertPolicy
 from tests.careen.chaos.citizens.figures import Figures, figures_of
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import Shape, World
 
 REASON = "careen.dev/reason"
+FEW_ALERTS = AlertPolicy(filter_regexp=re.compile("^(Watchdog|InfoInhibitor)$"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +79,17 @@ def _reasons(world: World) -> dict[str, set[str]]:
     return found
 
 
+def breaks(app: str) -> Callable[[World], None]:
+    """Prepares a world in which new pods with this label `app` never become ready."""
+    return lambda world: world.zoo.broken.add(app)
+
+
 # What a story may want --------------------------------------------------------------------------------------
 
 
-def all_reboot(most_drains: int = 1) -> Wanted:
-    """Every node reboots once, within so many drains, no rule breaks, and evictions keep to the forecast."""
+def all_reboot(most_drains: int = 1, *, but: Collection[str] = ()) -> Wanted:
+    """Every node reboots once, within so many drains, no rule that is not in `but` breaks, and evictions keep to the
+    forecast."""
 
     def wanted(played: Played) -> list[str]:
         figures, names = played.figures, played.world.shape.names
@@ -89,7 +98,21 @@ def all_reboot(most_drains: int = 1) -> Wanted:
         most = figures.forecast * (1 + max(0, figures.undone))
         if figures.evictions > most:
             wrong.append(f"{figures.evictions} evictions, but the forecasts listed {figures.forecast} pods")
-        return wrong + played.world.verdict()
+        return wrong + played.world.verdict(but=but)
+
+    return wanted
+
+
+def never_reboots(*said: str, most_drains: int = 3) -> Wanted:
+    """No node reboots, each is drained at most so many times, and a reason says why. Only the rules that want reboots
+    break."""
+
+    def wanted(played: Played) -> list[str]:
+        figures = played.figures
+        wrong = [f"{name} rebooted" for name, count in figures.reboots.items() if count]
+        wrong += [f"{name} was drained {count} times" for name, count in figures.drains.items() if count > most_drains]
+        wrong += [] if played.says(*said) else [f"no reason names {' and '.join(said)}"]
+        return wrong + played.world.verdict(but=("once", "finished", "tidy", "end"))
 
     return wanted
 
@@ -120,3 +143,7 @@ def refuses_before_the_cordon(*said: str, node: str = "n1") -> Wanted:
 
 def both(*parts: Wanted) -> Wanted:
     return lambda played: [each for part in parts for each in part(played)]
+
+
+def says(*texts: str) -> Wanted:
+    return lambda played: [] if played.says(*texts) else [f"no reason names {' and '.join(texts)}"]

@@ -21,12 +21,12 @@ from drydock.zoo.citizen import (
     NAMESPACE,
     Citizen,
     Habitat,
-    is_cordoned,
     is_up,
     node_named,
     pods_of_the_zoo,
     write_pod_status,
 )
+from drydock.zoo.volumes import home_of
 from tests.careen.chaos.fleet.machines import Fleet
 from tests.careen.chaos.fleet.small_server import SmallServer
 
@@ -41,6 +41,14 @@ _CONTROLLERS = (
 )
 _PAUSE_SECONDS = 0.03
 _LONGEST_BEGINNING = 200
+
+
+def _tolerates(pod: Content, node: Content) -> bool:
+    """A toleration of the zoo tolerates everything."""
+    closed = node["spec"].get("unschedulable") or any(
+        each["effect"] == "NoSchedule" for each in node["spec"].get("taints") or ()
+    )
+    return not closed or {"operator": "Exists"} in (pod["spec"].get("tolerations") or ())
 
 
 class _Enclosure:
@@ -196,7 +204,9 @@ class Zoo:
 
     def _suits(self, pod: Content, name: str) -> bool:
         node, host = node_named(self._verbs, name), self._fleet.hosts[name]
-        if node is None or not host.is_up or host.is_going_down or is_cordoned(self._verbs, name):
+        if node is None or not host.is_up or host.is_going_down or not _tolerates(pod, node):
+            return False
+        if home_of(self._verbs, pod) not in ("", name):
             return False
         labels = node["metadata"].get("labels") or {}
         if any(labels.get(key) != value for key, value in (pod["spec"].get("nodeSelector") or {}).items()):

@@ -11,6 +11,7 @@ from careen.cluster.pods import list_pods_on
 from careen.cluster.workloads.health import read_again, read_foreign, read_now
 from careen.core.drain import baseline
 from careen.core.facts.progress import OwnerHealth
+from scheduler_core.values import replace_value as replace
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.core.builders import an_owner
 
@@ -167,6 +168,13 @@ async def test_the_pods_of_an_owner_of_an_unknown_kind_are_counted_by_its_uid(cl
 async def test_pods_of_an_unknown_owner_are_found_without_the_labels_that_they_had(cluster: Cluster) -> None:
     pods(cluster, "kafka", ready=3, kind="StrimziPodSet")
     assert await ailing(cluster, an_owner("kafka", kind="StrimziPodSet", uid="uid-kafka", selector="app=old")) == []
+
+
+async def test_a_missing_pod_of_a_statefulset_of_another_api_group_is_missed(cluster: Cluster) -> None:
+    pods(cluster, "db", ready=2, kind="StatefulSet", reference={"apiVersion": "apps.kruise.io/v1beta1"})
+    (row,) = await read_now(cluster.api, await list_pods_on(cluster.api, "n1"))
+    assert row.kind == "StatefulSet.apps.kruise.io"
+    assert await ailing(cluster, replace(row, replicas=3, ready=3)) == [("db", 2, 3)]
 
 
 @pytest.mark.parametrize(

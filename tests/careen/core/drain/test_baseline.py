@@ -34,6 +34,20 @@ def test_the_health_comparison_after_a_reboot_ignores_jobs_and_daemonsets() -> N
     assert [row.kind for row in baseline.services(rows)] == ["ReplicaSet", "StatefulSet"]
 
 
+def test_the_health_comparison_knows_the_kinds_of_other_api_groups() -> None:
+    rows = tuple(
+        an_owner(kind[0], kind=f"{kind}.apps.kruise.io") for kind in ("Job", "DaemonSet", "StatefulSet", "CloneSet")
+    )
+    assert [row.name for row in baseline.services(rows)] == ["S", "C"]
+    assert [row.name for row in rows if baseline.is_of_the_node(row)] == ["D"]
+    pod = a_daemon_pod(owner_api_version="apps.kruise.io/v1alpha1")
+    (row,) = baseline.taken(a_situation(a_marked_node(DRAINING), pods=(pod,)), ())
+    assert row.kind == "DaemonSet.apps.kruise.io"
+    record = replace(DRAINING, owners=(row,))
+    assert baseline.missing(a_situation(a_marked_node(record)), ()) == (row,)
+    assert baseline.missing(a_situation(a_marked_node(record)), (pod,)) == ()
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.sampled_from(["", "a", "b"])), max_size=8))
 def test_the_stored_baseline_says_which_pods_were_ready(given_pods: list[tuple[int, bool, str]]) -> None:
     """A DaemonSet is stored as ready if at least one of its pods on the node was ready."""

@@ -259,6 +259,14 @@ def test_a_pod_that_its_owner_bound_to_the_node_stays_only_if_a_setting_says_so(
     assert drain_plan.to_evict((pod,), DrainPolicy(bound_pods=bound_pods)) == (() if stays else (pod,))
 
 
+def test_a_pod_that_was_not_here_at_the_first_look_is_new_also_within_the_difference_of_the_clocks() -> None:
+    pod = new_pod(after=0, tolerates_cordon=True)
+    first = with_parts(Memory(), drain__first=frozenset({"uid-other"}))
+    assert (plan_since(pod).returning, plan_since(pod, memory=first).returning) == ((), (pod,))
+    here = with_parts(Memory(), drain__first=frozenset({pod.uid}))
+    assert plan_since(pod, memory=here).now == (pod,)
+
+
 def test_the_back_off_after_an_eviction_applies_only_to_new_pods_of_the_same_owner() -> None:
     memory = after_evicting_new_pods(Memory(), ["rs-web"], uptime=UPTIME, jitter=0.5)
     found = plan_since(new_pod("new"), new_pod("old", after=-30), new_pod("other", owner_uid="rs-other"), memory=memory)

@@ -1,4 +1,4 @@
-"""The classes of a refused eviction. Only *slow* lets a drain begin; *never* needs objects that careen understands."""
+"""Which refused evictions a drain may open."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from careen.core.drain.refused_evictions import Class, class_of, slow_pod
+from careen.core.drain.refused_evictions import is_slow, slow_pod
 from careen.core.facts.observation import ClosedBudgets, DryRunAnswer, Evictable, PodView
 from careen.core.facts.policy import DrainPolicy
 from careen.core.facts.selectors import Selector
@@ -44,45 +44,45 @@ def a_web(**changes: Any) -> PodView:
 @pytest.mark.parametrize(
     ("pod", "answer", "expected"),
     [
-        (a_web(), closed(a_budget()), Class.NEVER),
-        (a_web(owner_kind="StatefulSet"), closed(a_budget()), Class.NEVER),
-        (a_pod(labels=WEB, owner_kind="Job", owner_api_version="batch/v1"), closed(a_budget()), Class.NEVER),
-        (a_pod(labels=WEB, owner_kind="Job", owner_api_version="batch.volcano.sh/v1"), closed(a_budget()), Class.SLOW),
-        (a_pod(labels=WEB, owner_kind="", owner_name="", owner_uid=""), closed(a_budget()), Class.NEVER),
-        (a_web(), closed(a_budget(desired_healthy=1)), Class.WAITS),
-        (a_web(), closed(a_budget(desired_healthy=0, expected_pods=0)), Class.WAITS),
-        (a_web(), closed(), Class.WAITS),
-        (a_web(), DryRunAnswer(answer=Evictable.BUDGET), Class.WAITS),
-        (a_web(), closed(a_budget(), a_budget(name="other")), Class.NEVER),
-        (a_pod(labels=WEB, owner_kind="Cluster"), closed(a_budget(), a_budget(name="other")), Class.NEVER),
-        (a_web(), closed(a_budget(owner="CephCluster rook")), Class.SLOW),
-        (a_pod(labels=WEB, owner_kind="StrimziPodSet"), closed(a_budget()), Class.SLOW),
+        (a_web(), closed(a_budget()), False),
+        (a_web(owner_kind="StatefulSet"), closed(a_budget()), False),
+        (a_pod(labels=WEB, owner_kind="Job", owner_api_version="batch/v1"), closed(a_budget()), False),
+        (a_pod(labels=WEB, owner_kind="Job", owner_api_version="batch.volcano.sh/v1"), closed(a_budget()), True),
+        (a_pod(labels=WEB, owner_kind="", owner_name="", owner_uid=""), closed(a_budget()), False),
+        (a_web(), closed(a_budget(desired_healthy=1)), False),
+        (a_web(), closed(a_budget(desired_healthy=0, expected_pods=0)), False),
+        (a_web(), closed(), False),
+        (a_web(), DryRunAnswer(answer=Evictable.BUDGET), False),
+        (a_web(), closed(a_budget(), a_budget(name="other")), False),
+        (a_pod(labels=WEB, owner_kind="Cluster"), closed(a_budget(), a_budget(name="other")), False),
+        (a_web(), closed(a_budget(owner="CephCluster rook")), True),
+        (a_pod(labels=WEB, owner_kind="StrimziPodSet"), closed(a_budget()), True),
         (
             a_pod(labels=WEB, owner_kind="StatefulSet", owner_api_version="apps.kruise.io/v1"),
             closed(a_budget()),
-            Class.SLOW,
+            True,
         ),
-        (a_web(), closed(a_budget(selector=equality_selector({"role": "primary"}))), Class.SLOW),
+        (a_web(), closed(a_budget(selector=equality_selector({"role": "primary"}))), True),
         (
             a_web(),
             closed(a_budget(selector=LabelSelector((Requirement("role", "In", ("primary", "master")),)))),
-            Class.SLOW,
+            True,
         ),
-        (a_web(), closed(a_budget(selector=LabelSelector((Requirement("app", "Exists"),)))), Class.NEVER),
-        (a_web(), DryRunAnswer(answer=Evictable.DENIED, detail=WEBHOOK), Class.SLOW),
-        (a_web(), DryRunAnswer(answer=Evictable.DENIED, detail="namespace is being terminated"), Class.WAITS),
-        (a_web(), DryRunAnswer(answer=Evictable.BARRED, detail="cannot create resource"), Class.NEVER),
-        (a_web(), DryRunAnswer(answer=Evictable.UNKNOWN, detail=WEBHOOK), Class.UNKNOWN),
+        (a_web(), closed(a_budget(selector=LabelSelector((Requirement("app", "Exists"),)))), False),
+        (a_web(), DryRunAnswer(answer=Evictable.DENIED, detail=WEBHOOK), True),
+        (a_web(), DryRunAnswer(answer=Evictable.DENIED, detail="namespace is being terminated"), False),
+        (a_web(), DryRunAnswer(answer=Evictable.BARRED, detail="cannot create resource"), False),
+        (a_web(), DryRunAnswer(answer=Evictable.UNKNOWN, detail=WEBHOOK), False),
     ],
 )
-def test_the_class_of_a_refused_eviction(pod: Any, answer: DryRunAnswer, expected: Class) -> None:
-    assert class_of(pod, answer, DrainPolicy()) is expected
+def test_a_refused_eviction_is_slow_if_a_drain_may_open_it(pod: Any, answer: DryRunAnswer, expected: bool) -> None:
+    assert is_slow(pod, answer, DrainPolicy()) is expected
 
 
 def test_a_setting_makes_a_plain_workload_slow() -> None:
     policy = DrainPolicy(slow_selectors=(Selector.parse("app=web"),))
-    assert class_of(a_web(), closed(a_budget()), policy) is Class.SLOW
-    assert class_of(a_web(), closed(a_budget(), a_budget(name="other")), policy) is Class.NEVER
+    assert is_slow(a_web(), closed(a_budget()), policy)
+    assert not is_slow(a_web(), closed(a_budget(), a_budget(name="other")), policy)
 
 
 def a_forecast(opens: Opens | None) -> PodForecast:

@@ -140,6 +140,12 @@ def test_the_drain_forgets_the_back_offs_of_deleted_pods() -> None:
     assert draining(pods=(a_pod("other"),), memory=refused()).memory.drain.evictions == {}
 
 
+def test_the_drain_remembers_the_pods_of_its_first_look() -> None:
+    first = draining(pods=(a_pod("web-1"),)).memory
+    assert first.drain.first == {"uid-web-1"}
+    assert draining(pods=(a_pod("web-2"),), memory=first).memory.drain.first == {"uid-web-1"}
+
+
 def test_after_the_drain_the_agent_announces_the_reboot_then_confirms_its_claim_then_asks_the_host() -> None:
     decision = draining(pods=(a_daemon_pod(),))
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ANNOUNCED)

@@ -370,6 +370,13 @@ def test_a_missing_daemonset_pod_is_not_health(waited: float, pods: Any, owners:
     assert decided(record, need=NO, pods=here, owners=owners).phase is phase
 
 
+def test_a_missing_pod_of_a_daemonset_that_careen_cannot_read_is_never_dropped() -> None:
+    rows = (daemon_row(kind="DaemonSet.apps.kruise.io"),)
+    for waited, phase in ((40, Phase.VERIFYING), (901, Phase.FAILED)):
+        record = replace(RECORD, owners=rows, verify_started=ago(waited))
+        assert decided(record, need=NO, pods=(), owners=()).phase is phase
+
+
 def test_daemonsets_are_read_only_while_a_pod_is_missing_for_long() -> None:
     record = replace(RECORD, owners=(daemon_row(),), verify_started=ago(40))
     unread = {"need": NO, "owners": NOT_ASKED}

@@ -32,10 +32,11 @@ def undone(
     memory: DrainMemory | None = None,
 ) -> Decision:
     """Move to Failed, undo everything on the node and release the claim. The drain counts towards the day's undone
-    drains, unless a person undid it, or it evicted nothing because admission kept the cordon away. `memory` is the
-    drain memory without that; None: as it is on the Node."""
+    drains, also if another client uncordoned the node (a controller may do so after every cordon), but not if it
+    evicted nothing because admission kept the cordon away. `memory` is the drain memory without that; None: as it is on
+    the Node."""
     before = situation.progress
-    if situation.phase in WORKING and code not in (Code.UNCORDONED_BY_HAND, Code.WRITE_NOT_KEPT):
+    if situation.phase in WORKING and code is not Code.WRITE_NOT_KEPT:
         counted = (memory or drain_memory.of(situation.node)).with_undone(situation.server_now)
         change = replace(change, annotations={**change.annotations, **drain_memory.patch(situation.node, counted)})
         until = counted.enough_until(situation.server_now)

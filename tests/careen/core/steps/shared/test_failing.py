@@ -75,6 +75,11 @@ def test_the_third_undone_drain_of_a_day_names_the_instant_of_the_next_try() -> 
     assert stored.undone == (*HOURS_AGO, NOW)
 
 
-def test_an_undo_that_another_client_asked_for_does_not_count_towards_the_days_undone_drains() -> None:
-    decision = failing.undone(situation(), Code.UNCORDONED_BY_HAND, "uncordoned")
+def test_a_drain_that_another_client_ended_with_an_uncordon_counts_towards_the_days_undone_drains() -> None:
+    decision = failing.undone(situation(undone=HOURS_AGO), Code.UNCORDONED_BY_HAND, "uncordoned")
+    assert "the next try is at 2026-03-05T07:00:00Z, or after `careen retry n1`" in decision.reason.sentence
+
+
+def test_a_drain_that_evicted_nothing_does_not_count_towards_the_days_undone_drains() -> None:
+    decision = failing.undone(situation(), Code.WRITE_NOT_KEPT, "not cordoned")
     assert keys.DRAIN_MEMORY not in the_patch(decision).annotations
