@@ -57,7 +57,7 @@ OF_MESSAGES = {
 """Calls that affect only messages to people."""
 OF_SLEEPERS = {
     CallSite("agent/asleep/sleeper.py", name, "get", 1): "the sleeper takes no step: tests/careen/agent/test_sleep.py"
-    for name in ("WatchedConfig.look", "WatchedNode._read_node")
+    for name in ("WatchedConfig.look", "WatchedNode._list_node", "WatchedNode._get_node")
 }
 """Reads of the program that waits in the place of an agent."""
 NOT_HERE = FOR_PEOPLE_ONLY.keys() | OF_LARGE_FLEETS.keys() | OF_MESSAGES.keys() | OF_SLEEPERS.keys()

@@ -22,6 +22,8 @@ from careen.core.facts.observation import NodeView
 from careen.core.lock.pauses import spread_seconds
 from careen.core.steps.shared import stagger
 from careen.settings.live import SeenConfigMap
+from scheduler_core.values import Value
+from scheduler_core.values import replace_value as replace
 
 PREFIXES = ["careen.dev/", "weave.works/"]
 """Of the annotations of a Node that an agent reacts to."""
@@ -29,7 +31,7 @@ PREFIXES = ["careen.dev/", "weave.works/"]
 _TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a path
 
 
-class CarriedMemory(msgspec.Struct, frozen=True, kw_only=True):
+class CarriedMemory(Value, kw_only=True):
     """What the woken agent continues with."""
 
     memory: Memory = Memory()
@@ -47,12 +49,13 @@ def remembered(woken: Woken | None) -> CarriedMemory:
         found = msgspec.convert(woken.handover.get("remembered"), CarriedMemory, strict=False)
     except (msgspec.ValidationError, TypeError):
         return CarriedMemory()
-    seen_at = woken.handover.get("need_seen_at")
-    if isinstance(seen_at, (int, float)):
-        found = msgspec.structs.replace(
-            found, memory=msgspec.structs.replace(found.memory, need_seen_at=float(seen_at))
-        )
-    return found
+    memory = found.memory
+    if isinstance(seen_at := woken.handover.get("need_seen_at"), (int, float)):
+        memory = replace(memory, need_seen_at=float(seen_at))
+    node = woken.handover.get("node")
+    if isinstance(node, dict) and isinstance(version := node.get("seen"), int):
+        memory = replace(memory, versions=replace(memory.versions, node=max(memory.versions.node, version)))
+    return replace(found, memory=memory)
 
 
 def server_of(credentials: Credentials, *, agent: str, kubeconfig: str) -> dict[str, Any]:
@@ -85,6 +88,7 @@ def node_of(node: NodeView, *, may_watch: bool) -> dict[str, Any]:
     }
     return {
         "path": f"/api/v1/nodes?fieldSelector=metadata.name%3D{node.name}",
+        "own_path": f"/api/v1/nodes/{node.name}",
         "version": node.resource_version,
         "prefixes": PREFIXES,
         "signature": sleeper.object_signature(metadata, PREFIXES),

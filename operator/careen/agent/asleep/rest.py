@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from careen.agent.asleep import handover, sleeper
+from careen.agent.asleep import handover
 from careen.agent.asleep.handover import CarriedMemory
 from careen.agent.loop import Loop
 from careen.agent.need_watch import NeedWatch
@@ -47,7 +47,9 @@ class SleepAttempt:
         is_reviewed: Callable[[], bool],
         may_follow: bool,
         not_ready: Callable[[], str],
+        signatures: Callable[[], Awaitable[Mapping[str, str]]],
     ) -> None:
+        """`signatures` looks at the files that `host` watches. Raises OSError if one cannot be told."""
         self._node = node
         self._settings = settings
         self._config_map = config_map
@@ -60,6 +62,7 @@ class SleepAttempt:
         self._is_reviewed = is_reviewed
         self._may_follow = may_follow
         self._not_ready = not_ready
+        self._signatures = signatures
         self._last: TurnResult | None = None
         self._busy_turns = 0
         self.loop: Loop | None = None
@@ -123,7 +126,7 @@ class SleepAttempt:
         assert isinstance(node, NodeView)
         try:
             async with asyncio.timeout(_FILES_SECONDS):
-                files = await asyncio.to_thread(self._signatures)
+                files = dict(await self._signatures())
                 now = await self._need.read()  # after the signatures: a later change differs from them
         except (OSError, TimeoutError):
             return None
@@ -152,6 +155,3 @@ class SleepAttempt:
             "stop_line": handover.stop_line(self._node),
             "remembered": msgspec.to_builtins(remembered),
         }
-
-    def _signatures(self) -> dict[str, str]:
-        return {path: sleeper.file_signature(path) for path in self._host.need.watched()}

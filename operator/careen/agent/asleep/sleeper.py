@@ -4,6 +4,9 @@ anything has changed, and replaces itself by the agent if so. Both are the same 
 It imports a few modules of the standard library and nothing of careen: such an interpreter needs 6 MiB, the agent 35.
 It decides nothing and writes nothing. Whatever it does not understand wakes the agent.
 
+`Looks` says when to wake. It meets time, chance, files and the API server only through `Outside`, so a simulation runs
+it too: each look is a coroutine, which here never suspends, because `Outside` blocks.
+
 The main thread answers probes and scrapes. One thread looks at files, one follows the Node, one reads the ConfigMap;
 each ends with the first reason to wake. All threads but the main one block signals, because `exec` ends them, and a
 SIGTERM with them.
@@ -27,7 +30,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
     from typing import Any, NoReturn
 
 VERSION = 1
@@ -42,7 +45,7 @@ _MOST_BYTES = 4 * 1024 * 1024  # of a handover, an answer or an event; a Node's 
 _WATCH_SECONDS = 3600
 _SILENCE_SECONDS = 150.0  # a watch gets a bookmark about once a minute
 _REQUEST_SECONDS = 10.0
-_RARE_SECONDS = 300.0  # between two reads of the ConfigMap, and of the Node without the right to watch it
+_RARE_SECONDS = 300.0  # at most, between two reads of the ConfigMap, and of the Node without the right to watch it
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 60.0
 _LATE_SECONDS = 60.0  # after which an agent that should have woken, or a file system that hangs, is unhealthy
 _FINISH_SECONDS = 1.0  # for open answers, before the process becomes the agent
@@ -88,12 +91,12 @@ def object_signature(metadata: dict[str, Any], prefixes: list[str]) -> str:
     )
 
 
-def moment_seconds(handover: dict[str, Any]) -> float:
+def moment_seconds(handover: dict[str, Any], wall: float) -> float:
     """How long to wait until this node's moment in the minute of the clock; 0 in a small fleet."""
     moment = handover.get("moment")
     if moment is None:
         return 0.0
-    since = (time.time() - float(moment["at"])) % float(moment["every"])
+    since = (wall - float(moment["at"])) % float(moment["every"])
     return 0.0 if since < float(moment["lasts"]) else float(moment["every"]) - since
 
 
@@ -111,12 +114,25 @@ def drop(descriptors: list[int]) -> None:
             pass
 
 
+def encoded(handover: dict[str, Any]) -> bytes:
+    """With its version."""
+    return json.dumps({**handover, "version": VERSION}).encode()
+
+
+def decoded(text: bytes) -> dict[str, Any]:
+    """Raises ValueError if it is not a handover of this version."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or found.get("version") != VERSION:
+        raise ValueError("the handover has another version")
+    return found
+
+
 def write_handover(handover: dict[str, Any]) -> int:
     """A sealed memfd that a program started by `exec` inherits."""
     import fcntl
 
     descriptor = os.memfd_create("careen-handover", os.MFD_ALLOW_SEALING)
-    left = json.dumps({**handover, "version": VERSION}).encode()
+    left = encoded(handover)
     while left:
         left = left[os.write(descriptor, left) :]
     fcntl.fcntl(descriptor, _ADD_SEALS, SEALS)
@@ -131,12 +147,9 @@ def read_handover(descriptor: int) -> dict[str, Any]:
     try:
         if fcntl.fcntl(descriptor, _GET_SEALS) != SEALS:
             raise ValueError("the handover is not sealed")
-        found = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
+        return decoded(os.pread(descriptor, _MOST_BYTES, 0))
     finally:
         os.close(descriptor)
-    if not isinstance(found, dict) or found.get("version") != VERSION:
-        raise ValueError("the handover has another version")
-    return found
 
 
 class Api:
@@ -146,7 +159,7 @@ class Api:
         self._server = server
         self._counts = counts
 
-    def get(self, path: str, accept: str) -> tuple[int, dict[str, Any]]:
+    async def get(self, path: str, accept: str) -> tuple[int, dict[str, Any]]:
         """The status, and the body if it is JSON."""
         status, body = self._ask(path, accept, _REQUEST_SECONDS)
         text = b""
@@ -159,7 +172,7 @@ class Api:
             raise ValueError("the answer is not an object")
         return status, found
 
-    def watch(self, path: str, accept: str) -> tuple[int, Iterator[dict[str, Any]]]:
+    async def watch(self, path: str, accept: str) -> tuple[int, AsyncIterator[dict[str, Any]]]:
         """The status, and the events until the server ends the watch."""
         status, body = self._ask(path, accept, _SILENCE_SECONDS)
         return status, _lines(body)
@@ -246,7 +259,7 @@ def _exactly(reader: Any, size: int) -> bytes:
     return found
 
 
-def _lines(body: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+async def _lines(body: Iterator[bytes]) -> AsyncIterator[dict[str, Any]]:
     text = b""
     for piece in body:
         *whole, text = (text + piece).split(b"\n")
@@ -276,90 +289,143 @@ class _Refusals:
             raise ConnectionError(f"the API server answered {status}")
 
 
-class WatchedNode:
-    """The own Node, followed by a watch. `look` blocks until the first reason to wake."""
+class Outside:
+    """Time, chance and files, and the API server in `api`."""
 
     def __init__(self, handover: dict[str, Any]) -> None:
+        self.api = Api(handover["server"], handover["requests"])
+
+    def now(self) -> float:
+        """Seconds since the host's boot."""
+        return boot_seconds()
+
+    def wall(self) -> float:
+        """Seconds of the wall clock."""
+        return time.time()
+
+    def chance(self) -> float:
+        """In [0, 1)."""
+        return random.random()  # noqa: S311 - spreads requests
+
+    async def pause(self, seconds: float) -> None:
+        """Blocks the thread of one look."""
+        time.sleep(seconds)
+
+    async def signature(self, path: str) -> str:
+        """Raises OSError if it cannot be told. Hangs as long as the file system does."""
+        return file_signature(path)
+
+
+class WatchedNode:
+    """The own Node, followed by a watch. `look` ends with the first reason to wake."""
+
+    def __init__(self, handover: dict[str, Any], outside: Outside) -> None:
         self._node = handover["node"]
-        self._version = str(self._node["version"])
-        self._api = Api(handover["server"], handover["requests"])
+        self._version = str(self._node["version"])  # where the next watch begins
+        self._outside, self._api = outside, outside.api
         self._refusals = _Refusals()
         self._may_watch = bool(self._node.get("may_watch", True))
+        self._must_read = False
         self._pause = _FIRST_PAUSE_SECONDS
+        self.seen = _number(self._node["version"])
+        """The highest resourceVersion of the Node; 0: none was a number."""
 
-    def look(self) -> NoReturn:
-        """Raises `Wake`."""
+    async def look(self) -> NoReturn:
+        """Raises `Wake`. Each watch is followed by a pause, which grows unless the watch lasted: however it ends, the
+        requests stay few. Unless its time was over, the Node is read first: perhaps the store was restored from a
+        backup, and a watch from a later version would be silent."""
         while True:
+            began = self._outside.now()
             try:
-                if self._may_watch:
-                    self._follow()
+                if not self._may_watch:
+                    await self._outside.pause(_rarely(self._outside))
+                    await self._get_node()
+                elif self._must_read:
+                    await self._list_node()
                 else:
-                    time.sleep(_RARE_SECONDS * (0.75 + 0.5 * random.random()))  # noqa: S311 - spreads requests
-                    self._read_node()
+                    await self._follow()
+                    self._must_read = self._outside.now() - began < _WATCH_SECONDS
             except (OSError, ValueError):  # ssl.SSLError is an OSError; an answer that is no JSON a ValueError
-                time.sleep(self._pause * (0.5 + 0.5 * random.random()))  # noqa: S311 - spreads reconnections
-                self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
+                self._must_read = True
+            if self._outside.now() - began > _LONGEST_PAUSE_SECONDS:
+                self._pause = _FIRST_PAUSE_SECONDS
+            await self._outside.pause(self._pause * (0.5 + 0.5 * self._outside.chance()))
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
 
-    def _follow(self) -> None:
+    async def _follow(self) -> None:
         """Follows the Node until the watch ends. Each event proves that the server answers."""
         query = f"watch=1&allowWatchBookmarks=true&timeoutSeconds={_WATCH_SECONDS}&resourceVersion={self._version}"
-        status, events = self._api.watch(f"{self._node['path']}&{query}", _METADATA.format(_ONE))
+        status, events = await self._api.watch(f"{self._node['path']}&{query}", _METADATA.format(_ONE))
         if status == 403:
             self._may_watch = False
-            return self._read_node()
-        if status == 410:
-            return self._read_node()
-        self._judge(status)
-        for event in events:
-            self._pause = _FIRST_PAUSE_SECONDS
-            metadata = (event.get("object") or {}).get("metadata") or {}
+        if status in (403, 410):
+            return
+        self._refusals.judge(status)
+        async for event in events:
+            found = event.get("object") or {}
             match event.get("type"):
                 case "BOOKMARK":
-                    self._version = str(metadata["resourceVersion"])
+                    self._go_on_from(found["metadata"])
                 case "ADDED" | "MODIFIED":
-                    self._compare(metadata)
-                case "ERROR" if (event.get("object") or {}).get("code") == 410:
-                    return self._read_node()
+                    self._compare(found["metadata"])
+                    self._go_on_from(found["metadata"])
                 case "ERROR":
                     raise ConnectionError("the server ended the watch with an error")
                 case kind:
                     raise Wake(f"the Node was {str(kind).lower()}")
-        return None
 
-    def _read_node(self) -> None:
-        status, found = self._api.get(self._node["path"], _METADATA.format(_LIST))
-        self._judge(status)
-        items = found["items"] if isinstance(found.get("items"), list) else []
-        if not items:
+    async def _list_node(self) -> None:
+        """As a list of one: the next watch begins from its version."""
+        status, found = await self._api.get(self._node["path"], _METADATA.format(_LIST))
+        self._refusals.judge(status)
+        if not found["items"]:
             raise Wake("the Node does not exist")
-        self._compare(items[0]["metadata"])
+        self._compare(found["items"][0]["metadata"])
+        self._go_on_from(found["metadata"])
+        self._must_read = False
+
+    async def _get_node(self) -> None:
+        status, found = await self._api.get(self._node["own_path"], _METADATA.format(_ONE))
+        self._refusals.judge(status)
+        self._compare(found["metadata"])
 
     def _compare(self, metadata: dict[str, Any]) -> None:
         if object_signature(metadata, self._node["prefixes"]) != self._node["signature"]:
             raise Wake("the Node has changed")
+        if 0 < (version := _number(metadata["resourceVersion"])) < self.seen:
+            raise Wake(f"the Node has resourceVersion {version} after {self.seen}")
+        self.seen = max(self.seen, version)
+
+    def _go_on_from(self, metadata: dict[str, Any]) -> None:
+        """The version of a list or a bookmark: that of the Node may be older than the server's history."""
         self._version = str(metadata["resourceVersion"])
 
-    def _judge(self, status: int) -> None:
-        self._refusals.judge(status)
-        self._pause = _FIRST_PAUSE_SECONDS
+
+def _number(version: object) -> int:
+    text = str(version)
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 40 else 0
+
+
+def _rarely(outside: Outside) -> float:
+    return _RARE_SECONDS * (0.8 + 0.2 * outside.chance())
 
 
 class WatchedConfig:
     """The ConfigMap, read once in five minutes."""
 
-    def __init__(self, handover: dict[str, Any]) -> None:
+    def __init__(self, handover: dict[str, Any], outside: Outside) -> None:
         self._config = handover.get("config")
-        self._api = Api(handover["server"], handover["requests"])
+        self._outside, self._api = outside, outside.api
         self._refusals = _Refusals()
 
-    def look(self) -> NoReturn:
+    async def look(self) -> NoReturn:
         """Raises `Wake`. A server that cannot be reached is no reason: the woken agent could not read it either."""
         while True:
-            time.sleep(_RARE_SECONDS * (0.75 + 0.5 * random.random()))  # noqa: S311 - spreads requests
+            await self._outside.pause(_rarely(self._outside))
             if self._config is None:
                 continue
             try:
-                status, found = self._api.get(self._config["path"], _METADATA.format(_ONE))
+                status, found = await self._api.get(self._config["path"], _METADATA.format(_ONE))
                 if status == 404:
                     found = {}
                 else:
@@ -372,31 +438,79 @@ class WatchedConfig:
 
 
 class Files:
-    """The files that say whether the host needs a reboot. `look` blocks until the first reason to wake."""
+    """The files that say whether the host needs a reboot. `look` ends with the first reason to wake."""
 
-    def __init__(self, handover: dict[str, Any]) -> None:
+    def __init__(self, handover: dict[str, Any], outside: Outside) -> None:
         self._signatures: dict[str, str] = handover["files"]
-        self._handover = handover
-        self.began = boot_seconds()  # of the last look; a file system may hang
+        self._handover, self._outside = handover, outside
+        self.began = outside.now()  # of the last look; a file system may hang
         self.has_ended = True
         self.seen_at: float | None = None
 
-    def look(self) -> NoReturn:
+    async def look(self) -> NoReturn:
         """Raises `Wake`. The first look comes at once: a file may have appeared during the exec."""
         while True:
-            self.began, self.has_ended = boot_seconds(), False
+            self.began, self.has_ended = self._outside.now(), False
             for path, signature in self._signatures.items():
                 try:
-                    found = file_signature(path)
+                    found = await self._outside.signature(path)
                 except OSError as error:
                     raise Wake(f"{path} cannot be checked: {error.strerror}") from error
                 if found != signature:
-                    self.seen_at = boot_seconds()
-                    self.has_ended = True
-                    time.sleep(moment_seconds(self._handover))
+                    self.seen_at, self.has_ended = self._outside.now(), True
+                    await self._outside.pause(moment_seconds(self._handover, self._outside.wall()))
                     raise Wake(f"{path} has changed")
             self.has_ended = True
-            time.sleep(FILE_SECONDS)
+            await self._outside.pause(FILE_SECONDS)
+
+
+class Looks:
+    """All that a sleeping agent looks at."""
+
+    def __init__(self, handover: dict[str, Any], outside: Outside) -> None:
+        self._handover, self._outside = handover, outside
+        self._files = Files(handover, outside)
+        self._node = WatchedNode(handover, outside)
+        self._config = WatchedConfig(handover, outside)
+
+    def all(self) -> list[Coroutine[Any, None, str]]:
+        """Each gives its reason to wake. They run at the same time."""
+        return [self._why(look) for look in (self._files.look, self._node.look, self._config.look)]
+
+    async def _why(self, look: Callable[[], Coroutine[Any, None, NoReturn]]) -> str:
+        try:
+            await look()
+        except Wake as reason:
+            return str(reason)
+        except Exception as error:
+            return f"the sleeping agent met an error: {error!r}"
+
+    @property
+    def left_seconds(self) -> float:
+        """Until the agent wakes although nothing has changed; then not more than 0."""
+        return float(self._handover["wake_at"]) - self._outside.now()
+
+    @property
+    def is_need_unknown(self) -> bool:
+        """Whether a look at the files has not ended in time."""
+        return self._hangs_for() > float(self._handover["file_seconds"])
+
+    @property
+    def late(self) -> str:
+        """Why the agent is not healthy; "" if it is."""
+        if self.left_seconds < -_LATE_SECONDS:
+            return "asleep for too long"
+        if self._hangs_for() > float(self._handover["file_seconds"]) + _LATE_SECONDS:
+            return "a look at the files of the need does not end"
+        return ""
+
+    def _hangs_for(self) -> float:
+        return 0.0 if self._files.has_ended else self._outside.now() - self._files.began
+
+    def handed_back(self, why: str) -> dict[str, Any]:
+        """What the woken agent gets."""
+        node = {**self._handover["node"], "seen": self._node.seen}
+        return {**self._handover, "node": node, "woken_by": why, "need_seen_at": self._files.seen_at}
 
 
 class Probes:
@@ -475,10 +589,7 @@ class Sleeper:
 
     def __init__(self, handover: dict[str, Any]) -> None:
         self._handover = handover
-        self._began = boot_seconds()
-        self._files = Files(handover)
-        self._node = WatchedNode(handover)
-        self._config = WatchedConfig(handover)
+        self._looks = Looks(handover, Outside(handover))
         self._woken_by = ""
         self._wake_read, self._wake_write = os.pipe()
         self._signal_read, self._signal_write = os.pipe()
@@ -490,7 +601,7 @@ class Sleeper:
         for number in _STOPS:
             signal.signal(number, lambda *_: None)
         _thread.stack_size(256 * 1024)
-        for look in (self._files.look, self._node.look, self._config.look):
+        for look in self._looks.all():
             _thread.start_new_thread(self._run, (look,))  # with signals still blocked
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
         why = self._serve()
@@ -499,11 +610,13 @@ class Sleeper:
 
     def _run(self, look: Any) -> None:
         try:
-            look()
-        except Wake as reason:
-            self._woken_by = self._woken_by or str(reason)
+            look.send(None)  # to its end, because `Outside` blocks
+            why = "the sleeping agent met an error: a look was suspended"
+        except StopIteration as end:
+            why = str(end.value)
         except BaseException as error:
-            self._woken_by = self._woken_by or f"the sleeping agent met an error: {error!r}"
+            why = f"the sleeping agent met an error: {error!r}"
+        self._woken_by = self._woken_by or why
         os.write(self._wake_write, b"w")
 
     def _serve(self) -> str:
@@ -516,7 +629,7 @@ class Sleeper:
             probes = Probes(self._listener, self._answer)
             probes.register(poll)
         while not self._woken_by:
-            left = self._handover["wake_at"] - boot_seconds()
+            left = self._looks.left_seconds
             if left <= 0:
                 break
             for descriptor, _ in poll.poll(1000 * min(left + 0.001, 5.0)):
@@ -537,27 +650,14 @@ class Sleeper:
         os._exit(0)
 
     def _answer(self, path: str) -> tuple[int, bytes]:
-        files = self._files
-        is_unknown = not files.has_ended and boot_seconds() - files.began > self._handover["file_seconds"]
-        return answer(self._handover, path, late=self._late(), is_asleep=True, is_unknown=is_unknown)
-
-    def _late(self) -> str:
-        """Why the agent is not healthy; "" if it is."""
-        now = boot_seconds()
-        if now - self._handover["wake_at"] > _LATE_SECONDS:
-            return "asleep for too long"
-        limit = float(self._handover["file_seconds"]) + _LATE_SECONDS
-        if not self._files.has_ended and now - self._files.began > limit:
-            return "a look at the files of the need does not end"
-        return ""
+        looks = self._looks
+        return answer(self._handover, path, late=looks.late, is_asleep=True, is_unknown=looks.is_need_unknown)
 
     def wake(self, why: str, command: list[str]) -> NoReturn:
         """Becomes the agent. If that fails, the process ends, and the kubelet starts another."""
         kept = [self._handover[name] for name in ("listener", "lock") if self._handover.get(name) is not None]
         try:
-            handover = {**self._handover, "woken_by": why, "need_seen_at": self._files.seen_at}
-            handover["slept_seconds"] = self._handover.get("slept_seconds", 0.0) + boot_seconds() - self._began
-            text = ",".join(map(str, [write_handover(handover), *kept]))
+            text = ",".join(map(str, [write_handover(self._looks.handed_back(why)), *kept]))
         except OSError:  # no memory or no descriptor: an ordinary start
             text = ""
             drop(kept)

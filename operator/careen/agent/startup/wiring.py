@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from careen.agent import handlers
 from careen.agent.apply import Hands
-from careen.agent.asleep import doorkeeper, handover
+from careen.agent.asleep import doorkeeper, handover, sleeper
 from careen.agent.asleep.rest import SleepAttempt
 from careen.agent.asleep.threads import STOPS
 from careen.agent.clock import SystemClock
@@ -96,6 +96,7 @@ class Agent:
         self._woken = doorkeeper.woken()
         self._remembered = handover.remembered(self._woken)
         if self._woken is not None:
+            _LOG.info("the agent wakes: %s", self._woken.handover.get("woken_by"))
             self._metrics.restore(self._woken.handover.get("counters"), self._woken.handover.get("requests"))
             if not self._woken.handover.get("not_ready"):
                 self._heartbeat.ready()
@@ -262,7 +263,12 @@ class Agent:
             is_reviewed=lambda: self._rights.is_whole and not (tests.last is not None and tests.last.obstacle),
             may_follow=OptionalRight.WATCHING not in self._rights.without,
             not_ready=lambda: "" if self._heartbeat.readiness()[0] else self._heartbeat.readiness()[1],
+            signatures=lambda: self._signatures_of(host),
         )
+
+    async def _signatures_of(self, host: LocalHost) -> dict[str, str]:
+        """In a thread, because a file system may hang."""
+        return await asyncio.to_thread(lambda: {path: sleeper.file_signature(path) for path in host.need.watched()})
 
     # ---- the start ----
 
