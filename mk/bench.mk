@@ -26,6 +26,9 @@ bench-accuracy-cycles: $(INSTALLED) ## how recorded cycles deviate from computed
 bench-agent: $(INSTALLED) ## memory and requests of an idle agent; seconds from the need to the taint
 	$(PYTHON) -m bench.agent --idle-seconds $(IDLE_SECONDS)
 
+bench-changes: $(INSTALLED) ## a thousand changes between agent and sleeper with a tenth of a core, probed all the time
+	$(PYTHON) -m bench.agent.changes $(CHANGES_FLAGS)
+
 bench-cache: $(INSTALLED) ## 5,000 nodes and 150,000 pods in memory: events per second, MiB, over 1,000,000 events
 	nice $(PYTHON) -m bench.cache $(CACHE_FLAGS) | tee bench/cache/results.md
 

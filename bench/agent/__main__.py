@@ -125,15 +125,16 @@ def compile_as_the_image(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def an_agent(
+    server: RunningServer, folder: Path, *flags: str, entry: tuple[str, ...] = ("-m", "careen"), **environment: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """Runs the agent during the `with` block, and ends it by SIGTERM."""
     (folder / "var/run").mkdir(parents=True, exist_ok=True)
     (folder / "boot_id").write_text("boot-1\n")
     kubeconfig = server.write_kubeconfig(folder / "kubeconfig", user="agent")
     command = [
         sys.executable,
-        "-m",
-        "careen",
+        *entry,
         "agent",
         f"--node-id={NODE}",
         f"--kubeconfig={kubeconfig}",
@@ -254,10 +255,14 @@ def asleep(server: RunningServer, folder: Path, seconds: float, times: int) -> N
     )
 
 
+def is_sleeper(pid: int) -> bool:
+    return b"agent/asleep/" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 def wait_until_asleep(pid: int, limit: float = 120) -> None:
     """An agent that sleeps is the same process with another program."""
     started = time.monotonic()
-    while b"agent/asleep/" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+    while not is_sleeper(pid):
         if time.monotonic() - started > limit:
             raise SystemExit(f"after {limit:.0f} s the agent is still awake")
         time.sleep(0.05)
