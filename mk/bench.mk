@@ -29,6 +29,9 @@ bench-agent: $(INSTALLED) ## memory and requests of an idle agent; seconds from 
 bench-changes: $(INSTALLED) ## a thousand changes between agent and sleeper with a tenth of a core, probed all the time
 	$(PYTHON) -m bench.agent.changes $(CHANGES_FLAGS)
 
+bench-limit: $(INSTALLED) ## which memory limit an awake agent and its forecast child need with 100 nodes (root)
+	$(PYTHON) -m bench.agent.limit
+
 bench-cache: $(INSTALLED) ## 5,000 nodes and 150,000 pods in memory: events per second, MiB, over 1,000,000 events
 	nice $(PYTHON) -m bench.cache $(CACHE_FLAGS) | tee bench/cache/results.md
 
