@@ -60,7 +60,7 @@ FROM ${BASE}
 # The official image ships the standard library without bytecode. nsenter carries the reboot command to the host;
 # that it is there is checked here rather than on the first node that wants to reboot.
 RUN --mount=type=bind,source=mk/image/bytecode.py,target=/bytecode.py \
-    python /bytecode.py --skip '/(test|tests|idlelib|lib2to3|tkinter|turtledemo|ensurepip|pydoc_data|distutils|unittest|wsgiref|curses|sqlite3|site-packages|dist-packages)/' \
+    python /bytecode.py --skip '/(test|tests|idlelib|lib2to3|tkinter|turtledemo|ensurepip|pydoc_data|distutils|unittest|curses|sqlite3|site-packages|dist-packages)/' \
       "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" \
  && nsenter --version
 COPY --from=build /opt/careen /opt/careen

@@ -26,8 +26,11 @@ bench-accuracy-cycles: $(INSTALLED) ## how recorded cycles deviate from computed
 bench-agent: $(INSTALLED) ## memory and requests of an idle agent; seconds from the need to the taint
 	$(PYTHON) -m bench.agent --idle-seconds $(IDLE_SECONDS)
 
-bench-tricks: $(INSTALLED) ## what each trick of the agent's imports saves, into bench/agent/tricks.md
-	$(PYTHON) -m bench.agent.tricks
+bench-changes: $(INSTALLED) ## a thousand changes between agent and sleeper with a tenth of a core, probed all the time
+	$(PYTHON) -m bench.agent.changes $(CHANGES_FLAGS)
+
+bench-limit: $(INSTALLED) ## which memory limit an awake agent and its forecast child need with 100 nodes (root)
+	$(PYTHON) -m bench.agent.limit
 
 bench-cache: $(INSTALLED) ## 5,000 nodes and 150,000 pods in memory: events per second, MiB, over 1,000,000 events
 	nice $(PYTHON) -m bench.cache $(CACHE_FLAGS) | tee bench/cache/results.md

@@ -1,7 +1,7 @@
 """The base class of values: frozen, compared field by field, and cheap to define.
 
-`dataclasses.dataclass` compiles six functions for each class; subclasses of `Value` share theirs, which saves memory
-and start time in the agent (`python -m bench.agent.tricks` measures both). A class that needs `field(init=False)` or
+`dataclasses.dataclass` compiles six functions for each class; subclasses of `Value` share theirs, which saves start
+time and memory in the agent. A class that needs `field(init=False)` or
 `field(metadata=...)` must be a dataclass. A class with a `cached_property` needs `dict=True`.
 """
 

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.agent.configured import a_quiet_prometheus, everything
+from bench.agent.memory_group import MemoryGroup, memory_group
 from drydock.server.testing import RunningServer, server_in_thread
 
 ROOT = Path(__file__).parents[2]
@@ -125,15 +126,22 @@ def compile_as_the_image(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def an_agent(
+    server: RunningServer,
+    folder: Path,
+    *flags: str,
+    entry: tuple[str, ...] = ("-m", "careen"),
+    group: MemoryGroup | None = None,
+    **environment: str,
+) -> Iterator[subprocess.Popen[bytes]]:
     """Runs the agent during the `with` block, and ends it by SIGTERM."""
     (folder / "var/run").mkdir(parents=True, exist_ok=True)
     (folder / "boot_id").write_text("boot-1\n")
     kubeconfig = server.write_kubeconfig(folder / "kubeconfig", user="agent")
     command = [
+        *(group.joined if group is not None else ()),
         sys.executable,
-        "-m",
-        "careen",
+        *entry,
         "agent",
         f"--node-id={NODE}",
         f"--kubeconfig={kubeconfig}",
@@ -148,7 +156,12 @@ def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: st
         *flags,
     ]
     with (folder / "agent.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **environment})
+        process = subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environment},
+        )
         try:
             yield process
         finally:
@@ -224,13 +237,15 @@ def asleep(server: RunningServer, folder: Path, seconds: float, times: int) -> N
     most five: an agent sleeps at most six times in an hour."""
     (folder / "run").mkdir(parents=True)
     sentinel = folder / "var/run/reboot-required"
-    with an_agent(server, folder, "--sleep=auto", "--host-lock-dir=/run/careen", "--reboot-days=") as process:
+    flags = ("--sleep=auto", "--host-lock-dir=/run/careen", "--reboot-days=")
+    with memory_group() as group, an_agent(server, folder, *flags, group=group) as process:
         wait_until_asleep(process.pid)
         time.sleep(2)
         before, busy = len(server.api.requests), processor_seconds(process.pid)
         time.sleep(seconds)
         memory, busy = memory_of(process.pid), processor_seconds(process.pid) - busy
         made = len(server.api.requests) - before
+        working_set = group.working_set() if group is not None else None
         leads, costs = [], []
         for _ in range(times):
             before, started = len(server.api.requests), processor_seconds(process.pid)
@@ -242,6 +257,8 @@ def asleep(server: RunningServer, folder: Path, seconds: float, times: int) -> N
             costs.append((processor_seconds(process.pid) - started, len(server.api.requests) - before))
     print(f"asleep, resident memory, MiB            {memory.resident:.1f}")
     print(f"asleep, private memory, MiB             {memory.private:.1f}")
+    seen = "not measured: no cgroup can be made" if working_set is None else f"{working_set:.1f}"
+    print(f"asleep, working set of its cgroup, MiB  {seen}")
     print(f"asleep, processor time, millicores      {1000 * busy / seconds:.1f}")
     print(f"asleep, requests in {seconds:.0f} s              {made}")
     print(
@@ -254,10 +271,14 @@ def asleep(server: RunningServer, folder: Path, seconds: float, times: int) -> N
     )
 
 
+def is_sleeper(pid: int) -> bool:
+    return b"agent/asleep/" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 def wait_until_asleep(pid: int, limit: float = 120) -> None:
     """An agent that sleeps is the same process with another program."""
     started = time.monotonic()
-    while b"agent/asleep/" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+    while not is_sleeper(pid):
         if time.monotonic() - started > limit:
             raise SystemExit(f"after {limit:.0f} s the agent is still awake")
         time.sleep(0.05)

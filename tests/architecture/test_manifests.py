@@ -253,7 +253,7 @@ def test_the_metrics_port_of_the_manifest_equals_the_agents_default() -> None:
 
 def test_the_memory_limit_has_room_for_a_forecast_beside_the_agent() -> None:
     limit = kinds.memory(CONTAINER["resources"]["limits"]["memory"])
-    agent = kinds.memory(CONTAINER["resources"]["requests"]["memory"])
+    agent = int(CONTAINER["resources"]["requests"]["memory"].removesuffix("Mi")) * 2**20
     # docs/sizing.md: the child for 5,000 nodes and 150,000 pods
     assert limit >= 291 * 2**20 + 1.5 * agent
 

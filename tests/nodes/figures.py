@@ -11,7 +11,7 @@ import time
 import pytest
 
 from tests.nodes.harness.machine import Machine, has_unified_cgroups
-from tests.nodes.harness.story import Story
+from tests.nodes.harness.story import AGENT, Story
 
 pytestmark = pytest.mark.cluster
 
@@ -48,7 +48,7 @@ def idle(machine: Machine) -> list[str]:
     """Measure memory and processor time of the agent's cgroup, as the kubelet does. Return lines of text with these
     figures.
     """
-    pid = machine.run("pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /opt/careen/bin/careen").split()[0]
+    pid = machine.run("pgrep", "--full", AGENT).split()[0]
     groups = dict(line.split(":", 2)[1:] for line in machine.run("cat", f"/proc/{pid}/cgroup").splitlines())
     read = _of_all_together if has_unified_cgroups() else _of_each_controller
     before, *_ = read(machine, groups)

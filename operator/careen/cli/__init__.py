@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,7 +145,9 @@ class LazyGroup(SuggestingGroup):
         entry = _BY_NAME.get(cmd_name)
         if entry is None:
             return None
-        with _lean():
+        from careen.cluster.wire.lean_imports import without_collections
+
+        with without_collections():
             command = getattr(import_module(entry.module), entry.attribute)
         assert isinstance(command, click.Command)
         return command
@@ -163,12 +164,6 @@ class LazyGroup(SuggestingGroup):
         # Click would load every command for its first line.
         with formatter.section("Commands"):
             formatter.write_dl([(entry.name, entry.summary) for entry in COMMANDS])
-
-
-def _lean() -> AbstractContextManager[None]:
-    from careen.cluster.wire.lean_imports import lean_start
-
-    return lean_start()
 
 
 def _tell_version(context: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:

@@ -13,7 +13,7 @@ import click
 from careen.agent.asleep.threads import keep_signals_in_main_thread
 from careen.cli.support.agent_options import agent_options, given_flags
 from careen.cli.support.screen import say
-from careen.cluster.wire.lean_imports import load_lean_client, load_lean_metrics, without_collections
+from careen.cluster.wire.lean_imports import load_lean_client, without_collections
 from careen.settings.live import Invocation
 from careen.settings.sources import BadSettings
 
@@ -28,7 +28,6 @@ def agent(**values: Any) -> None:
     written as in Go: 90s, 5m, 1h30m."""
     keep_signals_in_main_thread()
     load_lean_client()
-    load_lean_metrics()
     with without_collections():
         from careen.agent.startup.wiring import Agent
         from careen.cluster.wire.client import CannotReachCluster
@@ -46,7 +45,11 @@ def agent(**values: Any) -> None:
         _leave(2)
     if bed is not None:
         logging.shutdown()
-        bed.lie_down()
+        try:
+            bed.lie_down()
+        except OSError as error:
+            say(f"careen agent: the agent cannot fall asleep and ends, so that another starts: {error}", err=True)
+            _leave(1)
     _leave(0)
 
 

@@ -29,6 +29,10 @@ _IMAGE = "careen.invalid/careen"
 T = TypeVar("T")
 
 
+# Awake, or asleep with that command line at its end.
+AGENT = "^/opt/careen/bin/python[0-9.]* (-I -S .* -- [^ ]* )?/(opt/careen|usr)/bin/(careen|kured)"
+
+
 class Story:
     """A test on real nodes. At its start, the nodes are Ready and nothing is installed. `close` restores that state."""
 
@@ -97,9 +101,7 @@ class Story:
         there is no process.
         """
         try:
-            pids = machine.run(
-                "pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /(opt/careen|usr)/bin/(careen|kured)", check=False
-            ).split()
+            pids = machine.run("pgrep", "--full", AGENT, check=False).split()
         except LookupError:  # the machine is down
             return False
         return bool(pids) and bool(machine.run("sh", "-c", f"kill -KILL {pids[0]} && echo killed", check=False))

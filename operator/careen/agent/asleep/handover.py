@@ -3,19 +3,13 @@ metrics one series."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from careen.agent.asleep import sleeper
 from careen.agent.asleep.doorkeeper import Woken
-from careen.agent.asleep.threads import STOPS
 from careen.cluster.wire.client import Credentials
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import NodeView
@@ -110,33 +104,6 @@ def moment_of(node: str, agents: int | None) -> dict[str, float] | None:
     if not every:
         return None
     return {"at": stagger.moment_seconds(node, every), "every": every, "lasts": stagger.MOMENT_SECONDS}
-
-
-class Bed:
-    """Everything that is handed over."""
-
-    def __init__(self, content: Mapping[str, Any]) -> None:
-        self._content = content
-
-    def lie_down(self) -> NoReturn:
-        """Replaces this process. Raises OSError if that fails: then it ends, and the kubelet starts another."""
-        program = _program()
-        kept = [self._content[name] for name in ("listener", "lock") if self._content.get(name) is not None]
-        for descriptor in kept:
-            os.set_inheritable(descriptor, True)
-        descriptors = ",".join(map(str, [sleeper.write_handover(dict(self._content)), *kept]))
-        command = [sys.executable, *sys.orig_argv[1:]]
-        if signal.sigpending() & STOPS:
-            os._exit(0)
-        os.execve(  # noqa: S606 - a program of this package
-            sys.executable, [sys.executable, "-I", "-S", program, descriptors, "--", *command], os.environ
-        )
-
-
-def _program() -> str:
-    """Its bytecode if there is one: the compiler would cost memory that stays."""
-    cached = getattr(sleeper, "__cached__", None)
-    return cached if cached and Path(cached).exists() else sleeper.__file__
 
 
 def stop_line(place: str) -> str:

@@ -131,7 +131,7 @@ def write_handover(handover: dict[str, Any]) -> int:
     """A sealed memfd that a program started by `exec` inherits."""
     import fcntl
 
-    descriptor = os.memfd_create("careen-handover", os.MFD_ALLOW_SEALING)
+    descriptor = os.memfd_create("careen-handover", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     left = encoded(handover)
     while left:
         left = left[os.write(descriptor, left) :]
@@ -528,14 +528,14 @@ class Probes:
         poll.register(self._listener, select.POLLIN)
 
     def handle(self, descriptor: int) -> None:
-        """Serves what is ready on this descriptor."""
-        try:
-            if descriptor == self._listener.fileno():
-                self._accept()
-            elif descriptor in self._open:
+        """Serves what is ready on this descriptor. Raises OSError if no connection can be accepted."""
+        if descriptor == self._listener.fileno():
+            self._accept()
+        elif descriptor in self._open:
+            try:
                 self._read(descriptor)
-        except OSError:  # of one client
-            self._close(descriptor)
+            except OSError:  # of one client
+                self._close(descriptor)
 
     def tidy(self) -> None:
         """Closes connections that have sent no request in time."""
@@ -554,7 +554,10 @@ class Probes:
             self._close(descriptor)
 
     def _accept(self) -> None:
-        client, _ = self._listener.accept()
+        try:
+            client, _ = self._listener.accept()
+        except (BlockingIOError, ConnectionError):  # a client that has given up
+            return
         client.settimeout(1.0)
         if len(self._open) >= _MOST_CONNECTIONS:
             self._close(next(iter(self._open)))
@@ -566,7 +569,7 @@ class Probes:
         piece = client.recv(4096)
         text += piece
         if b"\r\n\r\n" in text:
-            path = text.split(b" ", 2)[1].partition(b"?")[0].decode("latin-1")
+            path = text.partition(b" ")[2].split(b" ", 1)[0].partition(b"?")[0].decode("latin-1")
             status, body = self._answer(path)
             reason = {200: "OK", 404: "Not Found", 503: "Service Unavailable"}[status]
             kind = "text/plain; version=0.0.4; charset=utf-8" if path == "/metrics" else "text/plain; charset=utf-8"
@@ -604,7 +607,10 @@ class Sleeper:
         for look in self._looks.all():
             _thread.start_new_thread(self._run, (look,))  # with signals still blocked
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-        why = self._serve()
+        try:
+            why = self._serve()
+        except Exception as error:
+            why = f"the sleeping agent met an error: {error!r}"
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         return why
 
@@ -717,7 +723,6 @@ def main(arguments: list[str]) -> NoReturn:
         sleeper = Sleeper(read_handover(descriptors[0]))
         why = sleeper.sleep()
     except Exception as error:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         print(f"the sleeping agent failed and starts again: {error!r}", file=sys.stderr, flush=True)
         drop(descriptors[1:])
         os.execve(command[0], command, os.environ)  # noqa: S606

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
 import signal
 from collections.abc import Callable, Coroutine, Mapping
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from careen.agent import handlers
 from careen.agent.apply import Hands
 from careen.agent.asleep import doorkeeper, handover, sleeper
+from careen.agent.asleep.bed import Bed
 from careen.agent.asleep.rest import SleepAttempt
 from careen.agent.asleep.threads import STOPS
 from careen.agent.clock import SystemClock
@@ -109,7 +109,7 @@ class Agent:
         self._stopping = asyncio.Event()
         self._held: single_agent.Held | None = None
         self._rest: SleepAttempt | None = None
-        self._bed: handover.Bed | None = None
+        self._bed: Bed | None = None
         self._start = Start(
             given=given,
             basics=self._basics,
@@ -122,7 +122,7 @@ class Agent:
         )
         self._rights = self._start.rights
 
-    async def run(self) -> handover.Bed | None:
+    async def run(self) -> Bed | None:
         """Works until SIGTERM or SIGINT, or until the agent may sleep: then returns what it hands over. Raises
         `BadSettings` if the ConfigMap's first settings cannot be used."""
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -143,7 +143,7 @@ class Agent:
                 server.close()
             self._transport.close()
 
-    async def _lie_down(self, server: HttpServer | None) -> handover.Bed | None:
+    async def _lie_down(self, server: HttpServer | None) -> Bed | None:
         """From here on SIGTERM waits in the kernel for the sleeper; one that came before ends the agent."""
         if self._rest is None or self._rest.content is None or self._stopping.is_set():
             return None
@@ -158,7 +158,7 @@ class Agent:
             "listener": server.hand_over(seconds=1.0) if server is not None else None,
             "lock": self._held.descriptor if self._held is not None else None,
         }
-        self._bed = handover.Bed(content)
+        self._bed = Bed(content)
         return self._bed
 
     async def _end(self, work: asyncio.Task[None]) -> None:
@@ -304,7 +304,9 @@ class Agent:
             if held := single_agent.adopt(descriptor, root, folder, self._node):
                 self._metrics.show_only_agent(1)
                 return held
-            os.close(descriptor)
+            _LOG.error("the file lock of this node is another file than before the sleep; the agent starts again")
+            self._stopping.set()
+            await asyncio.Event().wait()  # until `run` cancels this
         while settings.host_lock_dir:
             self._heartbeat.expect_within(60.0, "the agent waits until another agent of this node ends")
             match single_agent.take(Path(settings.host_root or "/"), settings.host_lock_dir, self._node):

@@ -7,9 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from careen.cluster.wire.lean_imports import ON_USE as ON_USE_NAMES
 from tests import patience
 
 # Loads the client as the agent does, sends a request, and then tries what the lean client lacks.
@@ -51,77 +48,17 @@ print(json.dumps({"sent": sent, "loaded": loaded, "refused": refused, "requests"
 """
 
 KOPF = """
-import json, ssl, sys
-real = ssl.create_default_context
+import json, sys
 from careen.cluster.wire.lean_imports import load_lean_client, load_lean_kopf
 load_lean_client()
 load_lean_kopf()
 load_lean_kopf()
-import aiohttp, aiohttp.connector, kopf
-trusted = aiohttp.connector._SSL_CONTEXT_VERIFIED
+import aiohttp, kopf
 print(json.dumps({
-    "trusted": trusted.cert_store_stats()["x509_ca"],
-    "verifies": trusted.verify_mode == ssl.CERT_REQUIRED and trusted.check_hostname,
-    "restored": ssl.create_default_context is real,
     "kopf": hasattr(kopf, "operator"),
     "loaded": sorted({"pydantic", "oauthlib", "aiohttp.web_app", "kubernetes.client.models"} & set(sys.modules)),
     "web": (__import__("aiohttp.web"), aiohttp.web.Application.__module__)[1],
 }))
-"""
-
-ON_USE = """
-import json, sys, threading
-from types import ModuleType
-sys.path.append("/nowhere/python.zip")
-from careen.cluster.wire.lean_imports import ON_USE, load_lean_client
-load_lean_client()
-import html, shutil, jsonpatch
-import html as again
-waiting = {name: type(sys.modules[name]) is not ModuleType for name in ("html", "shutil", "jsonpatch")}
-lengths = []
-threads = [threading.Thread(target=lambda: lengths.append(len(html.entities.html5))) for _ in range(8)]
-for each in threads: each.start()
-for each in threads: each.join()
-from shutil import which
-try:
-    jsonpatch.no_such_name
-except AttributeError as error:
-    said = str(error)
-print(json.dumps({
-    "waiting": waiting,
-    "same": again is html is sys.modules["html"],
-    "escaped": html.escape("<"),
-    "lengths": sorted(set(lengths)) == [len(sys.modules["html.entities"].html5)] and len(lengths) == 8,
-    "which": which.__module__,
-    "loaded": type(html) is ModuleType,
-    "file": html.__spec__.loader.get_filename("html") == html.__file__,
-    "said": said,
-    "path": "/nowhere/python.zip" in sys.path,
-}))
-"""
-
-# Imports one lazily loaded module, uses it, and prints which other lazily loaded modules were used meanwhile.
-ALONE = """
-import sys
-from importlib import import_module
-from types import ModuleType
-from careen.cluster.wire.lean_imports import ON_USE, lean_start
-from careen.cluster.wire import lean_imports
-more = sys.argv[2:]
-lean_imports.ON_USE = ON_USE = (*ON_USE, *more)
-lean_imports.TRICKS.update({f"on-use:{name}": "" for name in more})
-lean_imports._load_on_use()
-for name in set(ON_USE) & set(sys.modules):
-    del sys.modules[name]
-module = import_module(sys.argv[1])
-was_waiting = type(module) is not ModuleType
-try:
-    module.no_such_name
-except AttributeError:
-    pass
-assert was_waiting and type(module) is ModuleType, module
-used = [name for name in ON_USE if name != sys.argv[1] and type(sys.modules.get(name)) is ModuleType]
-print(*used)
 """
 
 LOADED_ALREADY = """
@@ -156,49 +93,10 @@ def test_kopf_loads_without_its_web_server_and_leaves_no_stub_modules(tmp_path: 
     done = run(KOPF, tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
-        "trusted": 0,
-        "verifies": True,
-        "restored": True,
         "kopf": True,
         "loaded": [],
         "web": "aiohttp.web_app",
     }
-
-
-def test_a_lazily_loaded_module_is_complete_when_it_is_used(tmp_path: Path) -> None:
-    done = run(ON_USE, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {
-        "waiting": {"html": True, "shutil": True, "jsonpatch": True},
-        "same": True,
-        "escaped": "&lt;",
-        "lengths": True,
-        "which": "shutil",
-        "loaded": True,
-        "file": True,
-        "said": "module 'jsonpatch' has no attribute 'no_such_name'",
-        "path": False,
-    }
-
-
-def modules_used_while_loading(module: str, folder: Path, *more: str) -> list[str]:
-    done = patience.run([sys.executable, "-c", ALONE, module, *more], cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
-
-
-@pytest.mark.parametrize("name", ON_USE_NAMES)
-def test_no_other_lazy_module_is_used_while_python_loads_a_lazy_module(name: str, tmp_path: Path) -> None:
-    """Python holds a lock while it loads a module. If two lazily loaded modules used each other, two threads that load
-    them could wait for each other for ever."""
-    assert modules_used_while_loading(name, tmp_path) == []
-
-
-def test_the_check_finds_a_lazily_loaded_module_that_uses_another_lazily_loaded_module(tmp_path: Path) -> None:
-    (tmp_path / "uses_between.py").write_text("import between")
-    (tmp_path / "between.py").write_text("import last\nnumber = last.number")
-    (tmp_path / "last.py").write_text("number = 1")
-    assert modules_used_while_loading("uses_between", tmp_path, "uses_between", "last") == ["last"]
 
 
 def test_a_kubernetes_client_that_is_already_loaded_is_left_unchanged(tmp_path: Path) -> None:
