@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from careen.core.decision import Refusal
@@ -53,6 +53,9 @@ def subjects_of(refusal: Refusal, node: str) -> tuple[str, ...]:
     """The things that a person can change, such as `budget shop/web`. A refusal about two budgets has two subjects;
     one about nothing in particular has one, empty or a sentence."""
     sentence = refusal.sentence
+    if refusal.about:
+        return refusal.about
+    # Of an earlier release, or of a gate that quotes the API server.
     if budgets := _BUDGET.findall(sentence):
         return tuple(dict.fromkeys(f"budget {name.rstrip('.')}" for name in budgets))
     if refusal.code is Code.ALERT:
@@ -67,6 +70,12 @@ def subjects_of(refusal: Refusal, node: str) -> tuple[str, ...]:
     if refusal.code in {Code.PAUSED, Code.HALTED, Code.NO_WINDOW, Code.LIMIT_REACHED}:
         return ("",)
     return (sentence.replace(node, "the node"),)
+
+
+def named_in(refusals: Iterable[Refusal]) -> tuple[str, ...]:
+    """The nodes that these refusals say are down."""
+    about = (each for each in refusals if each.code in {Code.NODES_DOWN, Code.BUDGET_SPENT, Code.QUORUM})
+    return tuple(dict.fromkeys(name for each in about for name, _ in _CLAUSE.findall(each.sentence)))
 
 
 def disproof(refusal: Refusal, node: NodeView, present: Surroundings) -> str:

@@ -449,3 +449,15 @@ def test_a_forced_reboot_also_waits_for_the_reboot_delay() -> None:
     for seconds, phase in ((59, Phase.DRAINING), (60, Phase.REBOOTING)):
         record = a_progress(Phase.DRAINING, drain_started=ago(90), drained=ago(seconds))
         assert decided(record, policy, **stuck).phase is phase
+
+
+@pytest.mark.parametrize(
+    ("need", "sentence"),
+    [
+        ("", "the host no longer asks for a reboot: the drain is undone"),
+        ("a person asked for maintenance: disk swap", "the person's request is withdrawn or over: the drain is undone"),
+    ],
+)
+def test_an_undone_drain_for_maintenance_is_not_called_a_reboot(need: str, sentence: str) -> None:
+    decision = decided(a_progress(Phase.DRAINING), need=NO, node={"annotations": {keys.NEED: need}})
+    assert decision.reason.sentence == sentence
