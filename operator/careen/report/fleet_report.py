@@ -120,7 +120,7 @@ def _table(
             age(_since(node), model.at),
             place_of(node, lock),
             *([ready_of(node, model.at)] if with_ready else []),
-            *([cordon_of(node)] if with_cordons else []),
+            *([cordon_of(node, model.at)] if with_cordons else []),
             *(_wide(node, model.at) if is_wide else []),
             _told(node, states.get(node.name)),
         ]
@@ -273,11 +273,14 @@ def place_of(node: NodeView, lock: LockState) -> str:
     return label if label in ("ready", "required") else ""
 
 
-def cordon_of(node: NodeView) -> str:
-    """`careen`, or another client's name; "" if the node is not cordoned."""
+def cordon_of(node: NodeView, now: datetime | None = None) -> str:
+    """`careen`, or another client's name with the age of the cordon, if known; "" if the node is not cordoned."""
     if not node.unschedulable:
         return ""
-    return cordons.foreign_author(node) if cordons.is_foreign(node) else "careen"
+    if not cordons.is_foreign(node):
+        return "careen"
+    since = f" {age(node.cordoned_at, now)}" if now is not None and node.cordoned_at is not None else ""
+    return f"{cordons.foreign_author(node)}{since}"
 
 
 def reason_of(node: NodeView) -> str:

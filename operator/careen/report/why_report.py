@@ -36,7 +36,7 @@ from careen.rollout.durations import is_for_maintenance
 from careen.rollout.model import told_phase
 from careen.rollout.openings import next_opening, opening_clause
 from careen.rollout.reading import last_look
-from careen.rollout.refusals import Surroundings, disproof
+from careen.rollout.refusals import Surroundings, disproof, with_authors
 from careen.rollout.remedies import general
 from careen.rollout.troubles import not_ready
 from scheduler_core.values import Value
@@ -126,7 +126,9 @@ def _answer(refusal: Refusal, story: NodeStory) -> GateAnswer:
             sentence=f"{over}; its agent has not looked again since it found: {refusal.sentence}",
             since=refusal.since,
         )
-    return _refusal(_with_opening(refusal, story), story)
+    views = {node.name: node for node in (*story.named, story.node)}
+    known = replace(refusal, sentence=with_authors(refusal.sentence, views, story.now))
+    return _refusal(_with_opening(known, story), story)
 
 
 def _said_since(story: NodeStory) -> list[Refusal]:
@@ -271,7 +273,8 @@ def cordon_sentence(story: NodeStory) -> str:
     if is_cordon_proven(node):
         return f"careen cordoned {node.name}, which no longer holds a claim: the node's agent removes the cordon"
     if node.cordoned_by:
-        return f"{foreign_author(node)} cordoned {node.name}, and careen leaves the node cordoned"
+        since = f" {age(node.cordoned_at, story.now)} ago" if node.cordoned_at is not None else ""
+        return f"{foreign_author(node)} cordoned {node.name}{since}, and careen leaves the node cordoned"
     return (
         f"{node.name} is cordoned, but the API server does not report which client cordoned {node.name}. The cordon "
         f"may be left over from a claim whose record was removed; `kubectl uncordon {node.name}` removes the cordon"

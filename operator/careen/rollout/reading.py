@@ -22,7 +22,7 @@ from careen.core.steps.shared.history import reboots_of
 from careen.rollout.durations import expected_ends, is_for_maintenance, last_lengths, usual_seconds
 from careen.rollout.model import Cause, Counts, Expected, NodeState, RolloutView, State
 from careen.rollout.obstacles import obstacle
-from careen.rollout.refusals import PASSING, Surroundings, disproof, ends_of, subjects_of
+from careen.rollout.refusals import PASSING, Surroundings, disproof, ends_of, subjects_of, with_authors
 from careen.rollout.remedies import remedy_of
 from careen.rollout.troubles import trouble_of
 
@@ -116,7 +116,7 @@ def _cause(key: str, rows: Sequence[tuple[str, Refusal, str]], load: Mapping[str
         code=refusal.code.value,
         gate=refusal.gate,
         subject=subject if subject != refusal.sentence.replace(name, "the node") else "",
-        sentence=refusal.sentence,
+        sentence=with_authors(refusal.sentence, present.views, present.now),
         nodes=names,
         alone=tuple(each for each in names if load[each] == 1),
         since=min((row[1].since for row in rows if row[1].since is not None), default=None),

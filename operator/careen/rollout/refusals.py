@@ -11,11 +11,12 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import from_rfc3339
+from careen.core.facts.times import age, from_rfc3339
 from careen.core.gates.budgets import works
 from careen.core.gates.halt import halted_because
 from careen.core.gates.hold import held_because, until_of
 from careen.core.lock.content import Garbage, LockContent
+from careen.core.node.cordons import SOMEBODY, foreign_author
 from careen.core.windows import openings
 from scheduler_core.values import Value
 
@@ -24,6 +25,7 @@ _GROUP = re.compile(r"the budget (\S+) allows")
 _CLAUSE = re.compile(
     r"(?:^|[;,:] | and )([a-z0-9][a-z0-9.-]*) (is not ready|is (?:still )?cordoned|was taken down|holds? a claim)"
 )
+_CORDONED = re.compile(rf"(\S+) is cordoned by {SOMEBODY}")
 _LIMIT = re.compile(r"the limit is (\d+)")
 _AGAIN = re.compile(r"its next reboot may begin at (\S+)")
 
@@ -70,6 +72,17 @@ def subjects_of(refusal: Refusal, node: str) -> tuple[str, ...]:
     if refusal.code in {Code.PAUSED, Code.HALTED, Code.NO_WINDOW, Code.LIMIT_REACHED}:
         return ("",)
     return (sentence.replace(node, "the node"),)
+
+
+def with_authors(sentence: str, views: Mapping[str, NodeView], now: datetime) -> str:
+    """The sentence with the client that cordoned a node, and when, where the Node was read with that: agents list Nodes
+    without it."""
+    for name in dict.fromkeys(_CORDONED.findall(sentence)):
+        node = views.get(name)
+        if node is not None and node.unschedulable and (author := foreign_author(node)) != SOMEBODY:
+            since = f" {age(node.cordoned_at, now)} ago" if node.cordoned_at is not None else ""
+            sentence = sentence.replace(f"{name} is cordoned by {SOMEBODY}", f"{name} is cordoned by {author}{since}")
+    return sentence
 
 
 def named_in(refusals: Iterable[Refusal]) -> tuple[str, ...]:

@@ -216,3 +216,21 @@ def test_status_and_lock_call_a_drain_for_maintenance_one(desk: Desk) -> None:
     assert "1 node: 1 Draining (maintenance)." in output
     assert "reboot" not in output
     assert "Draining (maintenance)" in desk.ok("lock", "show")
+
+
+def test_status_says_who_cordoned_a_node_and_when(desk: Desk) -> None:
+    """Lists of Nodes leave that out."""
+    desk.node("n1")
+    desk.node("n2", "Waiting")
+    seeded = desk.server.get("nodes", "n1")
+    assert seeded is not None
+    owner = {
+        "manager": "kubectl",
+        "operation": "Update",
+        "time": "2026-03-04T12:00:00Z",
+        "fieldsV1": {"f:spec": {"f:unschedulable": {}}},
+    }
+    metadata = {**seeded["metadata"], "managedFields": [owner]}
+    desk.server.seed({**seeded, "metadata": metadata, "spec": {"unschedulable": True}})
+    desk.lock()
+    assert re.search(r"n1 +Idle +- +- +kubectl \d+d", desk.ok("status"))

@@ -257,3 +257,12 @@ def test_careen_why_calls_a_drain_for_maintenance_one() -> None:
     node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
     told = why_text(replace(story(Phase.DRAINING), node=node))
     assert told.startswith("n1 has been Draining (maintenance) for 2m: 3 pods have to leave.\n")
+
+
+def test_careen_why_names_who_cordoned_the_node_that_a_refusal_names() -> None:
+    at = NOW - timedelta(hours=3)
+    down = NodeView(
+        name="n2", uid="u2", resource_version="1", unschedulable=True, cordoned_by=("kubectl",), cordoned_at=at
+    )
+    (answer,) = (each for each in gate_answers(a_waiting_story(DOWN, named=(down,))) if each.gate == "budgets")
+    assert answer.sentence.startswith("n2 is cordoned by kubectl 3h ago, not by careen; with this node")
