@@ -11,6 +11,7 @@ from pathlib import Path
 
 from careen.core.facts.phases import MOVES, PHASES, Phase
 from careen.core.facts.reasons import Code, event_reason
+from careen.core.outcomes import QUIET
 from careen.settings import kinds
 from careen.settings.config_map_limits import POWERS
 from careen.settings.tree import DEFAULTS, SETTINGS, flag, variable
@@ -94,8 +95,11 @@ def reasons_page() -> str:
         WHY_EXAMPLE,
         (
             "`careen why NODE` shows every gate that refuses the reboot of a node, since when, and the remedy. This\n"
-            "page explains each code. Annotations, logs and metrics contain the codes. Events have them in the form\n"
-            "of the second column. **!** marks codes that need a person's attention."
+            "page explains each code. Annotations, logs and metrics contain the codes. Events on the Node have them\n"
+            "in the form of the second column; a dash marks a code without an Event: the next code tells that step.\n"
+            "What keeps a waiting node from its claim is one Event `Refused`, whose message says why; the Event of a\n"
+            "refusal's own code means that the refusal stops a node that has a claim. **!** marks codes that need a\n"
+            "person's attention."
         ),
         "",
         "| code | Event | what it means | what to do |",
@@ -106,7 +110,8 @@ def reasons_page() -> str:
 
 
 def _reason_row(code: Code) -> str:
-    return f"| `{code}`{' **!**' if code.is_warning else ''} | {event_reason(code)} | {code.meaning} | {code.remedy} |"
+    event = "-" if code in QUIET else event_reason(code)
+    return f"| `{code}`{' **!**' if code.is_warning else ''} | {event} | {code.meaning} | {code.remedy} |"
 
 
 SETTINGS_HEAD = """\

@@ -90,7 +90,7 @@ def simulate_rollout(
         durations=durations,
         agenda=Agenda(begins),
         cluster=cluster,
-        permission=Permission(rules, lambda name: cluster.drained(name).forecasts[0]),
+        permission=Permission(rules, lambda name: cluster.drained(name).forecasts[0], cluster.bars),
         movable=MovableTally(stays),
         waiting=dict.fromkeys(names),
     )
@@ -275,7 +275,7 @@ class _Rollout:
     def _why_left(self, name: str, ends_by: datetime) -> Obstacle:
         if name in self.work:
             return _time_ended("the simulated time ended before the node had rebooted and returned")
-        found = self.permission.refusal(name, self.now)
+        found = self.permission.refusal_at_the_end(name, self.now)
         return found or _time_ended(
             f"the node could not begin its reboot within the simulated time, which ends at {ends_by:%Y-%m-%d %H:%M}"
         )

@@ -82,11 +82,14 @@ class Wait(Value, kw_only=True):
 
 class Obstacle(Value, kw_only=True):
     """Why a node may not go on now: the rule's name, a short subject that may be the same for several nodes, and the
-    whole sentence."""
+    whole sentence.
+
+    `barred` has the keys of pods that can never be evicted, if these alone forbid the drain."""
 
     rule: str
     subject: str
     sentence: str
+    barred: tuple[str, ...] = ()
 
 
 class Hindrance(Value, kw_only=True):

@@ -43,7 +43,7 @@ from careen.plan.measured_durations import measured_boots, measured_drains, meas
 from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
 from careen.plan.simulated_agent import unforeseen
-from careen.plan.unblocking import ChangeKind, PlanChange, changed, longer
+from careen.plan.unblocking import ChangeKind, PlanChange, changed, lengthened
 from careen.plan.window_groups import WindowGroups
 from careen.report.page.plan_page import plan_html
 from careen.report.plan_report import Plan, is_clean, plan_json, plan_text
@@ -138,7 +138,7 @@ class _Rollout(Value, kw_only=True):
         world = replace(self.world, snapshot=changed(self.world.snapshot, changes), views=views)
         policy = self.policy
         if any(each.kind is ChangeKind.WINDOW for each in changes):
-            policy = replace(policy, window=longer(policy.window))
+            policy = lengthened(policy)
         return replace(self, world=world, policy=policy)
 
     def simulate(self, order: Order, seed: int = 0, at_once: int = 0, purpose: str = "") -> Timeline:
@@ -262,8 +262,8 @@ class _Rollout(Value, kw_only=True):
     "--unblock/--no-unblock",
     default=True,
     show_default=True,
-    help="If nodes do not reboot, simulate the roll-out again with up to five changes, one after another, and show "
-    "what each buys. Each takes as long as the plan.",
+    help="If nodes do not reboot, or not in the first window, simulate the roll-out again with up to five changes, one "
+    "after another, and show what each buys. Each takes as long as the plan.",
 )
 @output_option
 @connection_options
@@ -328,7 +328,7 @@ def _made(request: _Request, connection: Connection) -> Plan:
         zone=policy.window.zone,
         others=others,
         at_once=at_once,
-        unblocks=unblocks_of(rollout, timeline, wanted) if request.unblock else (),
+        unblocks=unblocks_of(rollout, timeline, wanted, world.views) if request.unblock else (),
         origin=replace(world.origin, settings=followed_settings(with_changes(world.agents.settings, changed))),
         closes=WindowGroups(world.views, policy).next_closing(timeline.ends) if timeline.visits else None,
         zone_of={view.name: view.zone for view in world.views},

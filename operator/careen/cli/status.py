@@ -9,6 +9,7 @@ import click
 from careen.cli.serving.last_writes import with_last_writes
 from careen.cli.support.connection import Cluster, look_at_lock
 from careen.cli.support.options import cluster_command, nodes_output_option, show
+from careen.cli.support.requests import selector_option
 from careen.cli.support.screen import say_lines
 from careen.cluster.nodes import list_nodes
 from careen.report.fleet_report import SCREEN, fleet_json, fleet_text, names_text
@@ -18,15 +19,19 @@ from careen.rollout.reading import rollout
 
 if TYPE_CHECKING:
     from careen.core.facts.policy import Policy
+    from careen.core.facts.selectors import Selector
 
 
 @click.command()
 @click.option("--busy", is_flag=True, help="Leave out idle nodes.")
 @click.option("--all", "everything", is_flag=True, help="Every node, not only a screen of 40 lines.")
 @click.option("--watch", is_flag=True, help="Print a line whenever the verdict changes, like `careen watch --plain`.")
+@selector_option("Only the nodes whose labels match, such as topology.kubernetes.io/zone=a, in the table.")
 @nodes_output_option
 @cluster_command
-async def status(cluster: Cluster, *, busy: bool, everything: bool, watch: bool, output: str) -> None:
+async def status(
+    cluster: Cluster, *, busy: bool, everything: bool, watch: bool, selector: Selector | None, output: str
+) -> None:
     """Show every node's phase, how long it has been in that phase, its place in line and the reason. Also show which
     nodes hold a claim and which node is next. If nothing is at work and no node can start, the first lines say why."""
     if watch:
@@ -37,7 +42,7 @@ async def status(cluster: Cluster, *, busy: bool, everything: bool, watch: bool,
     lock = await look_at_lock(cluster)
     listed = await list_nodes(cluster.api)
     if output == "name":
-        say_lines(names_text(listed, lock.state, only_busy=busy))
+        say_lines(names_text(listed, lock.state, only_busy=busy, selector=selector))
         return
     nodes = await with_last_writes(cluster.api, listed, lock.state)
     now = cluster.clock.now()
@@ -56,6 +61,7 @@ async def status(cluster: Cluster, *, busy: bool, everything: bool, watch: bool,
             width=width,
             model=model,
             lines=lines,
+            selector=selector,
         )
         return f"{head}\n\n{fleet}" if head else fleet
 
@@ -63,7 +69,7 @@ async def status(cluster: Cluster, *, busy: bool, everything: bool, watch: bool,
         told = rollout_json(model)
         return {
             "headline": headline_json(found),
-            **fleet_json(nodes, lock.state, raw_lock=lock.raw, only_busy=busy),
+            **fleet_json(nodes, lock.state, raw_lock=lock.raw, only_busy=busy, selector=selector),
             **{key: told[key] for key in ("progress", "causes")},
         }
 

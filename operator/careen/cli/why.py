@@ -12,11 +12,15 @@ from careen.cli.support.options import cluster_command, output_option, show
 from careen.cluster.nodes import read_node
 from careen.cluster.pods import list_pods_on
 from careen.cluster.wire.errors import ClusterError
+from careen.core.decision import stored_refusals
 from careen.core.facts.observation import NodeView, PodView, Unknown
 from careen.core.facts.policy import Policy
 from careen.core.lock.content import LockContent
 from careen.report.lock_report import LockState
 from careen.report.why_report import NodeStory, why_json, why_text
+from careen.rollout.refusals import named_in
+
+_MOST_NAMED = 5  # requests
 
 
 @click.command()
@@ -34,21 +38,26 @@ async def why(cluster: Cluster, *, node: str, is_whole: bool, output: str) -> No
 
 
 async def story_of(cluster: Cluster, node: NodeView, lock: SeenLock, policy: Policy | None) -> NodeStory:
-    """The facts about the node, with the holders and its agent's pods, read now. Raises `ClusterError`."""
-    holders = [
-        each
-        for name in _others_holding(lock.state, node.name)
-        if isinstance(each := await read_node(cluster.api, name), NodeView)
-    ]
+    """The facts about the node, with the holders, the nodes that its refusals name, and its agent's pods, read now.
+    Raises `ClusterError`."""
+    holding = _others_holding(lock.state, node.name)
+    named = [each for each in named_in(stored_refusals(node)) if each not in (*holding, node.name)][:_MOST_NAMED]
+    holders, others = await _nodes(cluster, holding), await _nodes(cluster, named)
     return NodeStory(
         node=node,
         lock=lock.state,
         agents=await _agents(cluster, node.name),
         now=cluster.clock.now(),
         holders=holders,
+        named=others,
         policy=policy,
         fleet_size=lock.agents,
     )
+
+
+async def _nodes(cluster: Cluster, names: Sequence[str]) -> list[NodeView]:
+    found = [await read_node(cluster.api, name) for name in names]
+    return [each for each in found if isinstance(each, NodeView)]
 
 
 def _others_holding(lock: LockState, node: str) -> list[str]:

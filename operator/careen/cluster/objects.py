@@ -313,6 +313,7 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
         addresses=tuple(each.address for each in node.status.addresses or ()) if all_annotations else (),
         is_being_deleted=node.metadata.deletion_timestamp is not None,
         cordoned_by=_set_by(node, "f:unschedulable") if node.spec.unschedulable else (),
+        cordoned_at=_set_at(node, "f:unschedulable") if node.spec.unschedulable else None,
         tainted_by=_set_by(node, "f:taints") if node.spec.taints else (),
         volumes=_volumes(node.status) if all_annotations else (),
         written_by=_written_by(node),
@@ -367,6 +368,14 @@ def _set_by(node: Node, field: str) -> tuple[str, ...]:
             {each.manager for each in node.metadata.managed_fields or () if not each.subresource and _sets(each, field)}
         )
     )
+
+
+def _set_at(node: Node, field: str) -> datetime | None:
+    """When one of those managers last wrote the Node's spec; None in lists."""
+    if not isinstance(node, ManagedNode):
+        return None
+    entries = (each for each in node.metadata.managed_fields or () if not each.subresource and _sets(each, field))
+    return max((at for each in entries if (at := from_rfc3339(each.time)) is not None), default=None)
 
 
 def signed_node(node: ManagedNode) -> SignedNode:

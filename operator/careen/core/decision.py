@@ -7,6 +7,7 @@ and decides again in the same turn. A fact that the agent cannot read becomes `U
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import datetime
 
 from msgspec.structs import force_setattr
@@ -18,7 +19,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.core.facts.untrusted import json_of, number, short
+from careen.core.facts.untrusted import json_of, number, short, whole
 from careen.core.plain_text import one_line
 from scheduler_core.values import Value
 from scheduler_core.values import replace_value as replace
@@ -34,6 +35,8 @@ class Reason(Value, kw_only=True):
         force_setattr(self, "sentence", one_line(self.sentence))
 
 
+_MOST_ABOUT = 8
+_LONGEST_ABOUT = 140
 _OF_CLUSTER = frozenset(
     {
         Code.PAUSED,
@@ -59,6 +62,9 @@ class Refusal(Value, kw_only=True):
     enough for all. Always true for the codes in `_OF_CLUSTER`.
 
     `longest_seconds`: an alert fires if the refusal lasts longer. 0 means no alert.
+
+    `about`: the things that a person can change, such as `budget shop/web`, `node n3`, `alert DiskFull`. Empty if the
+    code says it all, or if an earlier release wrote the refusal.
     """
 
     gate: str
@@ -68,11 +74,13 @@ class Refusal(Value, kw_only=True):
     remedy: str = ""
     is_of_cluster: bool = False
     longest_seconds: float = 0.0
+    about: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("gate", "sentence", "remedy"):
             force_setattr(self, name, one_line(getattr(self, name)))
         force_setattr(self, "is_of_cluster", self.is_of_cluster or self.code in _OF_CLUSTER)
+        force_setattr(self, "about", tuple(one_line(each, _LONGEST_ABOUT) for each in self.about[:_MOST_ABOUT]))
 
 
 class Decision(Value, kw_only=True):
@@ -92,6 +100,9 @@ class Decision(Value, kw_only=True):
 _CODES = frozenset(Code)
 _LONGEST_SECONDS = 10.0**10  # three hundred years
 _MOST_REFUSALS = 50  # more than there are gates
+_LONGEST_CODE = 40
+_MOST_CODES = 8
+_MOST_SECONDS = 10**9
 
 
 def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
@@ -108,6 +119,27 @@ def with_since(refusals: tuple[Refusal, ...], node: NodeView, now: datetime) -> 
     return tuple(replace(each, since=each.since or before.get((each.gate, each.code)) or now) for each in refusals)
 
 
+def refused_seconds(value: object) -> dict[str, int]:
+    """For how many seconds each code refused, by an object of JSON; without what cannot be read, the longest first."""
+    pairs = value.items() if isinstance(value, dict) else ()
+    known = [(short(str(code), _LONGEST_CODE), whole(each, _MOST_SECONDS)) for code, each in pairs]
+    ranked = sorted(((code, each) for code, each in known if each), key=lambda row: (-row[1], row[0]))
+    return dict(ranked[:_MOST_CODES])
+
+
+def ended_json(refusals: tuple[Refusal, ...], node: NodeView, now: datetime) -> str | None:
+    """The value of the annotation that adds up how long each code refused, with the refusals on the Node that are not
+    among these; None if none has ended."""
+    still = {(each.gate, each.code) for each in refusals}
+    total = Counter(refused_seconds(json_of(node.annotations.get(keys.REFUSED))))
+    before = dict(total)
+    for each in stored_refusals(node):
+        if each.since is not None and (each.gate, each.code) not in still:
+            total[each.code.value] += max(0, round((now - each.since).total_seconds()))
+    found = refused_seconds(dict(total))
+    return json.dumps(found, separators=(",", ":")) if found != before else None
+
+
 def refusals_json(refusals: tuple[Refusal, ...]) -> str | None:
     """The value of the annotation; None, its removal, without refusals."""
     rows = [
@@ -119,6 +151,7 @@ def refusals_json(refusals: tuple[Refusal, ...]) -> str | None:
             **({"remedy": each.remedy} if each.remedy else {}),
             **({"longest": each.longest_seconds} if each.longest_seconds else {}),
             **({"ofCluster": True} if each.is_of_cluster else {}),
+            **({"about": list(each.about)} if each.about else {}),
         }
         for each in refusals
     ]
@@ -130,6 +163,8 @@ def _refusal(row: object) -> Refusal | None:
         case {"gate": str(gate), "code": str(code), "sentence": str(sentence), **more} if code in _CODES:
             since, remedy = from_rfc3339(more.get("since")), short(str(more.get("remedy") or ""))
             longest = number(more.get("longest"), _LONGEST_SECONDS) or 0.0
+            names = more.get("about")
+            about = names[:_MOST_ABOUT] if isinstance(names, list) else []
             return Refusal(
                 gate=gate,
                 code=Code(code),
@@ -137,6 +172,7 @@ def _refusal(row: object) -> Refusal | None:
                 since=since,
                 remedy=remedy,
                 is_of_cluster=more.get("ofCluster") is True,
+                about=tuple(short(each, _LONGEST_ABOUT) for each in about if isinstance(each, str)),
                 longest_seconds=longest,
             )
         case _:

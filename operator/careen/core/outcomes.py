@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from msgspec import field
 
-from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
-from careen.core.decision import Decision, Reason, Refusal, refusals_json, stored_refusals, with_since
+from careen.core.actions import Action, AskReboot, PatchNode, PostEvent, WriteLock
+from careen.core.decision import Decision, Reason, Refusal, ended_json, refusals_json, stored_refusals, with_since
 from careen.core.drain import baseline
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory, Reported
@@ -41,17 +41,8 @@ LABEL = {
 SOON_SECONDS = 0.0  # after a write of our own the next turn follows at once
 PASSING_SECONDS = 3.0  # a state that ends sooner is not worth a request or an Event
 RETELL_SECONDS = 15.0  # the agent rewrites a sentence of the same code at most this often
-_QUIET = frozenset(
-    {
-        Code.TAKING_CLAIM,
-        Code.RELEASING,
-        Code.REBOOT_ANNOUNCED,
-        Code.HOME,
-        Code.NO_NEED,
-        Code.DRAINED,
-        Code.TAINT_SPREAD,
-    }
-)
+QUIET = frozenset({Code.TAKING_CLAIM, Code.RELEASING, Code.HOME, Code.NO_NEED, Code.TAINT_SPREAD})
+"""Codes without an Event: the next code tells their step."""
 
 
 class Status(Value):
@@ -123,13 +114,16 @@ def move(situation: Situation, status: Status, to: Transition) -> Decision:
         f"the table MOVES does not allow the change from {situation.phase} to {to.phase}"
     )
     status = _completed(situation, status)
+    event = _event(situation, status)
+    is_last = any(isinstance(each, AskReboot) for each in to.then)  # afterwards the host may be gone at any moment
+    after = (*event, *to.then) if is_last else (*to.then, *event)
     return Decision(
         phase=to.phase,
         reason=Reason(code=status.code, sentence=status.sentence),
         look_again_seconds=to.look,
         refusals=status.refusals,
         memory=_written_at(_with_event(situation.memory, status.code), situation.seen.uptime),
-        actions=(*to.first, _patch(situation, status, to), *to.then, *_event(situation, status)),
+        actions=(*to.first, _patch(situation, status, to), *after),
     )
 
 
@@ -152,6 +146,7 @@ def _patch(situation: Situation, status: Status, to: Transition) -> PatchNode:
             **_said(situation, phase, status.sentence),
             **_ready_since(situation, status.label),
             keys.REFUSALS: refusals_json(status.refusals),
+            **_refused(situation, status),
             keys.PROGRESS: to_annotation(replace(to.progress, phase=phase.value)),
             **_kept_settings(situation, to.progress),
             **_warning(situation),
@@ -165,6 +160,12 @@ def _kept_settings(situation: Situation, progress: Progress) -> dict[str, str | 
     stands = situation.node.annotations.get(keys.SETTINGS)
     wanted = (situation.policy.kept_settings or None) if progress.claim else None
     return {} if stands == wanted else {keys.SETTINGS: wanted}
+
+
+def _refused(situation: Situation, status: Status) -> dict[str, str | None]:
+    """How long each code has refused, if a refusal ends with this patch."""
+    told = ended_json(status.refusals, situation.node, situation.seen.now)
+    return {keys.REFUSED: told} if told else {}
 
 
 def _warning(situation: Situation) -> dict[str, str | None]:
@@ -305,6 +306,7 @@ def _telling(situation: Situation, status: Status) -> PatchNode | None:
             **_said(situation, phase, sentence),
             **_ready_since(situation, wanted),
             keys.REFUSALS: refusals_json(status.refusals),
+            **_refused(situation, status),
             **warning,
         },
     )
@@ -323,12 +325,12 @@ def _written_at(memory: Memory, uptime: float) -> Memory:
 def _with_event(memory: Memory, code: Code) -> Memory:
     if code is Code.NO_NEED:
         return replace(memory, reported=replace(memory.reported, code=""))  # so that the next code gets an Event again
-    return memory if code in _QUIET else replace(memory, reported=replace(memory.reported, code=code.value))
+    return memory if code in QUIET else replace(memory, reported=replace(memory.reported, code=code.value))
 
 
 def _event(situation: Situation, status: Status) -> tuple[PostEvent, ...]:
     code, sentence = status.code, status.sentence
     is_old = situation.memory.reported.code == code.value or situation.node.annotations.get(keys.REASON) == sentence
-    if code in _QUIET or is_old:
+    if code in QUIET or is_old:
         return ()
     return (PostEvent(code=code, sentence=sentence, is_warning=code.is_warning),)

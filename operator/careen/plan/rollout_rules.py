@@ -225,7 +225,19 @@ def _obstacle(stand: Stand, forecast: Forecast | None) -> Obstacle:
         reason = decision.reason
         return Obstacle(rule=reason.code.value, subject=reason.sentence, sentence=reason.sentence)
     refused = decision.refusals[0]
-    return Obstacle(rule=refused.gate, subject=_subject(refused, forecast), sentence=refused.sentence)
+    return Obstacle(
+        rule=refused.gate,
+        subject=_subject(refused, forecast),
+        sentence=refused.sentence,
+        barred=_barred(refused, forecast),
+    )
+
+
+def _barred(refused: Refusal, forecast: Forecast | None) -> tuple[str, ...]:
+    """The pods whose budgets alone forbid the drain; () if the settings do not mind them."""
+    if forecast is None or not any(each.startswith("budget ") for each in refused.about):
+        return ()
+    return tuple(f"{pod.namespace}/{pod.name}" for pod in forecast.never)
 
 
 _SUBJECTS: Mapping[Code, str] = {

@@ -9,12 +9,14 @@ from collections.abc import Collection
 from datetime import time
 from enum import StrEnum
 
+from careen.core.facts.policy import Policy
 from careen.core.facts.windows import Window
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.simulation.timeline import Obstacle, Timeline
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
+_LONGER_SECONDS = 1800.0
 MOST_STEPS = 5
 """How many changes a plan tries, one after another: each costs as much as the plan itself."""
 
@@ -29,6 +31,7 @@ class ChangeKind(StrEnum):
     UNCORDON = "uncordon"
     WINDOW = "window"  # 30 minutes more
     NODE = "node"  # one more node like `subject`
+    ALERT = "alert"  # no change: to wait until it is over
 
 
 class PlanChange(Value, kw_only=True):
@@ -46,9 +49,14 @@ class PlanChange(Value, kw_only=True):
             case ChangeKind.UNCORDON:
                 return f"uncordon {self.subject}"
             case ChangeKind.WINDOW:
-                return "lengthen the maintenance window by 30m"
+                return "lengthen the maintenance windows by 30m"
             case ChangeKind.NODE:
                 return f"add one node like {self.subject}"
+            case ChangeKind.ALERT:
+                return f"wait until the alert {self.subject} is over"
+
+
+LONGER_WINDOWS = PlanChange(kind=ChangeKind.WINDOW)
 
 
 class Bought(Value, kw_only=True):
@@ -97,7 +105,7 @@ def changes_for(obstacle: Obstacle, node: str) -> tuple[PlanChange, ...]:
     if obstacle.subject.startswith("no room for"):
         return (PlanChange(kind=ChangeKind.NODE, subject=node),)
     if obstacle.rule == "maintenance-window" and obstacle.subject == "outside the window":
-        return (PlanChange(kind=ChangeKind.WINDOW),)
+        return (LONGER_WINDOWS,)
     return ()
 
 
@@ -105,6 +113,9 @@ def next_changes(timeline: Timeline, tried: Collection[tuple[PlanChange, ...]]) 
     """The set of changes that should free most nodes for each change. A node with two causes counts only for a set
     that answers both. () if nothing is left to try."""
     wanted: dict[tuple[PlanChange, ...], int] = defaultdict(int)
+    if timeline.closings and (LONGER_WINDOWS,) not in tried:
+        held = sum(1 for left in timeline.left if changes_for(left.obstacle, left.node) != (LONGER_WINDOWS,))
+        wanted[LONGER_WINDOWS,] += max(0, timeline.closings[0].left - held)
     for barrier in barriers(timeline):
         if barrier.changes and barrier.changes not in tried:
             wanted[barrier.changes] += len(barrier.nodes)
@@ -112,7 +123,9 @@ def next_changes(timeline: Timeline, tried: Collection[tuple[PlanChange, ...]]) 
         changes: sum(number for others, number in wanted.items() if set(others) <= set(changes)) for changes in wanted
     }
     return max(
-        covered, key=lambda changes: (covered[changes] / len(changes), -len(changes), changes[0].subject), default=()
+        (each for each in covered if covered[each]),
+        key=lambda changes: (covered[changes] / len(changes), -len(changes), changes[0].subject),
+        default=(),
     )
 
 
@@ -143,6 +156,20 @@ def merged(found: Collection[Bought]) -> tuple[Bought, ...]:
         sets.append(Bought(changes=(*pending, *each.changes), nodes=each.nodes, seconds=each.seconds + seconds))
         pending, seconds = (), 0
     return tuple(sets)
+
+
+def lengthened(policy: Policy) -> Policy:
+    """With every maintenance window 30 minutes longer."""
+    windows = tuple(
+        replace_value(
+            each,
+            opens=longer(each.opens)
+            if isinstance(each.opens, Window)
+            else replace_value(each.opens, seconds=each.opens.seconds + _LONGER_SECONDS),
+        )
+        for each in policy.windows
+    )
+    return replace_value(policy, window=longer(policy.window), windows=windows)
 
 
 def longer(window: Window) -> Window:

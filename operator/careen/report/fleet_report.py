@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from careen.core.decision import stored_refusals
@@ -12,10 +12,12 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import UnreadableProgress
-from careen.core.facts.times import age, duration, from_rfc3339
+from careen.core.facts.selectors import Selector
+from careen.core.facts.times import age, from_rfc3339
 from careen.core.facts.untrusted import object_of
 from careen.core.lock.content import LockContent
 from careen.core.node import cordons
+from careen.report.headline import progress_sentence
 from careen.report.history_report import expected_json, expected_text
 from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import listed, paragraph, table
@@ -53,12 +55,14 @@ def fleet_text(
     width: int | None = None,
     model: RolloutView | None = None,
     lines: int | None = None,
+    selector: Selector | None = None,
 ) -> str:
     """What `careen status` says about all nodes: progress, the lock, stray claims, warnings, what holds several nodes,
     the table, the expected ends of reboots under way, and the number of nodes in each phase. With `lines`, the table
-    ends where that many lines are full."""
+    ends where that many lines are full. With `selector`, table and numbers are of the nodes that match."""
     model = model or rollout(nodes, lock, now)
-    shown = [node for node in in_order(nodes, lock) if not only_busy or node.shown_phase != Phase.IDLE]
+    chosen = _chosen(nodes, selector)
+    shown = [node for node in in_order(chosen, lock) if not only_busy or node.shown_phase != Phase.IDLE]
     before = [paragraph(f"Roll-out: {told}.", width=width)] if (told := progress_sentence(model)) else []
     before.append(paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width))
     strays = stray_claims(lock, nodes)
@@ -66,13 +70,24 @@ def fleet_text(
     before += [paragraph(each, width=width) for each in _warnings(nodes)]
     under_way = expected_text(nodes, now, width=width)
     after = ["", *(under_way if lines is None else under_way[:3])] if under_way else []
-    counts = Counter(node.shown_phase for node in nodes)
+    states = {each.name: each for each in model.nodes}
+    counts = Counter(_phase(node, states) for node in chosen)
     counted = ", ".join(f"{counts[name]} {name}" for name in dict.fromkeys([*_ORDER, *sorted(counts)]) if counts[name])
-    after += ["", paragraph(f"{count_of(len(nodes), 'node')}{f': {counted}' if counted else ''}.", width=width)]
+    total = count_of(len(nodes), "node") if selector is None else f"{len(chosen)} of {count_of(len(nodes), 'node')}"
+    after += ["", paragraph(f"{total}{f': {counted}' if counted else ''}.", width=width)]
     if lines is not None and len(shown) > lines - _height([*before, *after]) - 2:
         before += _causes_text(model, width)
     room = None if lines is None else max(1, lines - _height([*before, *after]) - 2)
     return "\n".join([*before, *_table(shown, lock, model, is_wide=is_wide, width=width, room=room), *after])
+
+
+def _chosen(nodes: Sequence[NodeView], selector: Selector | None) -> Sequence[NodeView]:
+    return nodes if selector is None else [node for node in nodes if selector.matches(node.labels)]
+
+
+def _phase(node: NodeView, states: Mapping[str, NodeState]) -> str:
+    state = states.get(node.name)
+    return node.shown_phase if state is None else state.shown_phase
 
 
 def _table(
@@ -88,7 +103,7 @@ def _table(
     if not shown:
         return []
     first = shown if room is None else shown[:room]
-    states = {each.name: each for each in model.nodes} if model.nodes else {}
+    states = {each.name: each for each in model.nodes}
     with_cordons = any(node.unschedulable for node in first)
     with_ready = not is_wide and any(not node.ready for node in first)
     header = [
@@ -101,11 +116,11 @@ def _table(
     rows = [
         [
             node.name,
-            node.shown_phase,
+            _phase(node, states),
             age(_since(node), model.at),
             place_of(node, lock),
             *([ready_of(node, model.at)] if with_ready else []),
-            *([cordon_of(node)] if with_cordons else []),
+            *([cordon_of(node, model.at)] if with_cordons else []),
             *(_wide(node, model.at) if is_wide else []),
             _told(node, states.get(node.name)),
         ]
@@ -133,34 +148,6 @@ def ready_of(node: NodeView, now: datetime) -> str:
     if node.ready:
         return "yes"
     return f"NotReady {age(node.ready_since, now)}" if node.ready_since is not None else "NotReady"
-
-
-def progress_sentence(model: RolloutView) -> str:
-    """How far the roll-out is; "" if no node needs a reboot."""
-    counts = model.counts
-    if not counts.open and not counts.kept_down:
-        return ""
-    parts = [f"{counts.done} of {counts.done + counts.open} done"] if counts.open else []
-    working = model.in_state(State.WORKING)
-    if working:
-        first = working[0]
-        usual = f", usually {duration(timedelta(seconds=counts.usual_seconds))}" if counts.usual_seconds else ""
-        began = first.expected.started if first.expected is not None else first.since
-        names = listed([each.name for each in working], most=1)
-        parts.append(f"{len(working)} working ({names} for {age(began, model.at)}{usual})")
-    for number, what in (
-        (counts.queued, "queued"),
-        (counts.held_back, "held back"),
-        (counts.stuck, "without progress"),
-        (counts.failed, "failed"),
-        (counts.kept_down, "down for maintenance or on the way there"),
-    ):
-        if number:
-            parts.append(f"{number} {what}")
-    if counts.finish is not None:
-        rest = " for the nodes that nothing holds back" if counts.held_back else ""
-        parts.append(f"finish at about {counts.finish.astimezone(UTC):%H:%M} UTC{rest}")
-    return ", ".join(parts)
 
 
 def _causes_text(model: RolloutView, width: int | None) -> list[str]:
@@ -204,20 +191,28 @@ def _wide(node: NodeView, now: datetime) -> list[str]:
     ]
 
 
-def names_text(nodes: Sequence[NodeView], lock: LockState, *, only_busy: bool = False) -> str:
-    """A line `node/NAME` for each node, in the order of the table."""
+def names_text(
+    nodes: Sequence[NodeView], lock: LockState, *, only_busy: bool = False, selector: Selector | None = None
+) -> str:
+    """A line `node/NAME` for each node that matches, in the order of the table."""
     return "\n".join(
         paragraph(f"node/{node.name}")
-        for node in in_order(nodes, lock)
+        for node in in_order(_chosen(nodes, selector), lock)
         if not only_busy or node.shown_phase != Phase.IDLE
     )
 
 
 def fleet_json(
-    nodes: Sequence[NodeView], lock: LockState, *, raw_lock: str | None = None, only_busy: bool = False
+    nodes: Sequence[NodeView],
+    lock: LockState,
+    *,
+    raw_lock: str | None = None,
+    only_busy: bool = False,
+    selector: Selector | None = None,
 ) -> dict[str, Any]:
-    """The nodes and the lock as JSON."""
-    shown = [node for node in in_order(nodes, lock) if not only_busy or node.shown_phase != Phase.IDLE]
+    """The nodes, those that match, and the lock as JSON."""
+    chosen = in_order(_chosen(nodes, selector), lock)
+    shown = [node for node in chosen if not only_busy or node.shown_phase != Phase.IDLE]
     ends = expected_ends(nodes)
     return {
         "lock": lock_json(lock, raw_lock),
@@ -278,11 +273,14 @@ def place_of(node: NodeView, lock: LockState) -> str:
     return label if label in ("ready", "required") else ""
 
 
-def cordon_of(node: NodeView) -> str:
-    """`careen`, or another client's name; "" if the node is not cordoned."""
+def cordon_of(node: NodeView, now: datetime | None = None) -> str:
+    """`careen`, or another client's name with the age of the cordon, if known; "" if the node is not cordoned."""
     if not node.unschedulable:
         return ""
-    return cordons.foreign_author(node) if cordons.is_foreign(node) else "careen"
+    if not cordons.is_foreign(node):
+        return "careen"
+    since = f" {age(node.cordoned_at, now)}" if now is not None and node.cordoned_at is not None else ""
+    return f"{cordons.foreign_author(node)}{since}"
 
 
 def reason_of(node: NodeView) -> str:

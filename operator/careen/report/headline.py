@@ -1,18 +1,18 @@
-"""The obstacle above the table of nodes, in words."""
+"""The first sentences about a roll-out: the obstacle, and how far it is. Every view uses them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from careen.core.decision import stored_refusals
 from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import age
-from careen.report.tables import paragraph
+from careen.core.facts.times import age, duration
+from careen.report.tables import listed, paragraph
 from careen.rollout.as_json import obstacle_json
-from careen.rollout.model import Standstill
+from careen.rollout.model import RolloutView, Standstill, State
 
 
 def asks_for_policy(nodes: Iterable[NodeView]) -> bool:
@@ -32,3 +32,31 @@ def headline_text(found: Standstill, now: datetime, *, width: int | None = None)
 def headline_json(found: Standstill | None) -> dict[str, Any] | None:
     """The headline as JSON."""
     return None if found is None else obstacle_json(found)
+
+
+def progress_sentence(view: RolloutView) -> str:
+    """How far the roll-out is; "" if no node needs a reboot and none is down for maintenance."""
+    counts = view.counts
+    if not counts.open and not counts.kept_down:
+        return ""
+    parts = [f"{counts.done} of {counts.done + counts.open} done"] if counts.open else []
+    working = view.in_state(State.WORKING)
+    if working:
+        first = working[0]
+        usual = f", usually {duration(timedelta(seconds=counts.usual_seconds))}" if counts.usual_seconds else ""
+        began = first.expected.started if first.expected is not None else first.since
+        names = listed([each.name for each in working], most=1)
+        parts.append(f"{len(working)} working ({names} for {age(began, view.at)}{usual})")
+    for number, what in (
+        (counts.queued, "queued"),
+        (counts.held_back, "held back"),
+        (counts.stuck, "without progress"),
+        (counts.failed, "failed"),
+        (counts.kept_down, "in maintenance, on the way there or back"),
+    ):
+        if number:
+            parts.append(f"{number} {what}")
+    if counts.finish is not None:
+        rest = " for the nodes that nothing holds back" if counts.held_back else ""
+        parts.append(f"finish at about {counts.finish.astimezone(UTC):%H:%M} UTC{rest}")
+    return ", ".join(parts)

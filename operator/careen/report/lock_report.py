@@ -12,6 +12,8 @@ from careen.core.gates.halt import halted_because
 from careen.core.lock import overdue
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.report.tables import listed, paragraph, table
+from careen.rollout.durations import is_for_maintenance
+from careen.rollout.model import told_phase
 from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
 
@@ -110,20 +112,20 @@ def _row(entry: Entry, node: NodeView | None, now: datetime) -> list[str]:
     return [
         entry.node,
         age(from_rfc3339(entry.created), now),
-        _phase(entry, node),
+        _phase(entry, node, now),
         entry.id or "kured's",
         ", ".join(entry.groups),
     ]
 
 
-def _phase(entry: Entry, node: NodeView | None) -> str:
+def _phase(entry: Entry, node: NodeView | None, now: datetime) -> str:
     if entry.unread:
         return "the claim is unreadable, but treated as held"
     if node is None:
         return "there is no such Node"
     if entry.uid and entry.uid != node.uid:
         return "another Node has this name"
-    return node.shown_phase
+    return told_phase(node.shown_phase, is_for_maintenance=is_for_maintenance(node, now))
 
 
 def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:

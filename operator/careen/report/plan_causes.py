@@ -51,7 +51,9 @@ def bought(unblocks: Sequence[Bought]) -> list[str]:
         what = " and ".join(change.sentence for change in each.changes)
         later = "earlier" if each.seconds > 0 else "later"
         end = f"; the roll-out ends {duration(timedelta(seconds=abs(each.seconds)))} {later}" if each.seconds else ""
-        sentences.append(f"{'then ' if place else ''}{what}: {count_of(each.nodes, 'more node')} reboot{end}")
+        verb = "reboots" if each.nodes == 1 else "reboot"
+        buys = f"{count_of(each.nodes, 'more node')} {verb}{end}" if each.nodes else end.removeprefix("; ")
+        sentences.append(f"{'then ' if place else ''}{what}: {buys}")
     return sentences
 
 
@@ -73,6 +75,7 @@ def unblocks_json(unblocks: Sequence[Bought]) -> list[dict[str, Any]]:
     """What each set of changes buys on top of those before it."""
     return [
         {
+            "sentence": sentence,
             "changes": [
                 {"kind": change.kind.value, "subject": change.subject, "sentence": change.sentence}
                 for change in each.changes
@@ -80,7 +83,7 @@ def unblocks_json(unblocks: Sequence[Bought]) -> list[dict[str, Any]]:
             "nodes": each.nodes,
             "seconds": each.seconds,
         }
-        for each in unblocks
+        for each, sentence in zip(unblocks, bought(unblocks), strict=True)
     ]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from careen.core.decision import Refusal, stored_refusals
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PodView, Unknown
-from careen.core.facts.phases import Phase
+from careen.core.facts.phases import UNDER_CLAIM, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, UnreadableProgress
 from careen.core.facts.reasons import Code
@@ -32,7 +32,11 @@ from careen.plan.next_turn import NextTurn, next_turn
 from careen.report.fleet_report import node_json
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import paragraph, table
+from careen.rollout.durations import is_for_maintenance
+from careen.rollout.model import told_phase
 from careen.rollout.openings import next_opening, opening_clause
+from careen.rollout.reading import last_look
+from careen.rollout.refusals import Surroundings, disproof, with_authors
 from careen.rollout.remedies import general
 from careen.rollout.troubles import not_ready
 from scheduler_core.values import Value
@@ -44,6 +48,7 @@ class Answer(StrEnum):
     YES = "yes"
     REFUSES = "refuses"
     WILL_REFUSE = "will refuse"  # a person's hold or pause that the agent has not seen yet
+    IS_OVER = "is over"  # lock and Nodes disprove a refusal, and the agent has not looked since
     NOT_ASKED = "not asked"
 
 
@@ -62,7 +67,8 @@ class GateAnswer(Value, kw_only=True):
 class NodeStory(Value, kw_only=True):
     """The facts about one node.
 
-    `agents`: the careen pods on the node. `holders`: None if they were not read. `policy` and `fleet_size` (the number
+    `agents`: the careen pods on the node. `holders`: None if they were not read. `named`: other nodes that its refusals
+    name. `policy` and `fleet_size` (the number
     of agents): None if unknown.
     """
 
@@ -71,6 +77,7 @@ class NodeStory(Value, kw_only=True):
     agents: Sequence[PodView] | Unknown
     now: datetime
     holders: Sequence[NodeView] | None = None
+    named: Sequence[NodeView] = ()
     policy: Policy | None = None
     fleet_size: int | None = None
 
@@ -83,6 +90,13 @@ class NodeStory(Value, kw_only=True):
     def progress(self) -> Progress | UnreadableProgress:
         """The record, or why it is unreadable."""
         return self.node.record
+
+    def disproof(self, refusal: Refusal) -> str:
+        """Why a stored refusal no longer holds; "" if nothing speaks against it."""
+        if self.phase != Phase.WAITING:
+            return ""
+        views = {node.name: node for node in (*(self.holders or ()), *self.named, self.node)}
+        return disproof(refusal, self.node, Surroundings(views=views, lock=self.lock, now=self.now, policy=self.policy))
 
 
 def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
@@ -97,11 +111,24 @@ def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
             for each in _said_since(story)
             if each.gate == gate.name and each.code not in {known_one.code for known_one in refused}
         ]
-        answers += [_refusal(_with_opening(each, story), story) for each in refused] or [
+        answers += [_answer(each, story) for each in refused] or [
             _without_refusal(story, gate, {each.gate for each in stored})
         ]
     # Written by another release, whose gates have other names.
     return (*answers, *(_refusal(each, story) for each in stored if each.gate not in known))
+
+
+def _answer(refusal: Refusal, story: NodeStory) -> GateAnswer:
+    if over := story.disproof(refusal):
+        return GateAnswer(
+            gate=refusal.gate,
+            answer=Answer.IS_OVER,
+            sentence=f"{over}; its agent has not looked again since it found: {refusal.sentence}",
+            since=refusal.since,
+        )
+    views = {node.name: node for node in (*story.named, story.node)}
+    known = replace(refusal, sentence=with_authors(refusal.sentence, views, story.now))
+    return _refusal(_with_opening(known, story), story)
 
 
 def _said_since(story: NodeStory) -> list[Refusal]:
@@ -193,6 +220,11 @@ def summary(story: NodeStory) -> str:
     since = from_rfc3339(story.node.annotations.get(keys.SINCE, ""))
     if phase == Phase.MAINTENANCE and since is not None:
         return f"{name} has been in maintenance for {age(since, story.now)}: {reason}"
+    if phase in UNDER_CLAIM:
+        phase = told_phase(phase, is_for_maintenance=is_for_maintenance(story.node, story.now))
+    stored = stored_refusals(story.node)
+    if stored and all(overs := [story.disproof(each) for each in stored]):
+        reason = f"{overs[0]}, so this is over: {reason}"
     return (
         f"{name} is {phase}: {reason}"
         if since is None
@@ -241,7 +273,8 @@ def cordon_sentence(story: NodeStory) -> str:
     if is_cordon_proven(node):
         return f"careen cordoned {node.name}, which no longer holds a claim: the node's agent removes the cordon"
     if node.cordoned_by:
-        return f"{foreign_author(node)} cordoned {node.name}, and careen leaves the node cordoned"
+        since = f" {age(node.cordoned_at, story.now)} ago" if node.cordoned_at is not None else ""
+        return f"{foreign_author(node)} cordoned {node.name}{since}, and careen leaves the node cordoned"
     return (
         f"{node.name} is cordoned, but the API server does not report which client cordoned {node.name}. The cordon "
         f"may be left over from a claim whose record was removed; `kubectl uncordon {node.name}` removes the cordon"
@@ -284,6 +317,14 @@ def next_sentence(story: NodeStory) -> str:
     return looked.sentence if looked else ""
 
 
+def seen_sentence(story: NodeStory) -> str:
+    """How old the answers of the gates are; "" if unknown. A waiting agent writes only what has changed."""
+    at = last_look(story.node)
+    if at is None:
+        return ""
+    return f"the answers are as the node's agent wrote them {age(at, story.now)} ago; it writes what has changed"
+
+
 def _next_turn(story: NodeStory) -> NextTurn | None:
     progress = story.progress
     if story.policy is None or isinstance(progress, UnreadableProgress) or progress.phase not in ("", *Phase):
@@ -324,6 +365,8 @@ def why_text(story: NodeStory, *, width: int | None = None, is_whole: bool = Fal
     lines += _written(story, width)
     if coming := next_sentence(story):
         lines.append(paragraph(f"Next: {coming}."))
+    if refuses and (seen := seen_sentence(story)):
+        lines.append(paragraph(f"Seen: {seen}.", width=width))
     rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in answers]
     lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)]
     if found:
@@ -365,6 +408,7 @@ def why_json(story: NodeStory) -> dict[str, Any]:
         "node": node_json(story.node, story.lock),
         "summary": summary(story),
         "notReady": unready_sentence(story) or None,
+        "seen": last_look(story.node),
         "next": {"seconds": round(looked.seconds), "what": "retry" if looked.is_retry else "look"} if looked else None,
         "nextOpening": _next_opening(story),
         "prepared": story.node.annotations.get(keys.PREPARED),

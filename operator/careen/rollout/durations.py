@@ -15,6 +15,8 @@ from careen.core.steps.shared.history import reboots_of
 from careen.rollout.model import Expected
 from scheduler_core.sentences import count_of
 
+_AFTERWARDS = frozenset({Phase.MAINTENANCE, Phase.VERIFYING, Phase.SETTLING})
+
 # No estimate for a node that a person keeps down.
 _ON_THE_WAY = UNDER_CLAIM - {Phase.CLAIMING, Phase.MAINTENANCE}
 
@@ -48,10 +50,12 @@ def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
 
 
 def is_for_maintenance(node: NodeView, now: datetime | None = None) -> bool:
-    """Whether the drain under way is for a person's work: the node goes to Maintenance, not to its reboot."""
+    """Whether the claim is for a person's work: the node goes to Maintenance or comes from there, and careen does not
+    reboot it."""
     record = node.record
-    if isinstance(record, Progress) and record.phase == Phase.MAINTENANCE:
-        return True
+    if isinstance(record, Progress) and record.phase in _AFTERWARDS:
+        # `steps/maintenance.py` removes the start of the drain, which every other claim keeps.
+        return record.phase == Phase.MAINTENANCE or not (record.drain_started_at or record.announcement)
     request = request_of(node)
     is_over = request is not None and request.until is not None and now is not None and request.until <= now
     return request is not None and request.kind is not RequestKind.REBOOT and not is_over

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from careen.core.facts.phases import Phase
 from scheduler_core.values import Value
 
 
@@ -16,7 +17,7 @@ class State(StrEnum):
     QUEUED = "queued"  # waits for a free claim, and nothing else
     HELD_BACK = "held-back"  # gates refuse
     WORKING = "working"
-    KEPT_DOWN = "kept-down"  # down for maintenance, or on the way there
+    KEPT_DOWN = "kept-down"  # down for maintenance, on the way there or back
     STUCK = "stuck"  # holds a claim and shows no progress: its Node is gone, not Ready, or overdue
     FAILED = "failed"
 
@@ -40,6 +41,7 @@ class NodeState(Value, kw_only=True):
     name: str
     state: State
     phase: str
+    is_for_maintenance: bool = False  # on the way to a person's work, at it, or back from it: no reboot by careen
     doing: str = ""  # `rebooting`, `draining for maintenance`; empty for nodes without a claim
     zone: str = ""
     place: str = ""  # `holder`, `next`, or the reboot label of a waiting node
@@ -52,6 +54,16 @@ class NodeState(Value, kw_only=True):
     trouble: str = ""  # why a node in `STUCK` or `FAILED` is there, as a sentence
     expected: Expected | None = None
     causes: tuple[str, ...] = ()  # keys into `RolloutView.causes`
+
+    @property
+    def shown_phase(self) -> str:
+        """The phase for people."""
+        return told_phase(self.phase, is_for_maintenance=self.is_for_maintenance)
+
+
+def told_phase(phase: str, *, is_for_maintenance: bool) -> str:
+    """The phase for people: one on the way to maintenance or back says so, because it leads to no reboot."""
+    return f"{phase} (maintenance)" if is_for_maintenance and phase != Phase.MAINTENANCE else phase
 
 
 class Cause(Value, kw_only=True):

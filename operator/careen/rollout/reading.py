@@ -22,11 +22,12 @@ from careen.core.steps.shared.history import reboots_of
 from careen.rollout.durations import expected_ends, is_for_maintenance, last_lengths, usual_seconds
 from careen.rollout.model import Cause, Counts, Expected, NodeState, RolloutView, State
 from careen.rollout.obstacles import obstacle
-from careen.rollout.refusals import PASSING, Surroundings, disproof, ends_of, subjects_of
+from careen.rollout.refusals import PASSING, Surroundings, disproof, ends_of, subjects_of, with_authors
 from careen.rollout.remedies import remedy_of
 from careen.rollout.troubles import trouble_of
 
 _PLACES = ("ready", "required")
+_FOR_MAINTENANCE = UNDER_CLAIM - {Phase.REBOOTING}
 
 
 def rollout(
@@ -107,7 +108,7 @@ def _causes(held: Mapping[str, tuple[Refusal, ...]], present: Surroundings) -> t
 def _cause(key: str, rows: Sequence[tuple[str, Refusal, str]], load: Mapping[str, int], present: Surroundings) -> Cause:
     names = tuple(dict.fromkeys(name for name, _, _ in rows))
     name, refusal, subject = min(rows, key=lambda row: (not row[1].remedy, row[1].since or present.now, row[0]))
-    seen = [at for each in names if (at := _seen(present.views[each])) is not None]
+    seen = [at for each in names if (at := last_look(present.views[each])) is not None]
     ends = [ends_of(one, present.views[each], present) for each, one, _ in rows]
     known = [end for end in ends if end is not None]
     return Cause(
@@ -115,7 +116,7 @@ def _cause(key: str, rows: Sequence[tuple[str, Refusal, str]], load: Mapping[str
         code=refusal.code.value,
         gate=refusal.gate,
         subject=subject if subject != refusal.sentence.replace(name, "the node") else "",
-        sentence=refusal.sentence,
+        sentence=with_authors(refusal.sentence, present.views, present.now),
         nodes=names,
         alone=tuple(each for each in names if load[each] == 1),
         since=min((row[1].since for row in rows if row[1].since is not None), default=None),
@@ -127,8 +128,8 @@ def _cause(key: str, rows: Sequence[tuple[str, Refusal, str]], load: Mapping[str
     )
 
 
-def _seen(node: NodeView) -> datetime | None:
-    """When its agent last provably looked: its last write, or when it made the forecast."""
+def last_look(node: NodeView) -> datetime | None:
+    """When its agent last provably looked: its last write, or when it made the forecast. It may have looked since."""
     made = from_rfc3339(object_of(node.annotations.get(keys.FORECAST)).get("at"))
     return max((at for at in (node.agent_wrote, made) if at is not None), default=None)
 
@@ -144,7 +145,7 @@ def _status(
     expected: Expected | None,
 ) -> NodeState:
     phase = node.shown_phase
-    is_kept_down = phase in {Phase.MAINTENANCE, Phase.DRAINING, Phase.CLAIMING} and is_for_maintenance(node, now)
+    is_kept_down = phase in _FOR_MAINTENANCE and is_for_maintenance(node, now)
     trouble = trouble_of(node, entry, now)
     if phase == Phase.FAILED:
         state, trouble = State.FAILED, node.annotations.get(keys.REASON, "") or "the reboot failed"
@@ -162,6 +163,7 @@ def _status(
         name=node.name,
         state=state,
         phase=phase,
+        is_for_maintenance=is_kept_down,
         doing=_doing(phase, is_kept_down=is_kept_down) if entry is not None or phase in UNDER_CLAIM else "",
         zone=node.zone,
         place=place,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from careen.core.decision import Refusal
@@ -11,11 +11,12 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import from_rfc3339
+from careen.core.facts.times import age, from_rfc3339
 from careen.core.gates.budgets import works
 from careen.core.gates.halt import halted_because
 from careen.core.gates.hold import held_because, until_of
 from careen.core.lock.content import Garbage, LockContent
+from careen.core.node.cordons import SOMEBODY, foreign_author
 from careen.core.windows import openings
 from scheduler_core.values import Value
 
@@ -24,6 +25,7 @@ _GROUP = re.compile(r"the budget (\S+) allows")
 _CLAUSE = re.compile(
     r"(?:^|[;,:] | and )([a-z0-9][a-z0-9.-]*) (is not ready|is (?:still )?cordoned|was taken down|holds? a claim)"
 )
+_CORDONED = re.compile(rf"(\S+) is cordoned by {SOMEBODY}")
 _LIMIT = re.compile(r"the limit is (\d+)")
 _AGAIN = re.compile(r"its next reboot may begin at (\S+)")
 
@@ -53,6 +55,9 @@ def subjects_of(refusal: Refusal, node: str) -> tuple[str, ...]:
     """The things that a person can change, such as `budget shop/web`. A refusal about two budgets has two subjects;
     one about nothing in particular has one, empty or a sentence."""
     sentence = refusal.sentence
+    if refusal.about:
+        return refusal.about
+    # Of an earlier release, or of a gate that quotes the API server.
     if budgets := _BUDGET.findall(sentence):
         return tuple(dict.fromkeys(f"budget {name.rstrip('.')}" for name in budgets))
     if refusal.code is Code.ALERT:
@@ -67,6 +72,23 @@ def subjects_of(refusal: Refusal, node: str) -> tuple[str, ...]:
     if refusal.code in {Code.PAUSED, Code.HALTED, Code.NO_WINDOW, Code.LIMIT_REACHED}:
         return ("",)
     return (sentence.replace(node, "the node"),)
+
+
+def with_authors(sentence: str, views: Mapping[str, NodeView], now: datetime) -> str:
+    """The sentence with the client that cordoned a node, and when, where the Node was read with that: agents list Nodes
+    without it."""
+    for name in dict.fromkeys(_CORDONED.findall(sentence)):
+        node = views.get(name)
+        if node is not None and node.unschedulable and (author := foreign_author(node)) != SOMEBODY:
+            since = f" {age(node.cordoned_at, now)} ago" if node.cordoned_at is not None else ""
+            sentence = sentence.replace(f"{name} is cordoned by {SOMEBODY}", f"{name} is cordoned by {author}{since}")
+    return sentence
+
+
+def named_in(refusals: Iterable[Refusal]) -> tuple[str, ...]:
+    """The nodes that these refusals say are down."""
+    about = (each for each in refusals if each.code in {Code.NODES_DOWN, Code.BUDGET_SPENT, Code.QUORUM})
+    return tuple(dict.fromkeys(name for each in about for name, _ in _CLAUSE.findall(each.sentence)))
 
 
 def disproof(refusal: Refusal, node: NodeView, present: Surroundings) -> str:

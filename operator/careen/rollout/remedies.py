@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from careen.core.decision import Refusal
+from careen.core.drain.forecast_objection import ROOM
 from careen.core.facts.reasons import Code
 
 _NEVER = "can never be evicted"
@@ -25,7 +26,7 @@ def general(code: Code, sentence: str, subject: str = "") -> str:
     if code is not Code.FORECAST_REFUSES:
         return code.remedy
     parts = []
-    if _NEVER in sentence or subject.startswith("budget "):
+    if subject.startswith("budget ") or (_NEVER in sentence and subject != ROOM):
         name = subject.removeprefix("budget ")
         which = f"the disruption budget {name}" if name and name != subject else "the named budget"
         parts.append(f"Raise maxUnavailable or lower minAvailable of {which}, or add a replica.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.taints import PREFER_NO_SCHEDULE, Taint
@@ -31,6 +32,7 @@ class SimulatedCluster:
     searches: tuple[Likely, ...] = ()
     is_open: bool = False  # a random choice decided something
     _tried: tuple[Snapshot, str, FinishedDrain] | None = None  # the last drain, and the cluster in which it was run
+    _ledger: tuple[tuple[DisruptionBudget, ...], BudgetLedger] | None = None  # of the last budgets
 
     def drained(self, name: str) -> FinishedDrain:
         """The result of a drain in the current cluster, which stays as it is."""
@@ -47,6 +49,15 @@ class SimulatedCluster:
             self._tried = (self.world, name, found)
             self.is_open = self.is_open or found.is_open
         return self._tried[2]
+
+    def bars(self, name: str, pods: tuple[str, ...]) -> bool:
+        """Whether one of these pods is on the node, and the budgets forbid its eviction whatever happens."""
+        budgets = self.world.objects.budgets
+        if self._ledger is None or self._ledger[0] is not budgets:
+            self._ledger = (budgets, BudgetLedger(budgets))
+        _, ledger = self._ledger
+        here = (pod for pod in self.world.pods_on(name) if pod.key in pods)
+        return any((no := ledger.refusal(pod)) is not None and no.is_never for pod in here)
 
     def take_over(self, drain: FinishedDrain) -> None:
         """The cluster after this drain becomes the current one. Each replacement with a node runs there, under the

@@ -520,3 +520,46 @@ def test_a_plan_of_no_node_has_no_notes_on_durations(shop: Desk) -> None:
     shop.lock()
     assert "durations" not in shop.ok("plan", *START, "--waiting")
     assert "durations" in shop.run("plan", *START).output
+
+
+def unblocked(desk: Desk, *words: str) -> list[tuple[str, int]]:
+    """The sentence and the nodes that each set of changes buys."""
+    result = desk.run("plan", *START, "-o", "json", *words)
+    assert result.exit_code in (0, 3), result.output
+    return [(each["sentence"], each["nodes"]) for each in json.loads(result.stdout)["unblocks"]]
+
+
+def test_plan_says_what_uncordoning_a_node_buys(desk: Desk) -> None:
+    desk.server.seed(a_node("n1"), a_node("n2"), a_node("n3", unschedulable=True))
+    desk.lock(flags=["--reboot-cordoned=false"])
+    ((sentence, nodes),) = unblocked(desk, "n1", "n2")
+    assert (sentence[:40], nodes) == ("uncordon n3: 2 more nodes reboot; the ro", 2)
+
+
+def test_plan_says_what_one_node_more_buys(desk: Desk) -> None:
+    desk.server.seed(
+        a_node("n1"), a_node("n2"), *(a_replica(f"web-{each}", f"n{1 + each % 2}", cpu="1500m") for each in range(4))
+    )
+    desk.lock()
+    ((sentence, nodes),) = unblocked(desk)
+    assert sentence.startswith("add one node like n1: 2 more nodes reboot")
+    assert nodes == 2
+
+
+def test_plan_says_what_a_longer_window_buys(shop: Desk) -> None:
+    shop.lock(flags=["--start-time=22:00", "--end-time=22:05", "--time-zone=UTC"])
+    ((sentence, nodes),) = unblocked(shop)
+    assert (sentence, nodes) == ("lengthen the maintenance windows by 30m: the roll-out ends 1d23h earlier", 0)
+
+
+def test_plan_says_what_the_end_of_an_alert_buys(desk: Desk) -> None:
+    row = {
+        "gate": "alerts",
+        "code": "alert",
+        "sentence": "these alerts are active: DiskFull",
+        "about": ["alert DiskFull"],
+    }
+    standing = {keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])}
+    desk.server.seed(a_node("n1", annotations=standing), a_node("n2"))
+    desk.lock()
+    assert unblocked(desk) == [("wait until the alert DiskFull is over: 2 more nodes reboot", 2)]

@@ -185,3 +185,52 @@ def test_an_unreadable_record_beside_an_empty_hold_is_shown_in_full(desk: Desk) 
     desk.lock()
     assert "held without a reason" in desk.ok("status")
     assert desk.json("status")["lock"]["maxOwners"] is None
+
+
+def test_a_selector_chooses_the_nodes_of_the_table(desk: Desk) -> None:
+    busy_fleet(desk)
+    lines = without_ages(desk.ok("status", "-l", f"{keys.REBOOT_LABEL} in (ready,failed)")).splitlines()
+    assert lines[0] == "Roll-out: 0 of 4 done, 1 working (n3 for AGE), 2 queued, 1 failed.", (
+        "the roll-out is that of all"
+    )
+    assert [line.split("|")[0] for line in lines[4:6]] == ["n5", "n4"]
+    assert lines[-1] == "2 of 5 nodes: 1 Failed, 1 Waiting."
+    chosen = ("status", "--selector", f"{keys.REBOOT_LABEL}=ready")
+    assert [node["name"] for node in desk.json(*chosen)["nodes"]] == ["n4"]
+    assert desk.ok(*chosen, "-o", "name") == "node/n4\n"
+    assert desk.run("status", "-l", "").exit_code == 2
+
+
+def test_status_and_lock_call_a_drain_for_maintenance_one(desk: Desk) -> None:
+    desk.node(
+        "n1",
+        "Draining",
+        reason="3 pods have to leave",
+        progress={"version": 1, "phase": "Draining", "claim": "c1", "boot_left": "b"},
+        annotations={keys.REQUEST: '{"want":"maintenance","reason":"disk swap"}'},
+    )
+    desk.lock(LockContent(entries=(Entry(node="n1", id="c1", created="2026-03-04T12:00:00Z"),), max_owners=1))
+    output = without_ages(desk.ok("status"))
+    assert output.startswith("Roll-out: 1 in maintenance, on the way there or back.\n")
+    assert "n1|Draining (maintenance)|AGE|holder|3 pods have to leave" in output
+    assert "1 node: 1 Draining (maintenance)." in output
+    assert "reboot" not in output
+    assert "Draining (maintenance)" in desk.ok("lock", "show")
+
+
+def test_status_says_who_cordoned_a_node_and_when(desk: Desk) -> None:
+    """Lists of Nodes leave that out."""
+    desk.node("n1")
+    desk.node("n2", "Waiting")
+    seeded = desk.server.get("nodes", "n1")
+    assert seeded is not None
+    owner = {
+        "manager": "kubectl",
+        "operation": "Update",
+        "time": "2026-03-04T12:00:00Z",
+        "fieldsV1": {"f:spec": {"f:unschedulable": {}}},
+    }
+    metadata = {**seeded["metadata"], "managedFields": [owner]}
+    desk.server.seed({**seeded, "metadata": metadata, "spec": {"unschedulable": True}})
+    desk.lock()
+    assert re.search(r"n1 +Idle +- +- +kubectl \d+d", desk.ok("status"))

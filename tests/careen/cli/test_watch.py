@@ -16,7 +16,7 @@ def test_a_pipe_gets_lines_without_colours(desk: Desk) -> None:
     desk.server.seed(*roll_out(30, datetime.now(UTC), blocked=5))
     said = desk.ok("watch", "--once")
     assert said.count("\n") == 1
-    assert "12 of 30 nodes rebooted; 2 at work" in said
+    assert "12 of 30 done, 2 working" in said
     assert "\x1b" not in said
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from careen.core.actions import PatchNode, PostEvent
-from careen.core.decision import Decision, Refusal, stored_refusals, with_since
+from careen.core.decision import Decision, Refusal, refusals_json, stored_refusals, with_since
 from careen.core.drain.forecast_annotation import forecast_annotation
 from careen.core.facts import keys
 from careen.core.facts.observation import Taint, Unknown
@@ -298,3 +298,43 @@ def test_the_scope_of_a_refusal_is_stored_on_the_node(is_of_cluster: bool) -> No
     patch = the_patch(staying(refusals=(refusal,)))
     (stored,) = stored_refusals(a_node(annotations={keys.REFUSALS: str(patch.annotations[keys.REFUSALS])}))
     assert (stored.code, stored.is_of_cluster) == (Code.BLOCKING_POD, is_of_cluster)
+
+
+HELD_FOR_AN_HOUR = [{"gate": "hold", "code": "held", "sentence": "x", "since": "2026-03-04T11:00:00Z"}]
+
+
+def ending(refusals: tuple[Refusal, ...] = (), **annotations: str) -> Any:
+    """What the patch of a waiting node writes about the refusals that end with it."""
+    stored = {keys.REFUSALS: json.dumps(HELD_FOR_AN_HOUR), **annotations}
+    node = a_marked_node(a_progress(Phase.WAITING), annotations=stored)
+    decision = stay(a_situation(node), Status(Code.WAITING_FOR_TURN, "x", refusals=refusals), Stay(look=1.0))
+    text = the_patch(decision).annotations.get(keys.REFUSED)
+    return json.loads(text) if text else None
+
+
+def test_a_refusal_that_ends_leaves_how_long_it_lasted() -> None:
+    assert ending() == {"held": 3600}
+    assert ending(**{keys.REFUSED: '{"alert":60,"held":5}'}) == {"held": 3605, "alert": 60}
+    assert ending(**{keys.REFUSED: "nonsense"}) == {"held": 3600}
+
+
+def test_a_refusal_that_goes_on_is_not_counted_yet() -> None:
+    still = Refusal(gate="hold", code=Code.HELD, sentence="y")
+    assert ending((still, Refusal(gate="alerts", code=Code.ALERT, sentence="z"))) is None
+
+
+def test_a_moved_node_counts_the_refusals_that_end() -> None:
+    node = a_marked_node(a_progress(Phase.WAITING), annotations={keys.REFUSALS: json.dumps(HELD_FOR_AN_HOUR)})
+    moved = move(
+        a_situation(node), Status(Code.TAKING_CLAIM, "x"), Transition(Phase.CLAIMING, a_progress(Phase.CLAIMING))
+    )
+    assert the_patch(moved).annotations[keys.REFUSED] == '{"held":3600}'
+
+
+def test_what_a_refusal_is_about_is_stored_and_bounded() -> None:
+    names = tuple(f"alert A{number}" for number in range(20))
+    text = refusals_json((Refusal(gate="alerts", code=Code.ALERT, sentence="x", about=names),))
+    (stored,) = stored_refusals(a_node(annotations={keys.REFUSALS: str(text)}))
+    assert stored.about == names[:8]
+    older = '[{"gate":"alerts","code":"alert","sentence":"x","about":"nonsense"}]'
+    assert stored_refusals(a_node(annotations={keys.REFUSALS: older}))[0].about == ()

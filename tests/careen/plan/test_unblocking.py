@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from careen.plan.unblocking import Bought, ChangeKind, PlanChange, barriers, changes_for, merged, next_changes
-from scheduler_core.simulation.timeline import Left, Obstacle, Timeline
+from datetime import time
+
+from careen.core.facts.windows import Cron, NamedWindow, Window
+from careen.plan.unblocking import (
+    LONGER_WINDOWS,
+    Bought,
+    ChangeKind,
+    PlanChange,
+    barriers,
+    changes_for,
+    lengthened,
+    merged,
+    next_changes,
+)
+from scheduler_core.simulation.timeline import Closing, Left, Obstacle, Timeline
+from scheduler_core.values import replace_value
+from tests.careen.core.builders import a_policy
 from tests.careen.report.planned import T0
 
 A, B = (PlanChange(kind=ChangeKind.BUDGET, subject=f"shop/{name}") for name in "ab")
@@ -46,3 +61,27 @@ def test_a_change_that_only_uncovers_another_cause_joins_the_next() -> None:
     )
     assert found == (Bought(changes=(A, B), nodes=3, seconds=-15),)
     assert merged([Bought(changes=(A,), nodes=0, seconds=0)]) == ()
+
+
+def test_longer_windows_are_tried_for_the_nodes_that_miss_the_first_window_for_no_other_cause() -> None:
+    late = replace_value(held(ONLY_A), closings=(Closing(at=T0, left=3),))
+    assert next_changes(late, ()) == (LONGER_WINDOWS,)  # two nodes; the budget holds the third
+    assert next_changes(late, {(LONGER_WINDOWS,)}) == (A,)
+    only_held = replace_value(held(ONLY_A), closings=(Closing(at=T0, left=1),))
+    assert next_changes(only_held, {(A,)}) == ()
+
+
+def test_every_window_becomes_longer() -> None:
+    policy = a_policy(
+        window=Window(start=time(22), end=time(4)),
+        windows=(
+            NamedWindow(name="a", opens=Cron(expression="0 2 * * *", seconds=3600.0)),
+            NamedWindow(name="b", opens=Window(start=time(1), end=time(23, 45))),
+        ),
+    )
+    made = lengthened(policy)
+    assert made.window.end == time(4, 30)
+    assert [getattr(each.opens, "seconds", None) or each.opens.end for each in made.windows] == [  # type: ignore[union-attr]
+        5400.0,
+        time(23, 59, 59),
+    ]

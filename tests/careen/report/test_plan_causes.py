@@ -11,7 +11,7 @@ def test_each_set_of_changes_says_what_it_buys_on_top_of_those_before_it() -> No
     uncordon = PlanChange(kind=ChangeKind.UNCORDON, subject="n9")
     sets = [Bought(changes=(uncordon,), nodes=1, seconds=60), Bought(changes=(uncordon,), nodes=2, seconds=0)]
     assert bought(sets) == [
-        "uncordon n9: 1 more node reboot; the roll-out ends 1m earlier",
+        "uncordon n9: 1 more node reboots; the roll-out ends 1m earlier",
         "then uncordon n9: 2 more nodes reboot",
     ]
 

@@ -209,3 +209,60 @@ def test_careen_why_proposes_no_pending_pods_for_a_pod_that_can_never_be_evicted
     assert "--forecast-pending-allowed=2" in remedy_for(
         Code.FORECAST_REFUSES, "n1", "2 of 2 pods would not find room: shop/a (no node fits)"
     )
+
+
+def a_waiting_story(*rows: dict[str, object], **more: object) -> NodeStory:
+    annotations = {keys.PHASE: "Waiting", keys.SINCE: "2026-03-04T11:00:00Z", keys.REFUSALS: json.dumps(rows)}
+    annotations[keys.REASON] = str(rows[0]["sentence"])
+    wrote = NOW - timedelta(seconds=29)
+    node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations, agent_wrote=wrote)
+    return replace(story(Phase.WAITING), node=node, **more)  # type: ignore[arg-type]
+
+
+DOWN = {
+    "gate": "budgets",
+    "code": "nodes-down",
+    "sentence": "n2 is cordoned by somebody, not by careen; with this node 2 nodes would be down; the limit is 1",
+    "since": "2026-03-04T11:30:00Z",
+}
+
+
+def test_careen_why_says_how_old_the_answers_are() -> None:
+    text = why_text(a_waiting_story(DOWN))
+    assert "Seen: the answers are as the node's agent wrote them 29s ago; it writes what has changed.\n" in text
+
+
+def test_careen_why_strikes_what_the_present_nodes_disprove() -> None:
+    back = NodeView(name="n2", uid="u2", resource_version="1")
+    told = a_waiting_story(DOWN, named=(back,))
+    (answer,) = (each for each in gate_answers(told) if each.gate == "budgets")
+    assert (answer.answer, answer.code) == (Answer.IS_OVER, None)
+    assert answer.sentence.startswith("n2 is in service; its agent has not looked again since it found: n2 is cordoned")
+    assert "n2 is in service, so this is over: n2 is cordoned" in why_text(told).splitlines()[0]
+    assert "What you can do" not in why_text(told)
+    cordoned = replace(back, unschedulable=True)
+    (still,) = (each for each in gate_answers(a_waiting_story(DOWN, named=(cordoned,))) if each.gate == "budgets")
+    assert still.answer is Answer.REFUSES
+
+
+def test_careen_why_calls_a_drain_for_maintenance_one() -> None:
+    record = Progress(phase="Draining", claim="c", boot_left="b", drain_started_at="2026-03-04T11:58:00Z")
+    annotations = {
+        keys.PHASE: "Draining",
+        keys.SINCE: "2026-03-04T11:58:00Z",
+        keys.REASON: "3 pods have to leave",
+        keys.PROGRESS: to_annotation(record),
+        keys.REQUEST: '{"want":"maintenance","reason":"disk swap"}',
+    }
+    node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
+    told = why_text(replace(story(Phase.DRAINING), node=node))
+    assert told.startswith("n1 has been Draining (maintenance) for 2m: 3 pods have to leave.\n")
+
+
+def test_careen_why_names_who_cordoned_the_node_that_a_refusal_names() -> None:
+    at = NOW - timedelta(hours=3)
+    down = NodeView(
+        name="n2", uid="u2", resource_version="1", unschedulable=True, cordoned_by=("kubectl",), cordoned_at=at
+    )
+    (answer,) = (each for each in gate_answers(a_waiting_story(DOWN, named=(down,))) if each.gate == "budgets")
+    assert answer.sentence.startswith("n2 is cordoned by kubectl 3h ago, not by careen; with this node")

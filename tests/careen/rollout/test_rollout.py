@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+from careen.core.drain.forecast_objection import ROOM
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
@@ -156,3 +157,41 @@ def test_the_json_form_reaches_every_node_by_its_causes() -> None:
     assert [each["key"] for each in found["causes"]] == ["alerts/alert/alert A", "alerts/alert/alert B"]
     assert found["nodes"][0]["causes"] == [each["key"] for each in found["causes"]]
     json.dumps(found)
+
+
+def test_the_way_back_from_maintenance_is_no_reboot_either() -> None:
+    def settling(**changes: object) -> NodeView:
+        progress = Progress(phase=Phase.SETTLING.value, claim="c", boot_left="b", **changes)  # type: ignore[arg-type]
+        return a_node("n3", annotations={keys.PHASE: "Settling", keys.PROGRESS: to_annotation(progress)})
+
+    (back,) = rollout([settling()], lock("n3"), NOW).nodes
+    assert (back.state, back.shown_phase) == (State.KEPT_DOWN, "Settling (maintenance)")
+    (rebooted,) = rollout([settling(drain_started_at="2026-03-04T11:58:00Z")], lock("n3"), NOW).nodes
+    assert (rebooted.state, rebooted.shown_phase) == (State.WORKING, "Settling")
+
+
+def test_a_cause_is_what_the_gate_says_it_is_about() -> None:
+    names = ["alert A", "alert B, C and D"]
+    row = {"gate": "alerts", "code": "alert", "sentence": "these alerts are active: A and 2 more", "about": names}
+    node = a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])})
+    assert [each.subject for each in rollout([node], LockContent(), NOW).causes] == names
+
+
+def test_nodes_without_room_for_their_pods_have_one_cause() -> None:
+    rows = [
+        {
+            "gate": "forecast",
+            "code": "forecast-refuses",
+            "sentence": f"1 of 9 pods would not find room: shop/web-{place} (0/3 nodes fit)",
+            "about": [ROOM],
+        }
+        for place in range(2)
+    ]
+    nodes = [
+        a_node(f"n{place}", annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])})
+        for place, row in enumerate(rows)
+    ]
+    (cause,) = rollout(nodes, LockContent(), NOW).causes
+    assert (cause.subject, cause.nodes) == (ROOM, ("n0", "n1"))
+    assert "--forecast-pending-allowed=1" in cause.remedy
+    assert "maxUnavailable" not in cause.remedy

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, Self
 
+from careen.core.decision import stored_refusals
+from careen.core.facts.observation import NodeView
+from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Order
-from careen.plan.unblocking import MOST_STEPS, Bought, PlanChange, barriers, merged, next_changes
+from careen.core.facts.reasons import Code
+from careen.plan.unblocking import (
+    LONGER_WINDOWS,
+    MOST_STEPS,
+    Bought,
+    ChangeKind,
+    PlanChange,
+    barriers,
+    merged,
+    next_changes,
+)
+from careen.rollout.refusals import subjects_of
 from scheduler_core.sentences import count_of
 from scheduler_core.simulation.timeline import Timeline
 
@@ -21,20 +35,38 @@ class Changeable(Protocol):
         """The same roll-out after these changes."""
 
 
-def unblocks_of(rollout: Changeable, timeline: Timeline, order: Order) -> tuple[Bought, ...]:
-    """What a few changes buy, each on top of those before it. A change after which nothing is different is left out."""
+def unblocks_of(rollout: Changeable, timeline: Timeline, order: Order, views: Iterable[NodeView]) -> tuple[Bought, ...]:
+    """What a few changes buy, each on top of those before it. A change after which nothing is different is left out.
+
+    A plan assumes that no alert is active; so an alert that the agents of `views` found keeps all of its reboots."""
     found: list[Bought] = []
     tried: set[tuple[PlanChange, ...]] = set()
-    for _ in range(MOST_STEPS if timeline.left else 0):
+    alerts = tuple(PlanChange(kind=ChangeKind.ALERT, subject=name) for name in _alerts(views))
+    first = (Bought(changes=alerts, nodes=len(timeline.reboots), seconds=0),) if alerts and timeline.reboots else ()
+    for _ in range(MOST_STEPS - len(first) if timeline.left or timeline.closings else 0):
         if not (changes := next_changes(timeline, tried)):
             break
         tried.add(changes)
         other = rollout.with_changes(changes)
         after = other.simulate(order, purpose=f", after change {len(tried)} ({count_of(len(changes), 'object')})")
         nodes = len(after.reboots) - len(timeline.reboots)
-        if nodes < 0 or (nodes == 0 and barriers(after) == barriers(timeline)):
-            continue
         seconds = round((timeline.ends - after.ends).total_seconds())
+        is_sooner = changes == (LONGER_WINDOWS,) and seconds > 0
+        if nodes < 0 or (nodes == 0 and not is_sooner and barriers(after) == barriers(timeline)):
+            continue
         found.append(Bought(changes=changes, nodes=nodes, seconds=seconds))
         rollout, timeline = other, after
-    return merged(found)
+    return (*first, *merged(found))
+
+
+def _alerts(views: Iterable[NodeView]) -> list[str]:
+    """The alerts that refuse waiting nodes, as their agents last wrote."""
+    found = {
+        subject.removeprefix("alert ")
+        for view in views
+        if view.shown_phase == Phase.WAITING
+        for refusal in stored_refusals(view)
+        if refusal.code is Code.ALERT
+        for subject in subjects_of(refusal, view.name)
+    }
+    return sorted(found)

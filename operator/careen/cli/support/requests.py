@@ -40,13 +40,7 @@ def nodes_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """Adds `[NODE]... -l SELECTOR`; the command's argument `choice` is a `Choice`."""
 
     @click.argument("nodes", nargs=-1, metavar="[NODE]...")
-    @click.option(
-        "--selector",
-        "-l",
-        callback=_parsed,
-        metavar="SELECTOR",
-        help="All nodes whose labels match, such as topology.kubernetes.io/zone=a, instead of NODE.",
-    )
+    @selector_option("All nodes whose labels match, such as topology.kubernetes.io/zone=a, instead of NODE.")
     @functools.wraps(function)
     def command(*given: Any, nodes: tuple[str, ...], selector: Selector | None, **more: Any) -> Any:
         if nodes and selector:
@@ -56,6 +50,11 @@ def nodes_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*given, choice=Choice(tuple(dict.fromkeys(nodes)), selector), **more)
 
     return command
+
+
+def selector_option(about: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds `--selector`, `-l`, which never matches every node by mistake."""
+    return click.option("--selector", "-l", callback=_parsed, metavar="SELECTOR", help=about)
 
 
 def _parsed(_context: click.Context, _parameter: click.Parameter, text: str | None) -> Selector | None:

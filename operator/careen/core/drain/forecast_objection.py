@@ -26,6 +26,19 @@ def objection_to(forecast: Forecast, policy: Policy) -> str:
     return "; ".join(parts)
 
 
+ROOM = "room on other nodes"
+
+
+def causes_in(forecast: Forecast, policy: Policy) -> tuple[str, ...]:
+    """What an objection is about: each disruption budget of pods that can never be evicted, as `budget namespace/name`,
+    and `ROOM`."""
+    is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
+    never = () if is_forced else forecast.never
+    names = {f"{pod.budget.namespace}/{pod.budget.name}" for pod in never if pod.budget}
+    lacks = len(forecast.with_outcome(Outcome.PENDING)) > policy.forecast_pending_allowed
+    return (*(f"budget {name}" for name in sorted(names)), *((ROOM,) if lacks else ()))
+
+
 def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
     """The pods because of which the gate `bound-pods` refuses: their owner's pod template names this very node
     (spec.nodeName), so each eviction brings them back. None with --pods-bound-to-node=stay; --forecast has no effect

@@ -11,6 +11,7 @@ PHASE = "careen.dev/phase"  # for reading; `progress` decides
 REASON = "careen.dev/reason"  # one sentence, for reading
 SINCE = "careen.dev/since"  # RFC 3339: since when the node is in its phase, for reading
 REFUSALS = "careen.dev/refusals"  # JSON list of gate, code, sentence, since
+REFUSED = "careen.dev/refused"  # JSON: for how many seconds each code has refused this need; goes into the history
 PROGRESS = "careen.dev/progress"  # versioned JSON: the record that must survive the reboot
 # Versioned JSON: the settings under which the node took its claim, as long as it has one. An agent that cannot read its
 # settings continues with these.

@@ -81,6 +81,7 @@ class NodeView(Value, kw_only=True):
     addresses: tuple[str, ...] = ()  # IP addresses and host names; only of the agent's own Node
     is_being_deleted: bool = False  # has a deletionTimestamp: finalizers hold it, for example of Karpenter
     cordoned_by: tuple[str, ...] = ()  # field managers of the present `spec.unschedulable`; empty: unknown
+    cordoned_at: datetime | None = None  # their last write; decisions do without it
     tainted_by: tuple[str, ...] = ()  # field managers of the present `spec.taints`; empty: unknown
     volumes: tuple[str, ...] = ()  # attached to the node or in use there; only for the own Node
     written_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of careen's labels and annotations

@@ -45,7 +45,10 @@ class Code(StrEnum):
     )
     NEED_SEEN = _news("need-seen", "The host asks for a reboot; the node has the soft taint and waits.", _ITSELF)
     NEED_GONE = _news(
-        "need-gone", "The host no longer asks for a reboot; the agent removes careen's marks from the node.", _ITSELF
+        "need-gone",
+        "The host no longer asks for a reboot, or a person's request is withdrawn or over; the agent removes careen's "
+        "marks from the node.",
+        _ITSELF,
     )
     HOME = _news("home", "No mark of careen is left on the node.", _NOTHING)
     REFUSED = _news(

@@ -32,7 +32,10 @@ def alerts(situation: Situation, when: When) -> No | None:
         ours = caused_alerts.caused(situation, blocking)
         blocking = [alert for alert in blocking if alert not in ours]
     names = sorted({alert.name for alert in blocking})
-    return No(Code.ALERT, f"these alerts are active: {first_few(names)}") if names else None
+    if not names:
+        return None
+    about = tuple(f"alert {name}" for name in names)
+    return No(Code.ALERT, f"these alerts are active: {first_few(names)}", about=about)
 
 
 def passed_late(situation: Situation) -> str:

@@ -40,6 +40,7 @@ def budgets(situation: Situation) -> No | None:
         return No(
             Code.NODES_DOWN,
             f"{_list(down.values())}; with this node {len(down) + 1} nodes would be down; the limit is {most}",
+            about=tuple(f"node {name}" for name in down),
         )
     return (
         _group_refusal(situation, content, fleet, down)
@@ -90,7 +91,8 @@ def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, dow
     for group, (most, allowed) in sorted(_limits(situation, fleet).items()):
         members = [why for name, why in down.items() if group in labelled.get(name, ()) or name in nameless]
         if len(members) + 1 > most:
-            return No(Code.BUDGET_SPENT, f"{_list(members)}; the budget {group} allows {allowed}")
+            sentence = f"{_list(members)}; the budget {group} allows {allowed}"
+            return No(Code.BUDGET_SPENT, sentence, about=(f"budget {group}",))
     return None
 
 

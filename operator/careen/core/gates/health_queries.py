@@ -94,7 +94,8 @@ def _no_of(
     if not bad:
         return None
     values = first_few([f"{sample.value:.3g}" for sample in bad], 1)
-    return No(Code.HEALTH_QUERY, f"{query.name}{_labels(bad[0])} is {values}; the value must be {condition}")
+    sentence = f"{query.name}{_labels(bad[0])} is {values}; the value must be {condition}"
+    return No(Code.HEALTH_QUERY, sentence, about=(f"query {query.name}",))
 
 
 def _why_unusable(sample: Sample, query: HealthQuery, now: float) -> str:

@@ -46,6 +46,7 @@ class No(Value):
     remedy: str = ""
     is_of_cluster: bool = False
     longest_seconds: float = 0.0
+    about: tuple[str, ...] = ()
 
 
 _Question = Callable[[Situation], No | None] | Callable[[Situation, When], No | None]

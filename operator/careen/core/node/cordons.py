@@ -6,6 +6,8 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.progress import Progress
 
+SOMEBODY = "somebody"
+
 
 def is_cordon_proven(node: NodeView) -> bool:
     """Whether the managed fields prove that careen set the present cordon.
@@ -40,4 +42,4 @@ def is_ours_under_claim(node: NodeView, *, was_cordoned: bool) -> bool:
 def foreign_author(node: NodeView) -> str:
     """The field managers that set a cordon which is not careen's; "somebody" if none is known: not every API server
     reports managed fields, and careen's lists of Nodes leave them out."""
-    return ", ".join(name for name in node.cordoned_by if name != keys.FIELD_MANAGER) or "somebody"
+    return ", ".join(name for name in node.cordoned_by if name != keys.FIELD_MANAGER) or SOMEBODY

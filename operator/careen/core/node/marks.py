@@ -78,6 +78,7 @@ MARKS: tuple[MarkRow, ...] = (
         keys.SINCE,
         keys.NEED,
         keys.REFUSALS,
+        keys.REFUSED,
         keys.WARNING,
         keys.FORECAST,
         keys.PREPARED,

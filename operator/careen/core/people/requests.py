@@ -28,6 +28,7 @@ _ASKED_IN = frozenset({"", Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAI
 
 
 _LONGEST_SHOWN = 100
+_OF_PERSON = "a person asked for "
 
 
 class RequestState(StrEnum):
@@ -123,7 +124,13 @@ def sentence(request: PersonRequest) -> str:
         RequestKind.DRAIN: "a drain",
         RequestKind.MAINTENANCE: "maintenance",
     }[request.kind]
-    return f"a person asked for {what}: {request.reason}" if request.reason else f"a person asked for {what}"
+    return f"{_OF_PERSON}{what}: {request.reason}" if request.reason else f"{_OF_PERSON}{what}"
+
+
+def why_gone(situation: Situation) -> str:
+    """Why nothing needs this node's claim any more: what the Node says that it was for is withdrawn or over."""
+    is_of_person = situation.node.annotations.get(keys.NEED, "").startswith(_OF_PERSON)
+    return "the person's request is withdrawn or over" if is_of_person else "the host no longer asks for a reboot"
 
 
 def to_keep_down(situation: Situation) -> PersonRequest | None:

@@ -29,7 +29,7 @@ from careen.core.lock.content import LockContent
 from careen.core.node import autoscalers, cordons
 from careen.core.node.restoring import NodeChange
 from careen.core.outcomes import Status, Stay, Transition, move, stay, undo, write_lock
-from careen.core.people import telling
+from careen.core.people import requests, telling
 from careen.core.situation import Situation, known
 from careen.core.steps import line
 from careen.core.steps.shared import preparing
@@ -60,7 +60,7 @@ _PASSING = frozenset(
 def decide(situation: Situation) -> Decision:
     """Add the claim to the lock, cordon the node, or go back to Waiting."""
     if situation.seen.need.answer is NeedAnswer.NO:
-        return _back(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+        return _back(situation, Code.NEED_GONE, requests.why_gone(situation))
     if why_left_alone := autoscalers.left_alone(situation.node):
         return _back(situation, Code.BEING_REMOVED, why_left_alone)
     cheap = asked(When.CLAIMED, Cost.CHEAP)

@@ -21,6 +21,7 @@ from careen.core.facts.progress import Progress, boot_id_of, is_same_boot
 from careen.core.facts.reasons import Code
 from careen.core.node.restoring import NodeChange, as_before
 from careen.core.outcomes import Status, Stay, Transition, go_home, move, stay, undo
+from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps import verifying
 from careen.core.steps.shared import failing, release, working
@@ -103,7 +104,7 @@ def _halted(situation: Situation) -> Decision:
     if code is Code.REBOOT_LOOP and situation.seen.need.answer is NeedAnswer.NO:
         return undo(
             situation,
-            Status(Code.NEED_GONE, "the host no longer asks for a reboot: the claim is released"),
+            Status(Code.NEED_GONE, f"{requests.why_gone(situation)}: the claim is released"),
             Transition(Phase.WAITING, situation.progress),
         )
     if code is Code.NEVER_READY and situation.node.ready and _still_runs_boot_left(situation):
@@ -168,7 +169,7 @@ def _released(situation: Situation) -> Decision:
     if progress.is_cordoned_by_us:
         return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
     if situation.seen.need.answer is NeedAnswer.NO:
-        return go_home(situation, Status(Code.NEED_GONE, "the host no longer asks for a reboot"))
+        return go_home(situation, Status(Code.NEED_GONE, requests.why_gone(situation)))
     if situation.wants_retry:
         fresh = replace(progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
         return move(

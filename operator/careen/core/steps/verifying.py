@@ -156,6 +156,7 @@ def _return_to_service(situation: Situation) -> Decision:
             annotations={
                 keys.LAST_REBOOT: _report(situation),
                 keys.HISTORY: history.with_one_more(situation.node, _reboot(situation)),
+                **({keys.REFUSED: None} if keys.REFUSED in situation.node.annotations else {}),
             },
         ),
         keeps_taint=goes_on,
@@ -223,6 +224,7 @@ def _reboot(situation: Situation) -> Reboot:
         need_since=from_rfc3339(progress.need_since),
         kernel_left=progress.announced.kernel if progress.announced else "",
         kernel=short(situation.node.kernel, history.LONGEST_KERNEL),
+        refused=history.refused_of(situation.node),
     )
 
 

@@ -18,6 +18,7 @@ from careen.core.lock.pauses import spread_seconds
 from careen.core.node import autoscalers, own_taint
 from careen.core.node.restoring import NodeChange
 from careen.core.outcomes import Status, Stay, Transition, go_home, move, stay, waiting_label, write_lock
+from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps import line
 from careen.core.steps.shared import crowd, holder_checks, release
@@ -51,7 +52,7 @@ def decide(situation: Situation) -> Decision:
 
 def _is_over(situation: Situation) -> Decision | None:
     if situation.seen.need.answer is NeedAnswer.NO:
-        return _go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+        return _go_home(situation, Code.NEED_GONE, requests.why_gone(situation))
     leaving = autoscalers.left_alone(situation.node)
     return _go_home(situation, Code.BEING_REMOVED, leaving) if leaving else None
 

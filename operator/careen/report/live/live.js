@@ -9,7 +9,7 @@ const SLOW_MS = 15000; // while the page is hidden
 const FRAME = {width: 1000, height: 300, foot: 34, left: 4, right: 4, top: 22};
 const GROUP_OF = {
   Idle: "idle", Done: "done", Waiting: "waiting", "Held back": "held", Stuck: "failed", Claiming: "work", Draining: "work", Rebooting: "reboot",
-  Verifying: "reboot", Settling: "settle", Failed: "failed", Maintenance: "kept",
+  Verifying: "reboot", Settling: "settle", Failed: "failed", Maintenance: "kept", "To maintenance or back": "kept",
 };
 const state = {etag: "", doc: null, shown: PAGE, ahead: 0, drawMs: 0, node: "", nodeEtag: ""};
 
@@ -229,6 +229,12 @@ function drawCauses(doc) {
   });
 }
 
+function drawUnblocks(doc) {
+  at("unblocks").hidden = !doc.unblocks.length;
+  keyed(at("unblocks-list"), doc.unblocks, (each) => each, () => made("li"), (element, each) => setText(element, each));
+  setText(at("unblocks-note"), `Simulated, each on top of those before it, by the plan of ${clock(doc.plannedAt)}.`);
+}
+
 // ---- the map ----
 
 function layout(doc, width) {
@@ -375,6 +381,7 @@ function draw() {
   drawChart(doc);
   drawWork(doc);
   drawCauses(doc);
+  drawUnblocks(doc);
   drawMap(doc);
   drawNodes(doc);
   setText(at("foot"), doc.foot);

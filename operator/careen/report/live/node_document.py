@@ -20,6 +20,7 @@ from careen.report.why_report import (
     line_sentence,
     next_sentence,
     remedies,
+    seen_sentence,
     summary,
 )
 from scheduler_core.sentences import count_of
@@ -46,6 +47,7 @@ def node_document(story: NodeStory) -> dict[str, Any]:
         ("Prepared", node.annotations.get(keys.PREPARED, "")),
         ("Need", node.annotations.get(keys.NEED, "")),
         ("Agent", agents),
+        ("Answers", seen_sentence(story)),
         ("Next", next_sentence(story)),
         ("Lock", lock_sentence(story.lock, story.now)),
     ]

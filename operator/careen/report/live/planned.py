@@ -13,15 +13,18 @@ from careen.core.facts.untrusted import whole
 from scheduler_core.values import Value
 
 _MOST_MOVES = 10**6
+_MOST_UNBLOCKS = 5
 
 
 class Planned(Value, kw_only=True):
-    """When each node should be done, and how many pods its drain should move. `note` says why there is no plan."""
+    """When each node should be done, how many pods its drain should move, and which changes would free more nodes.
+    `note` says why there is no plan."""
 
     made_at: datetime | None = None
     ends: Mapping[str, datetime] = field(default_factory=dict)
     moves: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
+    unblocks: tuple[str, ...] = ()  # what a few changes buy, each on top of those before it
 
     @property
     def finish(self) -> datetime | None:
@@ -42,4 +45,11 @@ def planned_of(value: Any) -> Planned | None:
                 ends[node] = at
                 if (count := whole(more.get("moves"), _MOST_MOVES)) is not None:
                     moves[node] = count
-    return Planned(made_at=from_rfc3339(value.get("begins")), ends=ends, moves=moves)
+    rows = value.get("unblocks")
+    said = [row.get("sentence") for row in (rows if isinstance(rows, list) else ()) if isinstance(row, dict)]
+    return Planned(
+        made_at=from_rfc3339(value.get("begins")),
+        ends=ends,
+        moves=moves,
+        unblocks=tuple(each for each in said if isinstance(each, str))[:_MOST_UNBLOCKS],
+    )

@@ -14,6 +14,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.times import age, duration
 from careen.core.plain_text import LONGEST_CELL, one_line
 from careen.core.steps.shared.history import Reboot
+from careen.report.headline import progress_sentence
 from careen.report.live.done import done_nodes
 from careen.report.live.planned import Planned
 from careen.report.lock_report import LockState, lock_sentence
@@ -22,7 +23,7 @@ from careen.rollout.reading import rollout
 from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
 
-DONE, STUCK, HELD_BACK = "Done", "Stuck", "Held back"
+DONE, STUCK, HELD_BACK, TO_MAINTENANCE = "Done", "Stuck", "Held back", "To maintenance or back"
 """Shown instead of the phase, which does not tell."""
 
 _PHASES = (
@@ -33,6 +34,7 @@ _PHASES = (
     Phase.DRAINING,
     Phase.CLAIMING,
     Phase.MAINTENANCE,
+    TO_MAINTENANCE,
     Phase.SETTLING,
     HELD_BACK,
     Phase.WAITING,
@@ -73,7 +75,11 @@ class RolloutScene(Value, kw_only=True):
 
     def shown_as(self, node: NodeState) -> str:
         """The node's phase, or a word that tells more."""
-        return DONE if node.name in self.done else _SHOWN_AS.get(node.state, node.phase)
+        if node.name in self.done:
+            return DONE
+        if node.is_for_maintenance and node.state is State.KEPT_DOWN and node.phase != Phase.MAINTENANCE:
+            return TO_MAINTENANCE
+        return _SHOWN_AS.get(node.state, node.phase)
 
 
 def rollout_document(seen: Seen, planned: Planned) -> dict[str, Any]:
@@ -102,6 +108,8 @@ def rollout_document(seen: Seen, planned: Planned) -> dict[str, Any]:
         },
         "working": _working(scene),
         "causes": _causes(scene),
+        "unblocks": [_line(each) for each in planned.unblocks],
+        "plannedAt": _seconds(planned.made_at),
         "phases": [str(each) for each in _PHASES],
         "zones": [_cell(zone) for zone in zones],
         "nodes": _nodes(scene, zones),
@@ -116,7 +124,7 @@ def rollout_document(seen: Seen, planned: Planned) -> dict[str, Any]:
 def headline_of(scene: RolloutScene) -> tuple[str, str, str]:
     """The tone (`fine`, `working`, `stuck`), the verdict and the details."""
     seen, counts = scene.seen, scene.view.counts
-    lock = f"Lock: {lock_sentence(seen.lock, seen.at)}."
+    lock, progress = f"Lock: {lock_sentence(seen.lock, seen.at)}.", progress_sentence(scene.view)
     if scene.view.obstacles:
         found = scene.view.obstacles[0]
         since = f"The cause has lasted for {age(found.since, seen.at)}." if found.since else ""
@@ -125,26 +133,12 @@ def headline_of(scene: RolloutScene) -> tuple[str, str, str]:
     if troubled := scene.view.in_state(State.STUCK, State.FAILED):
         first = troubled[0]
         others = f"; {count_of(len(troubled) - 1, 'other node')} too" if len(troubled) > 1 else ""
-        return "stuck", f"{first.name}: {first.trouble.rstrip('.')}{others}.", f"{progress_sentence(scene)}. {lock}"
+        return "stuck", f"{first.name}: {first.trouble.rstrip('.')}{others}.", f"{progress}. {lock}"
     if counts.open:
-        return "working", f"{progress_sentence(scene)}.", lock
+        return "working", f"{progress}.", lock
     if scene.done:
         return "fine", f"The roll-out is over: {count_of(len(scene.done), 'node')} rebooted.", lock
     return "fine", "No node needs a reboot.", lock
-
-
-def progress_sentence(scene: RolloutScene) -> str:
-    """Such as `12 of 40 nodes rebooted; 2 at work (n13 for 1m10s, usual 4m40s); 20 queued; 6 held back`."""
-    counts, now = scene.view.counts, scene.seen.at
-    working = scene.view.in_state(State.WORKING)
-    shown = ", ".join(f"{each.name} for {age(each.since, now)}" for each in working[:2])
-    more = ", …" if len(working) > 2 else ""
-    usual = f"; usual {duration(timedelta(seconds=counts.usual_seconds))}" if counts.usual_seconds else ""
-    parts = [f"{len(scene.done)} of {count_of(len(scene.done) + counts.open, 'node')} rebooted"]
-    parts += [f"{counts.working} at work ({shown}{more}{usual})"] if working else []
-    named = (("queued", counts.queued), ("held back", counts.held_back), ("stuck", counts.stuck))
-    parts += [f"{number} {name}" for name, number in (*named, ("failed", counts.failed)) if number]
-    return "; ".join(parts)
 
 
 def _headline(scene: RolloutScene) -> dict[str, str]:

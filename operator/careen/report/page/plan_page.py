@@ -13,6 +13,7 @@ from careen.report.page.markup import escape, folded, paragraph, section, table,
 from careen.report.page.overview import FROM_NODES, overview
 from careen.report.page.rows import rows
 from careen.report.page.style import STYLE
+from careen.report.plan_causes import bought
 from careen.report.plan_report import (
     Plan,
     comparison,
@@ -35,6 +36,7 @@ def plan_html(plan: Plan) -> str:
     """The whole page."""
     parts = [
         _top(plan),
+        _unblocks(plan),
         _risks(plan),
         _timeline(plan),
         _comparison(plan),
@@ -77,6 +79,13 @@ def _top(plan: Plan) -> str:
             "</header>",
         ]
     )
+
+
+def _unblocks(plan: Plan) -> str:
+    if not plan.unblocks:
+        return ""
+    items = "".join(f"<li>{escape(each)}</li>" for each in bought(plan.unblocks))
+    return section("unblocks", "What would unblock most", f"<ol>{items}</ol>")
 
 
 def _risks(plan: Plan) -> str:

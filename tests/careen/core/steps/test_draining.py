@@ -484,3 +484,15 @@ def test_a_late_pod_is_not_evicted_while_its_workload_cannot_be_counted_unless_t
     unknown = draining(pods=(late,), owners=Unknown("503"))
     assert (evicted(unknown), unknown.reason.code) == ([], Code.OWNERS_UNKNOWN)
     assert evicted(draining(pods=(late,), owners=())) == ["db-1"]
+
+
+@pytest.mark.parametrize(
+    ("need", "sentence"),
+    [
+        ("", "the host no longer asks for a reboot: the drain is undone"),
+        ("a person asked for maintenance: disk swap", "the person's request is withdrawn or over: the drain is undone"),
+    ],
+)
+def test_an_undone_drain_for_maintenance_is_not_called_a_reboot(need: str, sentence: str) -> None:
+    decision = decided(a_progress(Phase.DRAINING), need=NO, node={"annotations": {keys.NEED: need}})
+    assert decision.reason.sentence == sentence

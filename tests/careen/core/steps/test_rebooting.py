@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, PatchNode, SilenceAlerts, WriteLock
+from careen.core.actions import (
+    AskReboot,
+    ConfirmClaim,
+    Notify,
+    Occasion,
+    PatchNode,
+    PostEvent,
+    SilenceAlerts,
+    WriteLock,
+)
 from careen.core.decide import decide
 from careen.core.decision import Decision
 from careen.core.facts import keys
@@ -410,3 +419,16 @@ def test_the_deadline_of_an_announcement_that_was_removed_counts_from_the_first_
     decision = decided(a_progress(Phase.DRAINING), memory=remembering(reboot=late), pods=())
     again = decided(the_record(decision), memory=decision.memory)
     assert (again.phase, again.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)
+
+
+def test_the_event_about_the_reboot_is_posted_before_the_host_is_asked() -> None:
+    """Afterwards the host may go down at any moment."""
+    actions = decided(a_progress(Phase.DRAINING)).actions
+    (event,) = (each for each in actions if isinstance(each, PostEvent))
+    assert event.code is Code.REBOOT_ANNOUNCED
+    assert actions.index(event) < next(place for place, each in enumerate(actions) if isinstance(each, ConfirmClaim))
+
+
+def test_a_pause_before_the_reboot_has_an_event() -> None:
+    decision = decided(a_progress(Phase.DRAINING), a_policy(reboot_delay_seconds=60))
+    assert [each.code for each in decision.actions if isinstance(each, PostEvent)] == [Code.DRAINED]

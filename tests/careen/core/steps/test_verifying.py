@@ -405,3 +405,11 @@ def test_a_pod_that_the_new_boot_has_not_started_is_not_ready(
     assert (decision.phase is Phase.SETTLING) is is_back
     unknown = replace(record, owners=(replace(row, containers=0),))
     assert decided(unknown, need=NO, pods=(pod,)).phase is Phase.SETTLING
+
+
+def test_the_history_says_what_refused_for_how_long_and_the_node_forgets_it() -> None:
+    node = {"annotations": {keys.REFUSED: '{"outside-window":7200,"alert":60}'}}
+    patch = the_patch(verifying(node))
+    assert json.loads(str(patch.annotations[keys.HISTORY]))[0]["refused"] == {"outside-window": 7200, "alert": 60}
+    assert patch.annotations[keys.REFUSED] is None
+    assert keys.REFUSED not in the_patch(verifying()).annotations

@@ -199,3 +199,20 @@ def test_a_holder_that_is_gone_from_its_kubelet_is_stuck_and_on_top() -> None:
     assert document["working"][0]["node"] == "node-0012"
     assert "NotReady for 1h" in document["working"][0]["says"]
     assert document["phases"][document["nodes"]["phase"][12]] == "Stuck"
+
+
+def test_the_page_shows_what_the_plan_says_would_unblock_most() -> None:
+    rows = [{"sentence": f"change {number}", "nodes": 1} for number in range(7)]
+    planned = planned_of(
+        {"begins": "2026-03-04T11:00:00Z", "visits": [], "unblocks": [*rows[:2], "nonsense", *rows[2:]]}
+    )
+    assert planned is not None
+    document = rollout_document(seen_of(*roll_out(30, NOW)), planned)
+    assert document["unblocks"] == [f"change {number}" for number in range(5)]
+    assert rollout_document(seen_of(*roll_out(30, NOW)), Planned())["unblocks"] == []
+
+
+def test_a_drain_for_maintenance_has_its_own_place_on_the_page() -> None:
+    asked = {keys.REQUEST: '{"want":"maintenance"}'}
+    document = rollout_document(seen_of(a_node("n1", "eu-1a", {keys.PHASE: "Draining", **asked})), Planned())
+    assert document["phases"][document["nodes"]["phase"][0]] == "To maintenance or back"

@@ -24,8 +24,8 @@ def test_the_screen_fits_the_terminal(width: int, height: int, blocked: int) -> 
 def test_the_screen_at_80_by_24_shows_the_roll_out() -> None:
     lines = screen(RolloutScene.of(seen_of(*roll_out(30, NOW, blocked=5))), width=80, height=24)
     assert [line.text for line in lines] == [
-        "12 of 30 nodes rebooted; 2 at work (node-0012 for 1m10s, node-0013 for 1m10s;",
-        "usual 4m40s); 11 queued; 5 held back.",
+        "12 of 30 done, 2 working (node-0012 and 1 more for 1m10s, usually 4m40s), 11",
+        "queued, 5 held back, finish at about 12:31 UTC for the nodes that nothing holds…",
         "[##################............................] 40 %, finish about 12:31:30 UTC",
         "Lock: 2 of 2 claims held by node-0012 (0s), node-0013 (0s).",
         "",

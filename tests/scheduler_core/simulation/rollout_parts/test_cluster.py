@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from scheduler_core.cycle import Scheduler
+from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.labels import LabelSelector
 from scheduler_core.model.taints import PREFER_NO_SCHEDULE, Taint
 from scheduler_core.simulation.evicted.replacements import moves_all
 from scheduler_core.simulation.rollout_parts.cluster import SimulatedCluster, tainted
@@ -43,6 +47,28 @@ def test_a_simulated_drain_changes_the_cluster_only_after_a_call_of_take_over() 
     assert cluster.world.node("n1").unschedulable
     assert [(pod.name, pod.phase) for pod in cluster.world.pods_on("n3")] == [("web-1", "Running")]
     assert cluster.drained("n1") is not drain
+
+
+@pytest.mark.parametrize(
+    ("wanted", "allowed", "bars"),
+    [(1, 0, True), (1, 1, False), (0, 0, False)],
+    ids=["wants all pods", "allows an eviction all the same", "is only spent"],
+)
+def test_a_budget_bars_a_node_only_if_waiting_cannot_help(wanted: int, allowed: int, bars: bool) -> None:
+    cluster = a_cluster()
+    (pod,) = cluster.world.pods_on("n1")
+    budget = DisruptionBudget(
+        namespace=pod.namespace,
+        name="web",
+        selector=LabelSelector(()),
+        disruptions_allowed=allowed,
+        current_healthy=0,
+        desired_healthy=wanted,
+        expected_pods=1,
+    )
+    cluster.world = cluster.world.with_objects(budgets=(budget,))
+    assert cluster.bars("n1", (pod.key,)) is bars
+    assert not cluster.bars("n1", ("default/another",))
 
 
 def test_an_undone_drain_uncordons_the_node_unless_the_node_was_cordoned_before() -> None:

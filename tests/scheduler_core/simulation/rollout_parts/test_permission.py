@@ -75,3 +75,26 @@ def test_a_closed_window_is_reported_even_if_the_forecast_has_already_refused_th
     permission.refusal("n1", T0)
     rules.at_once = CLOSED
     assert permission.refusal("n1", T0) == CLOSED
+
+
+def test_a_refusal_because_of_a_pod_that_can_never_be_evicted_is_kept_while_it_bars_the_node() -> None:
+    barred = Obstacle(rule="forecast", subject="the disruption budget shop/a", sentence="never", barred=("shop/a-1",))
+    rules, standing = Refusals(by_forecast=barred), {("n1", ("shop/a-1",))}
+    permission = Permission(rules, rules.forecast, lambda name, pods: (name, pods) in standing)
+    permission.refusal("n1", T0)
+    permission.node_returned()
+    assert (permission.refusal("n1", T0), permission.is_kept("n1"), rules.forecasts) == (barred, True, ["n1"])
+    standing.clear()
+    assert (permission.is_kept("n1"), permission.refusal("n1", T0)) == (False, barred)
+    assert rules.forecasts == ["n1", "n1"]
+
+
+def test_the_report_has_the_reasons_of_the_end() -> None:
+    barred = Obstacle(rule="forecast", subject="the disruption budget shop/a", sentence="never", barred=("shop/a-1",))
+    rules = Refusals(by_forecast=barred)
+    permission = Permission(rules, rules.forecast, lambda _name, _pods: True)
+    permission.refusal("n1", T0)
+    permission.node_returned()
+    rules.by_forecast = NO_ROOM
+    assert permission.refusal("n1", T0) == barred
+    assert permission.refusal_at_the_end("n1", T0) == NO_ROOM

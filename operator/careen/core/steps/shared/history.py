@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import field
 
+from careen.core.decision import refused_seconds
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.times import from_rfc3339, rfc3339
@@ -22,8 +23,6 @@ _LONGEST_WHY = 200
 _MOST_SECONDS = 10**9
 _MOST_MOVES = 10**6
 LONGEST_KERNEL = 64  # utsname has 65 bytes for a release
-_LONGEST_CODE = 40
-_MOST_CODES = 8
 
 
 class Reboot(Value, kw_only=True):
@@ -57,6 +56,11 @@ def with_one_more(node: NodeView, reboot: Reboot) -> str:
     return json.dumps([_row(each) for each in (reboot, *before)[:MOST]], separators=(",", ":"), ensure_ascii=False)
 
 
+def refused_of(node: NodeView) -> dict[str, int]:
+    """For how many seconds each reason code has refused the need that stands, as far as refusals have ended."""
+    return refused_seconds(json_of(node.annotations.get(keys.REFUSED)))
+
+
 def forecast_moves_of(node: NodeView) -> int | None:
     """How many pods leave the node in the forecast on the Node; None without one."""
     counts = object_of(node.annotations.get(keys.FORECAST)).get("counts")
@@ -80,18 +84,12 @@ def _reboot(row: Any) -> Reboot | None:
         need_since=from_rfc3339(row.get("needSince")),
         kernel_left=_kernel(row.get("kernelLeft")),
         kernel=_kernel(row.get("kernel")),
-        refused=_refused(row.get("refused")),
+        refused=refused_seconds(row.get("refused")),
     )
 
 
 def _kernel(text: Any) -> str:
     return short(text, LONGEST_KERNEL) if isinstance(text, str) else ""
-
-
-def _refused(rows: Any) -> dict[str, int]:
-    pairs = rows.items() if isinstance(rows, dict) else ()
-    known = [(short(code, _LONGEST_CODE), seconds) for code, each in pairs if (seconds := whole(each, _MOST_SECONDS))]
-    return dict(sorted(known, key=lambda row: (-row[1], row[0]))[:_MOST_CODES])
 
 
 def _row(reboot: Reboot) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from careen.core.gates.settings import settings
 from careen.core.node import autoscalers
 from careen.core.node.restoring import NodeChange
 from careen.core.outcomes import Status, Stay, Transition, move, stay, undo
+from careen.core.people import requests
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing
 from scheduler_core.values import replace_value as replace
@@ -78,7 +79,7 @@ def called_off(situation: Situation) -> Decision | None:
     if situation.seen.need.answer is NeedAnswer.NO:
         return undo(
             situation,
-            Status(Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"),
+            Status(Code.NEED_GONE, f"{requests.why_gone(situation)}: the drain is undone"),
             Transition(Phase.WAITING, situation.progress),
         )
     if why_left_alone := autoscalers.left_alone(situation.node):
