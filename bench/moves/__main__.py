@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from statistics import fmean, stdev
 
 from bench.rollout.sample import NODES, ZONES, sample
@@ -24,25 +26,28 @@ from scheduler_core.simulation.rollout_parts.rules import Rules
 from scheduler_core.snapshot.snapshot import Snapshot
 
 SHARES = {"all": 1.0, "two thirds": 2 / 3}
+COLUMNS = ("random", *(order.value for order in Order), "floor")
+Row = tuple[str, int]  # which share of the nodes asks, and how many reboot at once
 
 
 def main() -> None:
     given = _arguments()
-    columns = ["random", *(order.value for order in Order), "floor"]
     print("# Repeat moves by the number of nodes at once\n\nMean ± standard deviation of the lots.\n")
-    print(f"| nodes | zones | asking | at once | {' | '.join(columns)} |\n|{'---|' * (4 + len(columns))}")
-    for nodes in given.nodes:
-        times = max(1, nodes // NODES)
-        for zones in given.zones:
-            lots = [_lot(seed, lot, times=times, zones=zones) for seed in given.seeds for lot in range(given.lots)]
-            for title, share in SHARES.items():
-                asking = [names[: round(share * len(names))] for _, names in lots]
-                for most in dict.fromkeys(_width(each, times * NODES) for each in given.at_once):
-                    rows = [repeats(snapshot, names, most) for (snapshot, _), names in zip(lots, asking, strict=True)]
+    print(f"| nodes | zones | lots | asking | at once | {' | '.join(COLUMNS)} |\n|{'---|' * (5 + len(COLUMNS))}")
+    numbers = [(seed, lot) for seed in given.seeds for lot in range(given.lots)]
+    with ProcessPoolExecutor(given.processes) as pool:
+        for nodes in given.nodes:
+            times = max(1, nodes // NODES)
+            widths = tuple(dict.fromkeys(_width(each, times * NODES) for each in given.at_once))
+            for zones in given.zones:
+                measure = partial(_of_a_lot, times=times, zones=zones, shares=given.asking, widths=widths)
+                lots = list(pool.map(measure, numbers))
+                for share, most in lots[0]:
+                    found = [lot[share, most] for lot in lots]
                     cells = " | ".join(
-                        shown([row[column] for row in rows]) if column in rows[0] else "" for column in columns
+                        shown([each[column] for each in found]) if column in found[0] else "" for column in COLUMNS
                     )
-                    print(f"| {times * NODES} | {zones} | {title} | {most} | {cells} |", flush=True)
+                    print(f"| {times * NODES} | {zones} | {len(lots)} | {share} | {most} | {cells} |", flush=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -51,14 +56,28 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--nodes", type=int, nargs="+", default=[12, 60, 240, 1000], help="rounded to multiples of 12")
     parser.add_argument("--at-once", nargs="+", default=["1", "3", "10", "10%"], help="numbers, or shares of the nodes")
+    parser.add_argument("--asking", nargs="+", default=[*SHARES], choices=[*SHARES], help="how many nodes reboot")
     parser.add_argument("--zones", type=int, nargs="+", default=[3, 1], choices=range(1, len(ZONES) + 1))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--lots", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=2)
     return parser.parse_args()
 
 
 def _width(text: str, nodes: int) -> int:
     return max(1, round(float(text[:-1]) * nodes / 100)) if text.endswith("%") else min(int(text), nodes)
+
+
+def _of_a_lot(
+    number: tuple[int, int], *, times: int, zones: int, shares: Sequence[str], widths: Sequence[int]
+) -> dict[Row, dict[str, int]]:
+    """The repeat moves by row and column. Each lot runs in a process of its own."""
+    snapshot, names = _lot(*number, times=times, zones=zones)
+    return {
+        (share, most): repeats(snapshot, names[: round(SHARES[share] * len(names))], most)
+        for share in shares
+        for most in widths
+    }
 
 
 def _lot(seed: int, lot: int, *, times: int, zones: int) -> tuple[Snapshot, list[str]]:
@@ -72,15 +91,27 @@ def _lot(seed: int, lot: int, *, times: int, zones: int) -> tuple[Snapshot, list
 
 def repeats(snapshot: Snapshot, asking: Sequence[str], at_once: int) -> dict[str, int]:
     """The repeat moves of roll-outs over the same placement, by the order of the nodes."""
-    rules: dict[str, Callable[[], Rules]] = {"random": lambda: InOrder(tuple(asking), at_once)}
-    for order in Order:
-        rules[order.value] = lambda order=order: as_agents_go(snapshot, order=order, at_once=at_once)  # type: ignore[misc]
     found = {
-        name: repeat_moves(snapshot, asking, made(), taint_key=keys.DEFAULT_TAINT_KEY) for name, made in rules.items()
+        name: repeat_moves(snapshot, asking, made(), taint_key=keys.DEFAULT_TAINT_KEY)
+        for name, made in _orders(snapshot, asking, at_once)
     }
+    if not _has_zones(snapshot):
+        found[Order.ZONE.value] = found[Order.OLDEST.value]
     if len(asking) == len(snapshot.nodes):
         found["floor"] = sum(sorted(movable_pods(snapshot).values())[:at_once])
     return found
+
+
+def _orders(snapshot: Snapshot, asking: Sequence[str], at_once: int) -> Iterator[tuple[str, Callable[[], Rules]]]:
+    yield "random", lambda: InOrder(tuple(asking), at_once)
+    for order in Order:
+        if order is not Order.ZONE or _has_zones(snapshot):
+            yield order.value, partial(as_agents_go, snapshot, order=order, at_once=at_once)
+
+
+def _has_zones(snapshot: Snapshot) -> bool:
+    """Whether there are several: with one zone, the orders by zone and by age are the same."""
+    return len({node.labels.get(keys.ZONE) for node in snapshot.nodes}) > 1
 
 
 def shown(found: Sequence[int]) -> str:

@@ -4,7 +4,8 @@ The nodes have 8 cpu and 32 Gi, in 3 zones. There are 99 pods of 7 controllers, 
 controllers, required host anti-affinity on two, one StatefulSet, and 2 DaemonSets; the pods request 65 % of the cpu.
 Pods start in 3 s and stop in 1 s; a boot takes 5 s (`--boot`). All sentinels appear at the beginning. The time ends
 when every node is ready and schedulable again and the lock has no claim. `--seed` varies this cluster within bounds;
-the same seed always places the pods in the same way.
+the same seed always places the pods in the same way. `--nodes 60` has five times as many nodes and pods, and the
+machine runs 60 agents: give each boot more time than they need to start (`--boot 20`).
 """
 
 from __future__ import annotations
@@ -76,7 +77,10 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--flags", default="", help="more flags for the agent; they override its other flags")
     parser.add_argument("--seed", type=int, default=0, help="seed of the cluster; 0 is the reference cluster")
-    parser.add_argument("--asking", type=int, default=NODES, help="how many of the 12 hosts need a reboot")
+    parser.add_argument(
+        "--nodes", type=int, default=NODES, help="how many nodes, rounded down to a multiple of 12; default: 12"
+    )
+    parser.add_argument("--asking", type=int, help="how many of the hosts need a reboot; default: all")
     parser.add_argument("--boot", type=float, default=5.0, help="seconds that a host takes to boot")
     parser.add_argument(
         "--warm-up",
@@ -101,7 +105,7 @@ def _trial(options: argparse.Namespace) -> Trial:
         else CAREEN_WARM_UP_SECONDS
     )
     return Trial(
-        sample=sample(options.seed, options.asking),
+        sample=sample(options.seed, options.asking, times=max(1, options.nodes // NODES)),
         identity=KURED if is_kured else CAREEN,
         template=f"{template} {options.flags}",
         boot_seconds=options.boot,

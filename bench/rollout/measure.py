@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.rollout.memory import ProcessMemory, Sampler, agent_memory
 from bench.rollout.placement import place_all
-from bench.rollout.sample import SampleFleet, nodes
+from bench.rollout.sample import NODES, SampleFleet
 from tests.cluster.harness.cluster import KURED, Cluster, Identity, manifest_files
 from tests.cluster.harness.machines.agents import by_template
 from tests.cluster.harness.machines.control_plane import ControlPlane
@@ -59,23 +59,24 @@ def measure(trial: Trial, plane: ControlPlane) -> Result:
 def _prepare(cluster: Cluster, trial: Trial) -> list[Host]:
     """Creates nodes, agents and pods, and waits until the agents are idle."""
     identity, sample = trial.identity, trial.sample
+    times = len(sample.places) / NODES  # all of them start on one machine
     for file in [Path(__file__).with_name("kured.yaml")] if identity is KURED else manifest_files():
         cluster.apply_file(file)
     command = by_template(cluster.plane, trial.template, namespace=identity.namespace, daemonset=identity.daemonset)
     hosts = [
         Host(name=name, zone=zone, folder=cluster.folder / "hosts" / name, boot_seconds=trial.boot_seconds)
-        for name, zone in nodes()
+        for name, zone in sample.places
     ]
     cluster.start_fleet(hosts, command)
     cluster.apply(*sample.daemons())
     if sample.seed:
-        cluster.wait_for("every agent runs", cluster.agents_run, 120)
-        cluster.wait_for("the DaemonSets' pods are ready", cluster.pods_are_ready, 60)
+        cluster.wait_for("every agent runs", cluster.agents_run, 120 * times)
+        cluster.wait_for("the DaemonSets' pods are ready", cluster.pods_are_ready, 60 * times)
         place_all(cluster, sample.workloads(), sample.seed)
     else:
         cluster.apply(*sample.workloads())
-        cluster.wait_for(f"{sample.pods} pods are ready", cluster.pods_are_ready, 180)
-    cluster.wait_for("every agent runs", cluster.agents_run, 120)
+        cluster.wait_for(f"{sample.pods} pods are ready", cluster.pods_are_ready, 180 * times)
+    cluster.wait_for("every agent runs", cluster.agents_run, 120 * times)
     time.sleep(trial.warm_up_seconds)
     return hosts
 

@@ -102,9 +102,9 @@ class SampleFleet:
         return {"replicas": size.replicas, "cpu": f"{size.millicpu}m", "memory": size.memory}
 
 
-def sample(seed: int, asking: int = NODES, *, times: int = 1, zones: int = len(ZONES)) -> SampleFleet:
-    """The same for every agent. The seed also orders the hosts, of which the first `asking` need a reboot. `times` is
-    the size of the fleet and of its workloads, in multiples of 12 nodes."""
+def sample(seed: int, asking: int | None = None, *, times: int = 1, zones: int = len(ZONES)) -> SampleFleet:
+    """The same for every agent. The seed also orders the hosts, of which the first `asking` need a reboot (None: all).
+    `times` is the size of the fleet and of its workloads, in multiples of 12 nodes."""
     places = nodes(NODES * times, zones)
     names = [name for name, _ in places]
     if seed == 0:
