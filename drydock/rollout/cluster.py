@@ -116,7 +116,7 @@ async def running_cluster(
         cluster.on_up(host)
 
     hosts = Hosts(by_name, pace, chance, clock=time.monotonic, on_down=down, on_up=up)
-    cluster = EmbeddedCluster(api=api, hosts=hosts, scheduler=SchedulerLoop(api.verbs, seed=seed))
+    cluster = EmbeddedCluster(api=api, hosts=hosts, scheduler=SchedulerLoop(api.verbs))
     _create(api, manifests, nodes, agent_arguments)
     for host in by_name.values():
         kubelets.node_is_up(host.name, host.boot_id)

@@ -110,6 +110,17 @@ class ClusterCache:
         self._placed.forget(key, uid)
         self._snapshot = None
 
+    def assume_object(self, kind: str, key: str, value: Any) -> None:
+        """Shows a claim or volume in snapshots as it will be after a write, until an event changes or deletes it.
+        Nothing, if the object does not exist."""
+        self._others.assume(kind, key, value)
+        self._snapshot = None
+
+    def forget_object(self, kind: str, key: str, value: Any) -> None:
+        """Undoes `assume_object` of this very `value`, if it still counts."""
+        self._others.forget(kind, key, value)
+        self._snapshot = None
+
     def assumed_node(self, key: str, uid: str = "") -> str:
         """The node on which this pod is assumed to be; "" if none."""
         assumed = self._placed.assumed.get(key)

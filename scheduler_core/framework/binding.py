@@ -62,7 +62,7 @@ class BindingCycle(Value):
             verdict: Verdict = plugin.reserve(state, pod, node_name)
             check_verdict(plugin.name, "reserve", verdict)
             if not verdict.is_success:
-                return self._stopped(Stage.RESERVED, _blamed(verdict, plugin.name, "Reserve"), state, pod, node_name)
+                return self._stopped(Stage.RESERVED, blamed(verdict, plugin.name, "Reserve"), state, pod, node_name)
         waiting_for: list[str] = []
         for plugin in self.plugins.at("permit"):
             verdict = plugin.permit(state, pod, node_name)
@@ -70,7 +70,7 @@ class BindingCycle(Value):
             if verdict.code is VerdictCode.WAIT:
                 waiting_for.append(plugin.name)
             elif not verdict.is_success:
-                return self._stopped(Stage.PERMITTED, _blamed(verdict, plugin.name, "Permit"), state, pod, node_name)
+                return self._stopped(Stage.PERMITTED, blamed(verdict, plugin.name, "Permit"), state, pod, node_name)
         if waiting_for:
             return BindingProgress(
                 stage=Stage.PERMITTED,
@@ -89,7 +89,7 @@ class BindingCycle(Value):
             verdict: Verdict = plugin.pre_bind(state, pod, node_name)
             check_verdict(plugin.name, "pre_bind", verdict)
             if not verdict.is_success and not verdict.is_skip:
-                return self._stopped(Stage.PREPARED, _blamed(verdict, plugin.name, "PreBind"), state, pod, node_name)
+                return self._stopped(Stage.PREPARED, blamed(verdict, plugin.name, "PreBind"), state, pod, node_name)
         verdict = self._bind(state, pod, node_name)
         if not verdict.is_success:
             return self._stopped(Stage.BOUND, verdict, state, pod, node_name)
@@ -110,7 +110,7 @@ class BindingCycle(Value):
             verdict: Verdict = plugin.bind(state, pod, node_name)
             check_verdict(plugin.name, "bind", verdict)
             if not verdict.is_skip:
-                return _blamed(verdict, plugin.name, "Bind")
+                return blamed(verdict, plugin.name, "Bind")
         return error("all bind plugins skipped the pod")
 
     def _stopped(self, stage: Stage, verdict: Verdict, state: CycleState, pod: Pod, node_name: str) -> BindingProgress:
@@ -118,7 +118,7 @@ class BindingCycle(Value):
         return BindingProgress(stage=stage, verdict=verdict)
 
 
-def _blamed(verdict: Verdict, plugin: str, point: str) -> Verdict:
+def blamed(verdict: Verdict, plugin: str, point: str) -> Verdict:
     """A verdict that is neither a success nor a refusal becomes an error of the plugin."""
     if verdict.is_success or verdict.is_rejection:
         return verdict.by(plugin)

@@ -10,16 +10,18 @@ from contextlib import suppress
 from typing import Final
 
 from scheduler_core.cycle_result import CycleResult
-from scheduler_core.framework.binding import BindingCycle
-from scheduler_core.framework.verdict import Verdict
+from scheduler_core.framework.binding import BindingCycle, blamed
+from scheduler_core.framework.verdict import Verdict, VerdictCode, error
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugin_contract import check_verdict
 from scheduler_core.plugins.default_binder import DefaultBinder
-from scheduler_core.plugins.volume_binding import VolumePlan
+from scheduler_core.plugins.volume_binding import VolumeBinding
 from scheduler_core.queue.events import ASSIGNED_POD_DELETED
 from scheduler_core.queue.failed_cycle import handle_failed_attempt
 from scheduler_core.queue.queued_pod import QueuedPod
-from scheduler_core.running.commands import Bind, Count, LookAtPod, Note, PostPodEvent, WriteStatus
+from scheduler_core.running import volumes
+from scheduler_core.running.commands import Bind, Count, LookAtPod, Note, PatchVolume, PostPodEvent, WriteStatus
+from scheduler_core.running.failures import Reaction, WriteOutcome
 from scheduler_core.running.parts import BindingStep, Parts, PodOnItsWay
 from scheduler_core.running.permits import LONGEST_SECONDS
 from scheduler_core.running.refusing import nominate, refuse
@@ -53,6 +55,8 @@ def start(parts: Parts, queued: QueuedPod, result: CycleResult, now: float) -> N
     )
     parts.bindings[pod.uid] = binding
     progress = _cycle(parts, pod).reserve(state, pod, node)
+    if progress.waits or progress.verdict.is_success:
+        volumes.reserve(parts, binding)
     if progress.waits:
         runner = parts.scheduler.runner(pod)
         for name in progress.waiting_for:
@@ -88,25 +92,51 @@ def reject(parts: Parts, binding: PodOnItsWay, message: str, now: float, *, plug
 def _permitted(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     """The scheduling attempt ends here: later events find the pod no longer in flight."""
     pod = binding.pod
-    binding.step = BindingStep.VOLUMES
-    plan = binding.state.find(VolumePlan)
-    if plan is not None and (plan.claims or plan.volumes):
-        message = "volumes: this scheduler does not bind claims of WaitForFirstConsumer classes yet"
-        fail(parts, binding, message, now, refused_by=("VolumeBinding",))
-        return
+    binding.step, binding.since = BindingStep.VOLUMES, now
     parts.queue.done(pod)
-    for plugin in parts.scheduler.runner(pod).plugins.at("preBind"):
-        verdict: Verdict = plugin.pre_bind(binding.state, pod, binding.node)
-        check_verdict(plugin.name, "pre_bind", verdict)
-        if not verdict.is_success and not verdict.is_skip:
-            fail(parts, binding, verdict.by(plugin.name), now)
+    if binding.volumes:
+        nominate(parts, pod, binding.node)
+    prepare(parts, binding, now)
+
+
+def prepare(parts: Parts, binding: PodOnItsWay, now: float) -> None:
+    """The PreBind plugins in their order. Call it again when something has changed that one of them waits for."""
+    pod, plugins = binding.pod, parts.scheduler.runner(binding.pod).plugins.at("preBind")
+    for plugin in plugins[binding.prepared :]:
+        if isinstance(plugin, VolumeBinding):
+            verdict = volumes.bind(parts, binding, plugin.args.bind_timeout_seconds, now)
+        else:
+            verdict = plugin.pre_bind(binding.state, pod, binding.node)
+            check_verdict(plugin.name, "pre_bind", verdict)
+        if verdict.code is VerdictCode.WAIT:
             return
+        if not verdict.is_success and not verdict.is_skip:
+            fail(parts, binding, blamed(verdict, plugin.name, "PreBind"), now)
+            return
+        binding.prepared += 1
     _bind(parts, binding, now)
+
+
+def volume_changed(parts: Parts, kind: str, key: str, claim: str, now: float) -> None:
+    """A PersistentVolume of this claim ("" if of none), or a claim; or the write of one was answered."""
+    for binding in tuple(parts.bindings.values()):
+        if binding.step is BindingStep.VOLUMES and volumes.concerns(binding, kind, key, claim):
+            prepare(parts, binding, now)
+
+
+def volume_answered(parts: Parts, patch: PatchVolume, what: Reaction, outcome: WriteOutcome, now: float) -> None:
+    binding = parts.bindings.get(patch.pod_uid)
+    if binding is not None and binding.step is BindingStep.VOLUMES:
+        problem = volumes.answered(binding, patch, what, outcome)
+        if problem:
+            fail(parts, binding, blamed(error(problem), "VolumeBinding", "PreBind"), now)
+    volume_changed(parts, patch.kind, patch.key, patch.claim, now)
 
 
 def _bind(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     pod = binding.pod
     binding.step, binding.since = BindingStep.BIND, now
+    parts.writes.withdraw(pod.uid, WriteStatus)
     verdict = parts.scheduler.extenders.bind(pod, binding.node)
     for plugin in parts.scheduler.runner(pod).plugins.at("bind") if verdict is None else ():
         if isinstance(plugin, DefaultBinder):
@@ -225,6 +255,7 @@ def _release(parts: Parts, binding: PodOnItsWay, *, is_reserved: bool = True) ->
     pod = binding.pod
     if is_reserved:
         _cycle(parts, pod).give_up(binding.state, pod, binding.node)
+    volumes.release(parts, binding)
     with suppress(UnknownPodError):  # a deletion or another pod of this name came first
         parts.cache.forget(pod.key, uid=pod.uid)
     parts.writes.withdraw(pod.uid, Bind)

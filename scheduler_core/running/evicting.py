@@ -23,16 +23,17 @@ def begin(parts: Parts, preemptor: Pod, node: str, victims: tuple[str, ...], now
     pods = [pod for pod in map(parts.cache.find_pod, victims) if pod is not None]
     parts.out.append(Count(metric="preemption_attempts_total"))
     parts.out.append(Count(metric="preemption_victims", amount=len(pods)))
-    to_delete: list[Pod] = []
+    before_bind = (BindingStep.PERMIT, BindingStep.VOLUMES)
+    to_reject = [each for pod in pods if (each := parts.bindings.get(pod.uid)) is not None and each.step in before_bind]
+    rejected = {each.pod.uid for each in to_reject}
+    to_delete = [pod for pod in pods if pod.uid not in rejected]
+    if not to_delete:  # the preemptor must not be held back when the rejections free the room
+        parts.evictions.pop(preemptor.uid, None)
+    for each in to_reject:
+        binding.reject(parts, each, "preempted", now)
     for pod in pods:
-        on_its_way = parts.bindings.get(pod.uid)
-        if on_its_way is not None and on_its_way.step in (BindingStep.PERMIT, BindingStep.VOLUMES):
-            binding.reject(parts, on_its_way, "preempted", now)
-        else:
-            to_delete.append(pod)
         _tell(parts, preemptor, pod, node)
     if not to_delete:
-        parts.evictions.pop(preemptor.uid, None)
         return
     *others, last = to_delete
     eviction = Eviction(preemptor=preemptor, others={pod.uid for pod in others}, last=(last.key, last.uid))

@@ -251,6 +251,8 @@ class Machine:
             self._status_answered(write, what, outcome)
         elif isinstance(write, DeleteVictim):
             self._delete_answered(write, what, outcome, now)
+        else:
+            binding.volume_answered(self.parts, write, what, outcome, now)
 
     def _bind_answered(self, bind: Bind, what: Reaction, outcome: WriteOutcome, now: float) -> None:
         parts = self.parts
@@ -320,6 +322,8 @@ class Machine:
         late = next((name for name, end in each.permits.items() if end <= now), None)
         if late is not None:
             binding.reject(parts, each, f"rejected due to timeout after waiting at plugin {late}", now, plugin=late)
+        elif each.step is BindingStep.VOLUMES:
+            binding.prepare(parts, each, now)
         elif each.look_at is not None and each.look_at <= now:
             self._looks.add(binding.look(parts, each, now))
 

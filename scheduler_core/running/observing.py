@@ -10,6 +10,7 @@ from typing import Final
 
 from scheduler_core.cache.changes import Change
 from scheduler_core.model.pod import Pod
+from scheduler_core.model.storage.volumes import ClaimReference
 from scheduler_core.queue.events import (
     ASSIGNED_POD_ADDED,
     ASSIGNED_POD_DELETED,
@@ -145,11 +146,23 @@ def _other(resource: Resource) -> Callable[[Parts, Change, float], None]:
     return handle
 
 
+def _volume(resource: Resource) -> Callable[[Parts, Change, float], None]:
+    tell_queue = _other(resource)
+
+    def handle(parts: Parts, change: Change, now: float) -> None:
+        tell_queue(parts, change, now)
+        claim: ClaimReference | None = getattr(change.new, "claim", None)
+        claim_key = "" if claim is None else claim.key
+        binding.volume_changed(parts, change.kind, change.key, claim_key, now)
+
+    return handle
+
+
 HANDLERS: Final[Mapping[str, Callable[[Parts, Change, float], None]]] = {
     "Pod": _pod,
     "Node": _node,
-    "PersistentVolume": _other(Resource.PERSISTENT_VOLUME),
-    "PersistentVolumeClaim": _other(Resource.PERSISTENT_VOLUME_CLAIM),
+    "PersistentVolume": _volume(Resource.PERSISTENT_VOLUME),
+    "PersistentVolumeClaim": _volume(Resource.PERSISTENT_VOLUME_CLAIM),
     "StorageClass": _other(Resource.STORAGE_CLASS),
     "CSINode": _other(Resource.CSI_NODE),
     "CSIDriver": _other(Resource.CSI_DRIVER),

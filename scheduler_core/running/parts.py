@@ -9,6 +9,7 @@ from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.model.pod import Pod
+from scheduler_core.model.storage.volumes import PersistentVolume, PersistentVolumeClaim
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.scheduling_queue import SchedulingQueue
 from scheduler_core.running.commands import Command
@@ -24,11 +25,28 @@ class BindingStep(Enum):
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
+class VolumeToBind:
+    """A PersistentVolume that gets its claim, or a claim that gets its node. `wanted`: the object after the write;
+    `version`: its resourceVersion before. `number`: of the PatchVolume that was asked for last.
+
+    `seen_from`: the version from which on the watch shows the write; None until the write is known to have happened.
+    """
+
+    kind: str
+    key: str
+    wanted: PersistentVolume | PersistentVolumeClaim
+    version: int | None
+    number: int = 0
+    seen_from: int | None = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
 class PodOnItsWay:
     """A pod on its way to its node. `look_at`: when to look at the pod, because nobody knows whether it is bound.
     `is_doubtful`: some Bind of it had no answer; `refused`: why a later one certainly failed.
-    `permits`: the Permit plugins that still make it wait, each with the end of its patience.
-    `evaluated` and `feasible`: how many nodes its cycle checked, and how many passed."""
+    `permits`: the Permit plugins that still make it wait, each with the end of its patience. `volumes`: what PreBind
+    of VolumeBinding writes; `prepared`: how many PreBind plugins are done. `evaluated` and `feasible`: how many nodes
+    its cycle checked, and how many passed."""
 
     queued: QueuedPod
     pod: Pod
@@ -42,6 +60,8 @@ class PodOnItsWay:
     is_doubtful: bool = False
     refused: str = ""
     permits: dict[str, float] = field(default_factory=dict)
+    volumes: list[VolumeToBind] = field(default_factory=list)
+    prepared: int = 0
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -87,5 +87,10 @@ class Writes:
         return found
 
 
+def volume_target(kind: str, key: str) -> str:
+    """Under which the writes to a volume or claim are known."""
+    return f"{kind} {key}"
+
+
 def _target(write: Write) -> str:
-    return f"{write.kind} {write.key}" if isinstance(write, PatchVolume) else write.uid
+    return volume_target(write.kind, write.key) if isinstance(write, PatchVolume) else write.uid

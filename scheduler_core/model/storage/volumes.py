@@ -43,6 +43,10 @@ class ClaimReference(Value):
     name: str
     uid: str = ""
 
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
 
 class PersistentVolume(Value, kw_only=True):
     """CSI volumes have `csi_driver` and `csi_handle`; in-tree volumes `legacy_kind` and `legacy_identity`."""

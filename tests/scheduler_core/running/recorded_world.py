@@ -12,7 +12,7 @@ from scheduler_core.running.machine import Machine
 from scheduler_core.running.record.lines import command_line
 from scheduler_core.running.record.recorder import RecordedMachine, Recorder
 from scheduler_core.running.record.replay import Replay
-from tests.scheduler_core.running.world import World
+from tests.scheduler_core.running.world import KINDS, World
 
 
 class RecordedWorld(World):
@@ -40,11 +40,11 @@ class RecordedWorld(World):
     def relist(self) -> None:
         """As a live feed does: as bytes, a page at a time, while other work goes on."""
         self.backlog.clear()
-        for kind in ("Node", "Pod"):
+        for kind in KINDS:
             items = self.listing(kind)["items"]
             pages = [msgspec.json.encode({"items": part}) for part in (items[:2], items[2:])]
             self.collect(self.machine.take(Sync(kind, iter(pages)), self.now))
-        while any(map(self.machine.is_listing, ("Node", "Pod"))):
+        while any(map(self.machine.is_listing, KINDS)):
             self.run(1)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.scheduler_core.plugins.asking import using
 from tests.scheduler_core.running.world import FAULTS, World
 
 DIES_BEFORE, DIES_AFTER, WATCH_BREAKS = "dies before it", "dies after it", "watch breaks"
@@ -19,14 +20,19 @@ STEP = int(os.environ.get("MACHINE_CRASH_STEP", "5"))
 
 
 def story(seed: int) -> Iterator[World]:
-    """Thirty pods of two priorities on four nodes with room for some of them. Yields before each command."""
+    """Thirty pods of two priorities on four nodes with room for some of them, every fifth with a volume that is bound
+    only when the pod has a node. Yields before each command."""
     chance = random.Random(seed)
     world = World()
+    world.create_storage()
+    for number in range(3):
+        world.create_volume(f"v{number}", f"n{number}")
     for number in range(4):
         world.create_node(f"n{number}")
     names = [f"p{number:02}" for number in range(30)]
-    for name in names:
-        world.create_pod(name, chance.choice((1, 1, 2)), chance.choice((0, 0, 0, 10)))
+    for number, name in enumerate(names):
+        volumes = using(world.create_claim(f"of-{name}", chance.choice(("make", "wait")))) if number % 5 == 0 else []
+        world.create_pod(name, chance.choice((1, 1, 2)), chance.choice((0, 0, 0, 10)), volumes=volumes)
         if chance.random() < 0.5:
             world.deliver()
             world.run(3)
@@ -34,6 +40,7 @@ def story(seed: int) -> Iterator[World]:
             world.remove("Pod", chance.choice(names))
         if chance.random() < 0.3:
             world.wait(1)
+            world.volumes_work(can_provision=chance.random() < 0.9)
         while world.open and chance.random() < 0.7:
             yield world
         world.check()
@@ -43,6 +50,7 @@ def story(seed: int) -> Iterator[World]:
         while world.open:
             yield world
         world.end_terminating()
+        world.volumes_work()
         world.wait(5)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from scheduler_core.running.failures import REACTIONS, Meaning, WriteOutcome
 from scheduler_core.running.machine import Machine
 from scheduler_core.running.parts import BindingStep
 from scheduler_core.running.permits import WaitingPods
-from tests.scheduler_core.plugins.asking import claim, storage_class, using, volume
 from tests.scheduler_core.running.world import SCHEDULER, World, node
 
 
@@ -248,35 +246,6 @@ def test_a_pod_that_cannot_be_placed_right_yet_stays_pending_with_the_reason(spe
     assert (status.reason, status.message.partition(":")[0]) == ("Unschedulable", reason)
     world.settle(400)
     assert (world.node_of("a"), world.written["Bind"], world.written["WriteStatus"]) == ("", 0, 1)
-
-
-@pytest.mark.parametrize(
-    "storage",
-    [
-        pytest.param((storage_class(provisioner="csi.example"), claim("data")), id="a volume would be provisioned"),
-        pytest.param((storage_class(), claim("data"), volume("v")), id="a volume would be bound"),
-    ],
-)
-def test_a_pod_whose_volumes_would_be_bound_only_now_is_refused_and_keeps_no_room(storage: Any) -> None:
-    world = ready()
-    for each in storage:
-        world.put(copy.deepcopy(each), "ADDED")
-    coming(world, ("db", 4, 0), volumes=using("data"))
-    (status,) = world.open
-    assert isinstance(status, WriteStatus)
-    assert (status.reason, status.message.partition(":")[0]) == ("Unschedulable", "volumes")
-    coming(world, ("web", 4, 0))
-    world.settle(400)
-    assert (world.node_of("db"), world.node_of("web"), world.written["Bind"]) == ("", "n1", 1)
-
-
-def test_a_pod_whose_claim_is_bound_is_placed() -> None:
-    world = ready()
-    for each in (storage_class(), claim("data", bound_to="v"), volume("v")):
-        world.put(copy.deepcopy(each), "ADDED")
-    coming(world, ("db", 4, 0), volumes=using("data"))
-    world.settle(20)
-    assert world.node_of("db") == "n1"
 
 
 def test_a_pod_that_is_deleted_and_created_again_while_it_is_assumed_is_placed() -> None:

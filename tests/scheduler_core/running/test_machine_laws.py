@@ -7,10 +7,12 @@ import os
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.scheduler_core.plugins.asking import using
 from tests.scheduler_core.running.world import FAULTS, World
 from tests.scheduler_core.state_machines import play
 
 NODES = ("n1", "n2", "n3")
+CLAIMS = ("make-1", "make-2", "wait-1", "wait-2")
 NAMES = tuple(f"{letter}{number}" for letter in "ab" for number in range(6))
 
 
@@ -18,6 +20,7 @@ class AnyInterleaving(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = World()
+        self.world.create_storage()
 
     @rule(name=st.sampled_from(NODES), cpu=st.integers(2, 6))
     def node_comes_or_grows(self, name: str, cpu: int) -> None:
@@ -39,6 +42,28 @@ class AnyInterleaving(RuleBasedStateMachine):
     def pod_comes(self, name: str, cpu: int, priority: int, spec: dict[str, object]) -> None:
         if self.world.pod(name) is None:
             self.world.create_pod(name, cpu, priority, **spec)
+
+    @rule(name=st.sampled_from(NAMES), claims=st.sets(st.sampled_from(CLAIMS), min_size=1, max_size=2))
+    def pod_with_volumes_comes(self, name: str, claims: set[str]) -> None:
+        for claim in claims:
+            if ("PersistentVolumeClaim", claim) not in self.world.objects:
+                self.world.create_claim(claim, of=claim.partition("-")[0])
+        if self.world.pod(name) is None:
+            self.world.create_pod(name, 1, volumes=using(*sorted(claims)))
+
+    @rule(number=st.integers(1, 3), node=st.sampled_from((None, *NODES)))
+    def volume_comes(self, number: int, node: str | None) -> None:
+        if ("PersistentVolume", f"v{number}") not in self.world.objects:
+            self.world.create_volume(f"v{number}", node)
+
+    @rule(claim=st.sampled_from(CLAIMS))
+    def unused_claim_goes(self, claim: str) -> None:
+        if not any(claim in repr(pod["spec"].get("volumes")) for pod in self.world.pods()):
+            self.world.remove("PersistentVolumeClaim", claim)
+
+    @rule(can_provision=st.booleans())
+    def volume_controllers_work(self, can_provision: bool) -> None:
+        self.world.volumes_work(can_provision=can_provision)
 
     @rule(name=st.sampled_from(NAMES))
     def pod_goes(self, name: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.pod import Pod
+from scheduler_core.plugins.volume_binding import SELECTED_NODE
 from scheduler_core.queue.scheduling_queue import Room
 from scheduler_core.running.commands import (
     Answered,
@@ -25,6 +26,7 @@ from scheduler_core.running.machine import Machine
 from scheduler_core.running.permits import WaitingPods
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
+from tests.scheduler_core.plugins.asking import claim, storage_class, volume
 
 Json = dict[str, Any]
 
@@ -35,6 +37,13 @@ EMPTY = "200 {}"
 TWICE = "answered twice"
 LATE = "answered after it counted as lost"
 REFUSALS = {"403": 403, "422": 422, "429": 429, "500": 500}
+KINDS = {
+    "Node": "v1",
+    "Pod": "v1",
+    "PersistentVolume": "v1",
+    "PersistentVolumeClaim": "v1",
+    "StorageClass": "storage.k8s.io/v1",
+}
 FAULTS = (GOOD, LOST_BEFORE, LOST_AFTER, EMPTY, TWICE, LATE, *REFUSALS)
 
 
@@ -42,9 +51,15 @@ def node(name: str, cpu: int = 4) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "uid": f"uid-{name}"},
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": {"kubernetes.io/hostname": name}},
         "status": {"allocatable": {"cpu": str(cpu), "memory": "64Gi", "pods": "110"}},
     }
+
+
+def on_node(name: str) -> Json:
+    """The affinity of a volume that only this node can reach."""
+    hostname = {"key": "kubernetes.io/hostname", "operator": "In", "values": [name]}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [hostname]}]}}
 
 
 def write_status(status: Json, command: WriteStatus) -> None:
@@ -77,7 +92,7 @@ class World:
         self.machine = self.new_machine()
         self.backlog.clear()
         self.open.clear()
-        for kind in ("Node", "Pod"):
+        for kind in KINDS:
             self.collect(self.machine.take(self.listing(kind), self.now))
         return self.machine
 
@@ -86,7 +101,7 @@ class World:
 
     def listing(self, kind: str) -> Json:
         items = [copy.deepcopy(each) for (of, _), each in sorted(self.objects.items()) if of == kind]
-        return {"apiVersion": "v1", "kind": f"{kind}List", "items": items}
+        return {"apiVersion": KINDS[kind], "kind": f"{kind}List", "items": items}
 
     def collect(self, commands: tuple[Command, ...]) -> None:
         for each in commands:
@@ -171,7 +186,7 @@ class World:
     def relist(self) -> None:
         """The watch broke, and what it would have told is lost."""
         self.backlog.clear()
-        for kind in ("Node", "Pod"):
+        for kind in KINDS:
             self.collect(self.machine.take(self.listing(kind), self.now))
 
     # ---- commands ----
@@ -193,7 +208,8 @@ class World:
             self.collect(self.machine.answered(command, outcome, self.now))
 
     def effect(self, command: Answered) -> WriteOutcome:
-        assert not isinstance(command, PatchVolume)
+        if isinstance(command, PatchVolume):
+            return self.patch_volume(command)
         name = command.pod.partition("/")[2]
         held = self.pod(name)
         if held is None:
@@ -218,6 +234,67 @@ class World:
         self.put(held)
         return WriteOutcome(code=200, version=self.version)
 
+    def patch_volume(self, command: PatchVolume) -> WriteOutcome:
+        held = self.objects.get((command.kind, command.key.rpartition("/")[2]))
+        if held is None:
+            return WriteOutcome(code=404)
+        if str(command.version) != held["metadata"]["resourceVersion"]:
+            return WriteOutcome(code=409)
+        held["metadata"].setdefault("annotations", {}).update(dict(command.annotations))
+        if command.claim:
+            namespace, _, name = command.claim.partition("/")
+            held["spec"]["claimRef"] = {"namespace": namespace, "name": name, "uid": command.claim_uid}
+        self.put(held)
+        return WriteOutcome(code=200, version=self.version)
+
+    # ---- volume controllers ----
+
+    def create_storage(self, provisioner: str = "csi.example") -> None:
+        """The class `wait` of volumes that somebody creates, and the class `make` of volumes that are provisioned."""
+        self.put(copy.deepcopy(storage_class()), "ADDED")
+        self.put(copy.deepcopy(storage_class("make", provisioner=provisioner)), "ADDED")
+
+    def create_claim(self, name: str, of: str = "make") -> str:
+        """Returns its name."""
+        self.put(copy.deepcopy(claim(name, storage_class=of, metadata={"uid": f"uid-{name}-{self.version}"})), "ADDED")
+        return name
+
+    def create_volume(self, name: str, node: str | None = None) -> None:
+        """Of the class `wait`; only this node can reach it if one is given."""
+        made = copy.deepcopy(volume(name))
+        if node is not None:
+            made["spec"]["nodeAffinity"] = on_node(node)
+        self.put(made, "ADDED")
+
+    def volumes_work(self, *, can_provision: bool = True) -> None:
+        """What the controller of PersistentVolumes and the provisioners do."""
+        for (kind, name), held in sorted(self.objects.items()):
+            if kind == "PersistentVolume":
+                self._bind_claim(held)
+            elif kind == "PersistentVolumeClaim" and not held["spec"]["volumeName"]:
+                node = held["metadata"]["annotations"].get(SELECTED_NODE)
+                if node is None or held["spec"]["storageClassName"] != "make":
+                    continue
+                if not can_provision or ("Node", node) not in self.objects:
+                    del held["metadata"]["annotations"][SELECTED_NODE]
+                    self.put(held)
+                    continue
+                made = volume(f"pv-{name}", storage_class="make")
+                made["spec"]["claimRef"] = {"namespace": "default", "name": name, "uid": held["metadata"]["uid"]}
+                made["spec"]["nodeAffinity"] = on_node(node)
+                self._bind_claim(self.put(made, "ADDED"))
+
+    def _bind_claim(self, held: Json) -> None:
+        wanted = held["spec"].get("claimRef")
+        claimed = self.objects.get(("PersistentVolumeClaim", wanted["name"])) if wanted else None
+        if claimed is None or claimed["metadata"]["uid"] != wanted["uid"] or claimed["spec"]["volumeName"]:
+            return
+        claimed["spec"]["volumeName"] = held["metadata"]["name"]
+        claimed["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = "yes"
+        claimed["status"]["phase"] = held["status"]["phase"] = "Bound"
+        self.put(held)
+        self.put(claimed)
+
     # ---- kubelets ----
 
     def end_terminating(self) -> None:
@@ -234,6 +311,7 @@ class World:
                 while self.open:
                     self.carry_out()
                 self.end_terminating()
+                self.volumes_work()
                 if not self.backlog and not self.machine.has_work and not self.open:
                     break
             else:
@@ -246,6 +324,7 @@ class World:
         self.no_node_is_over_its_allocatable()
         self.one_write_in_flight_for_each_pod()
         self.each_pod_is_in_one_place()
+        self.no_pod_is_bound_before_its_claims()
 
     def no_node_is_over_its_allocatable(self) -> None:
         used: Counter[str] = Counter()
@@ -258,7 +337,9 @@ class World:
     def one_write_in_flight_for_each_pod(self) -> None:
         known = {write.number for write in self.machine.parts.writes.in_flight}
         flying = Counter(
-            each.uid for each in self.open if not isinstance(each, LookAtPod | PatchVolume) and each.number in known
+            each.key if isinstance(each, PatchVolume) else each.uid
+            for each in self.open
+            if not isinstance(each, LookAtPod) and each.number in known
         )
         assert not flying or max(flying.values()) == 1, f"two writes in flight: {flying}"
 
@@ -278,6 +359,16 @@ class World:
                 assert len(places) + is_on_its_way == 1, f"{key}: {places}, on its way: {is_on_its_way}"
                 assert bool(parts.cache.assumed_node(key)) == is_on_its_way
 
+    def no_pod_is_bound_before_its_claims(self) -> None:
+        for pod in self.pods():
+            node = pod["spec"].get("nodeName")
+            for each in pod["spec"].get("volumes", ()) if node else ():
+                name = each["persistentVolumeClaim"]["claimName"]
+                held = self.objects["PersistentVolumeClaim", name]
+                bound_to = self.objects.get(("PersistentVolume", held["spec"]["volumeName"]))
+                assert bound_to is not None, f"{pod['metadata']['name']} is bound before its claim"
+                assert node in repr(bound_to["spec"]["nodeAffinity"] or node), f"the volume of {name} is not on {node}"
+
     def what_fits_is_bound(self) -> None:
         fresh = load_objects(copy.deepcopy(list(self.objects.values())))
         for pod in fresh.pending:
@@ -290,6 +381,8 @@ class World:
         cached, fresh = self.machine.parts.cache.snapshot(), load_objects(list(self.objects.values()))
         assert [_seen(pod) for pod in _sorted(cached)] == [_seen(pod) for pod in _sorted(fresh)]
         assert set(cached.node_names) == set(fresh.node_names)
+        assert cached.objects.claims == fresh.objects.claims
+        assert cached.objects.volumes == fresh.objects.volumes
 
 
 SCHEDULER = Scheduler()
