@@ -86,10 +86,9 @@ def parse(content: str | None) -> LockContent | Garbage:
     head, unreadable = fields_of(record, _Head)
     if unreadable:
         return Garbage(_why(unreadable[0], record))
-    found = _content(record, head, owners(content))
-    if len(found.entries) > _MOST_ENTRIES:
-        return Garbage(f"the lock has {len(found.entries)} entries, but {_MOST_ENTRIES} at most can be in it")
-    return found
+    if len(head.locks) > _MOST_ENTRIES:
+        return Garbage(f"the lock has {len(head.locks)} entries, but {_MOST_ENTRIES} at most can be in it")
+    return _content(record, head, owners(content))
 
 
 def owners(text: str) -> tuple[str, ...]:

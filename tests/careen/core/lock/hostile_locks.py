@@ -4,6 +4,7 @@ and names in escapes, other white space, numbers, trailing data, deep nesting, h
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from random import Random
 
 from careen.core.lock import notation
@@ -121,3 +122,24 @@ def _letter(chance: Random, letter: str) -> str:
     code = f"{ord(letter):04x}"
     escaped = f"\\u{code.upper() if chance.random() < 0.5 else code}"
     return escaped if letter in '"\\' or ord(letter) < 32 or chance.random() < 0.3 else letter
+
+
+_PARTS = (*'{}[],:"\\0123-.eE+ \n\t\x07é', "null", "true", '"x":', '"a"', ',"b":1', "{}", "[]", "[{", "}]", "\\u12",
+          '"nodeID":""', "\\u00e9", "\\ud83d", "\\udca5", "01", "1e5", "9" * 25, '"next":5,', '"next":["a",{}],',
+          '"passed":[1],', '"reason":7,', '"locks":[]', '"locks":[1],', '"maxOwners":"x",', '"waiting":null,',
+          '"abreast":{},', '"form":2,')  # fmt: skip
+
+
+def broken_lock(chance: Random, texts: Collection[str]) -> str:
+    """One of these texts or a text in careen's form, with one to three parts taken out, put in or repeated."""
+    text = chance.choice((canonical_lock(chance), *texts))
+    for _ in range(chance.choice((1, 1, 2, 3))):
+        first, last = sorted((chance.randrange(len(text) + 1), chance.randrange(len(text) + 1)))
+        kind = chance.random()
+        if kind < 0.3:
+            text = text[:first] + text[first + chance.choice((1, 1, 2, 5)) :]
+        elif kind < 0.9:
+            text = text[:first] + chance.choice(_PARTS) + text[first + chance.choice((0, 0, 1)) :]
+        else:
+            text = text[:last] + text[first:last] + text[last:]
+    return text

@@ -58,6 +58,21 @@ def _others(owners: list[str], node: str) -> list[str]:
 
 _ODD = r"""[{,]\s*"(?:nodeID"\s*:\s*")?[A-Za-z]*\\u00(?:[46]|[57][0-9aA])|[{,]\s*"form"\s*:\s*(?:[^2\s]|2[^,}\s])"""
 
+_VALUE = r"""(?:"(?:[^"\\]|\\.)*"|[-\w]+)"""
+_OBJECT = rf"""\{{(?:"\w+":(?:"(?:[^"\\]|\\.)*"|[-\w]+|\{{(?:"\w+":{_VALUE},?)*\}}|\[(?:{_VALUE},?)*\]),?)*\}}"""
+_TOKENS = (
+    r"""^(?:("\w+":)?(?:\{"\w+":|\[)*(?:"(?:[^"\\]|\\.)*"|true|false|null|-?(?:0|[1-9]\d{0,17})|\{\}|\[\])[}\]]*,)*$"""
+)
+_ESCAPE = r"""\\(?:ud[89ab]..\\u.{4}|u.{4}|.)"""
+_ESCAPES = (
+    r"""^(?:\\(?:["\\/bfnrt]|u(?:[0-9a-ce-f][0-9a-f]|d[0-7])[0-9a-f]{2}|"""
+    r"""ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})(?: |$))*$"""
+)
+_ODD_HEAD = (
+    r""""(?:nodeID|reason|nextAt)":[^"]|"(?:next|passed)":(?:[^\[]|\[(?:"[^"]*",?)*[^",\]])|"""
+    r""""(?:maxOwners|waiting|abreast)":[^-\d]|"locks":(?:[^\[n]|\[[^\]])"""
+)
+
 READING: dict[str, tuple[str, Callable[[Known], Any]]] = {
     "owner": (
         r"""r'[{,]\s*"nodeID"\s*:\s*"[^"\\]*"'""",
@@ -109,6 +124,48 @@ READING: dict[str, tuple[str, Callable[[Known], Any]]] = {
             and not _matches(given["textAfter"], r"[^}\s]\s*,\s*\{")
         ),
     ),
+    "areTokensPlaced": (
+        f"(variables.textAfter + ',').matches(r'{_TOKENS}')",
+        lambda given: _matches(given["textAfter"] + ",", _TOKENS),
+    ),
+    "areEscapesKnown": (
+        (
+            rf"!variables.textAfter.matches(r'[\x00-\x1f]') && variables.textAfter.findAll(r'{_ESCAPE}').join(' ')"
+            f".matches(r'{_ESCAPES}')"
+        ),
+        lambda given: (
+            not _matches(given["textAfter"], r"[\x00-\x1f]")
+            and _matches(" ".join(re2.findall(_ESCAPE, given["textAfter"])), _ESCAPES)
+        ),
+    ),
+    "parts": (
+        """variables.textAfter.split('"locks":[{', 2)""",
+        lambda given: given["textAfter"].split('"locks":[{', 1),
+    ),
+    "rest": (
+        "variables.parts.size() == 2 ? variables.parts[1].split('}]', 2) : ['', '']",
+        lambda given: given["parts"][1].split("}]", 1) if len(given["parts"]) == 2 else ["", ""],
+    ),
+    "head": (
+        (
+            """variables.parts.size() == 1 ? variables.textAfter : variables.parts[0] + '"locks":[]' + """
+            "(variables.rest.size() == 2 ? variables.rest[1] : '?')"
+        ),
+        lambda given: (
+            given["textAfter"]
+            if len(given["parts"]) == 1
+            else given["parts"][0] + '"locks":[]' + (given["rest"][1] if len(given["rest"]) == 2 else "?")
+        ),
+    ),
+    "items": (
+        "variables.parts.size() == 1 ? '' : '{' + variables.rest[0] + '}'",
+        lambda given: "" if len(given["parts"]) == 1 else "{" + given["rest"][0] + "}",
+    ),
+    "areBracketsPaired": (
+        rf"variables.head.matches(r'^{_OBJECT}$') && variables.items.matches(r'^(?:{_OBJECT},?)*$')",
+        lambda given: _matches(given["head"], f"^{_OBJECT}$") and _matches(given["items"], f"^(?:{_OBJECT},?)*$"),
+    ),
+    "isHeadOdd": (f"variables.head.matches(r'{_ODD_HEAD}')", lambda given: _matches(given["head"], _ODD_HEAD)),
     "othersBefore": (
         "variables.ownersBefore.filter(owner, !(owner in [variables.node, '', 'unreadable entry', 'manual']))",
         lambda given: _others(given["ownersBefore"], given["node"]),
@@ -143,6 +200,25 @@ VALIDATIONS: dict[str, tuple[str, Callable[[Known], bool]]] = {
             and given["isListPlaced"]
             and given["areListsFlat"]
             and _count(given["textAfter"], '"nodeID"') == given["placed"]
+        ),
+    ),
+    "write the lock only as JSON that every agent can read": (
+        (
+            "variables.textAfter == '' || (variables.areTokensPlaced && variables.areEscapesKnown && "
+            "variables.areBracketsPaired && !variables.isHeadOdd && (variables.placed > 0 || "
+            """variables.parts.size() == 2 || variables.head.contains('"locks":')) && """
+            r"variables.items.findAll(r'\},\{').size() < 1000)"
+        ),
+        lambda given: (
+            not given["textAfter"]
+            or (
+                given["areTokensPlaced"]
+                and given["areEscapesKnown"]
+                and given["areBracketsPaired"]
+                and not given["isHeadOdd"]
+                and (given["placed"] > 0 or len(given["parts"]) == 2 or '"locks":' in given["head"])
+                and _count(given["items"], r"\},\{") < 1000
+            )
         ),
     ),
     "not replace a lock that no agent can read": (

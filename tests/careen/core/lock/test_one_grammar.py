@@ -17,7 +17,7 @@ from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.core.lock.line import Line
 from tests.careen.core.builders import an_entry, an_owner, held
 from tests.careen.core.lock import lock_policy
-from tests.careen.core.lock.hostile_locks import canonical_lock, hostile_lock
+from tests.careen.core.lock.hostile_locks import broken_lock, canonical_lock, hostile_lock
 
 TEXTS = 4_000
 
@@ -165,7 +165,9 @@ def test_whatever_the_policy_lets_in_has_no_hidden_owner_for_any_reader() -> Non
         read = plain_readers(text)
         assert read is None or all(each == owners for each in read), (seed, text)
         content = notation.parse(text)
-        assert isinstance(content, Garbage) or (not content.is_paused and set(content.nodes) == nodes_named(owners))
+        assert isinstance(content, LockContent), (seed, text)
+        assert not content.is_paused
+        assert set(content.nodes) == nodes_named(owners)
     assert let_in > TEXTS / 20, "the policy lets in too few of the texts"
 
 
@@ -264,6 +266,17 @@ KUREDS = {
 def test_the_policy_lets_in_the_forms_of_kured_and_of_the_previous_release(text: str) -> None:
     assert lock_policy.refusal('{"locks":[{"nodeID":"n01"}]}', text, "n00") == ""
     assert disagreement(text) == ""
+
+
+def test_the_policy_lets_in_no_text_that_the_agents_cannot_read() -> None:
+    let_in = 0
+    for seed in range(2 * TEXTS):
+        text = broken_lock(Random(seed), KUREDS.values())
+        if lock_policy.refusal(text, text, "n00"):
+            continue
+        let_in += 1
+        assert isinstance(notation.parse(text), LockContent), (seed, text)
+    assert let_in > TEXTS / 4, "the policy lets in too few of the texts"
 
 
 # Bounds -----------------------------------------------------------------------------------------------------------
