@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import field
 
 from careen.agent.clock import SystemClock
 from careen.agent.forecast.forecaster import Limits, Mistake, forecast_together
@@ -25,6 +27,8 @@ from careen.cli.support.options import (
     show,
 )
 from careen.cli.support.screen import BadInput
+from careen.core.drain import drain_memory
+from careen.core.drain.drain_memory import DrainMemory
 from careen.core.facts.observation import Unknown
 from careen.report.forecast_report import NOT_KNOWN, exit_code_of_all, forecasts_json, forecasts_text
 from scheduler_core.simulation.forecast import Forecast
@@ -41,12 +45,13 @@ Answer = tuple[Forecast, ...] | Unknown | Mistake
 
 
 class _Result(Value, kw_only=True):
-    """The forecasts, when they were made, and the agents' policy."""
+    """The forecasts, when they were made, the agents' policy, and what the nodes remember of their slow pods."""
 
     answer: Answer
     now: datetime
     policy: Policy | None = None  # not known
     note: str = ""
+    memories: Mapping[str, DrainMemory] = field(default_factory=dict)  # by node
 
 
 class NotMade(click.ClickException):
@@ -156,8 +161,8 @@ def forecast(
         made = tuple(replace(each, notes=(*each.notes, asked.note)) for each in made)
     show(
         output,
-        text=lambda width: forecasts_text(made, asked.now, asked.policy, width=width),
-        value=lambda: forecasts_json(made, asked.policy),
+        text=lambda width: forecasts_text(made, asked.now, asked.policy, width=width, memories=asked.memories),
+        value=lambda: forecasts_json(made, asked.policy, asked.memories),
     )
     raise click.exceptions.Exit(exit_code_of_all(made))
 
@@ -176,8 +181,7 @@ async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits
     from careen.cli.support.agents_settings import agents_of
     from careen.cli.support.connection import read_node_or_fail
 
-    for name in names:
-        await read_node_or_fail(cluster, name)
+    memories = {name: drain_memory.of(await read_node_or_fail(cluster, name)) for name in names}
     agents = await agents_of(cluster)
     selector = agents.settings.drain_pod_selector if agents.settings else None
     limits = replace(
@@ -187,7 +191,7 @@ async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits
         slow_pod_selectors=agents.settings.slow_pod_selector if agents.settings else (),
     )
     answer = await forecast_together(names, limits, kubeconfig=cluster.kubeconfig, context=cluster.context)
-    return _Result(answer=answer, now=cluster.clock.now(), policy=agents.policy, note=agents.note)
+    return _Result(answer=answer, now=cluster.clock.now(), policy=agents.policy, note=agents.note, memories=memories)
 
 
 async def _from_dump(names: tuple[str, ...], dump: Path, limits: Limits) -> _Result:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from careen.core.drain.drain_memory import DrainMemory, KnownOwner
 from careen.core.drain.forecast_objection import (
     bound_in,
     lost_in,
@@ -17,10 +18,12 @@ from careen.core.drain.forecast_objection import (
 )
 from careen.core.facts import keys
 from careen.core.facts.policy import ForecastPolicy, Policy
-from careen.core.facts.times import age, from_rfc3339
+from careen.core.facts.times import age, from_rfc3339, rfc3339
 from careen.report.tables import listed, paragraph, table
 from scheduler_core.sentences import count_of
-from scheduler_core.simulation.forecast import Forecast, NodesAnswer, Outcome, PodForecast
+from scheduler_core.simulation.forecast import Forecast, NodesAnswer, Opens, Outcome, PodForecast
+
+_NONE: Mapping[str, DrainMemory] = {}
 
 # Exit codes of `careen forecast`, for scripts: 1 and 2 mean errors.
 CLEAN, SOMETHING_STUCK, NOT_KNOWN = 0, 3, 4
@@ -40,22 +43,40 @@ def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
 
 
 def forecasts_text(
-    forecasts: Sequence[Forecast], now: datetime, policy: Policy | None = None, *, width: int | None = None
+    forecasts: Sequence[Forecast],
+    now: datetime,
+    policy: Policy | None = None,
+    *,
+    width: int | None = None,
+    memories: Mapping[str, DrainMemory] = _NONE,
 ) -> str:
-    """A block for each node. With --with-nodes, a last paragraph says what more nodes would change."""
-    blocks = [forecast_text(each, now, policy, width=width, others=len(forecasts) - 1) for each in forecasts]
+    """A block for each node. With --with-nodes, a last paragraph says what more nodes would change. `memories` are what
+    the nodes remember of their slow pods, by name."""
+    others = len(forecasts) - 1
+    blocks = [
+        forecast_text(each, now, policy, width=width, others=others, memory=memories.get(each.node))
+        for each in forecasts
+    ]
     answers = [nodes_text(each.more_nodes) for each in forecasts[:1] if each.more_nodes]
     return "\n\n".join([*blocks, *(paragraph(each, width=width) for each in answers)])
 
 
-def forecasts_json(forecasts: Sequence[Forecast], policy: Policy | None = None) -> dict[str, Any]:
+def forecasts_json(
+    forecasts: Sequence[Forecast], policy: Policy | None = None, memories: Mapping[str, DrainMemory] = _NONE
+) -> dict[str, Any]:
     """One forecast as an object, several as a list under the key `forecasts`."""
-    each = [forecast_json(forecast, policy) for forecast in forecasts]
+    each = [forecast_json(forecast, policy, memories.get(forecast.node)) for forecast in forecasts]
     return each[0] if len(each) == 1 else {"forecasts": each}
 
 
 def forecast_text(
-    forecast: Forecast, now: datetime, policy: Policy | None = None, *, width: int | None = None, others: int = 0
+    forecast: Forecast,
+    now: datetime,
+    policy: Policy | None = None,
+    *,
+    width: int | None = None,
+    others: int = 0,
+    memory: DrainMemory | None = None,
 ) -> str:
     """For a terminal, with the pods in the order of their evictions. `policy` is None if unknown; `others` is the
     number of nodes that are drained together with this one."""
@@ -67,8 +88,9 @@ def forecast_text(
             width=width,
         )
     ]
-    if forecast.pods:
-        lines += ["", table(["POD", "OUTCOME", "TO", "WHY"], [_row(pod) for pod in forecast.pods], width=width), ""]
+    rows = [_row(pod, _seen(pod, memory), now) for pod in forecast.pods]
+    if rows:
+        lines += ["", table(["POD", "OUTCOME", "TO", "WHY"], rows, width=width), ""]
     lines.append(paragraph(_counted(forecast), width=width))
     if forecast.already_pending:
         lines.append(
@@ -117,14 +139,19 @@ def _needed(answer: NodesAnswer) -> str:
     )
 
 
-def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:
+def forecast_json(
+    forecast: Forecast, policy: Policy | None = None, memory: DrainMemory | None = None
+) -> dict[str, Any]:
     """The forecast as JSON, with the pods by outcome, and why the agent would refuse the drain, if it would."""
     known = policy or Policy(node_name=forecast.node)
     asked = (objection_to_disturbance, objection_to_bound, objection_to, objection_to_loss)
     objection = "; ".join(each for ask in asked if (each := ask(forecast, known)))
     mapping = forecast.to_mapping()
     return mapping | {
-        "pods": [_NOTHING_SAID | pod for pod in mapping["pods"]],
+        "pods": [
+            _NOTHING_SAID | written | _seen_json(_seen(pod, memory))
+            for pod, written in zip(forecast.pods, mapping["pods"], strict=True)
+        ],
         "counts": {outcome.value: number for outcome, number in forecast.counts.items()},
         "refusal": objection or None,
     }
@@ -143,6 +170,7 @@ _NOTHING_SAID: Mapping[str, Any] = {
     "cut": False,
     "bound": False,
     "opens": None,
+    "opensSeen": None,
     "wantsRest": None,
     "owner": None,
     "ownerUid": None,
@@ -191,11 +219,22 @@ def _protected(forecast: Forecast, policy: Policy) -> str:
     return f"{listed(lost)} would be lost (an entry of --blocking-pods has `lost`)" if lost else ""
 
 
-def _row(pod: PodForecast) -> list[str]:
+def _seen(pod: PodForecast, memory: DrainMemory | None) -> KnownOwner | None:
+    """How the budget or webhook of a slow pod opened in an earlier drain of its node; None if the node never saw it."""
+    known = memory.known.get(pod.owner) if memory is not None and pod.opens is not None else None
+    return known if known is not None and known.opens is not Opens.UNSEEN and known.at is not None else None
+
+
+def _seen_json(seen: KnownOwner | None) -> dict[str, Any]:
+    return {"opens": seen.opens.value, "opensSeen": rfc3339(seen.at)} if seen is not None and seen.at else {}
+
+
+def _row(pod: PodForecast, seen: KnownOwner | None, now: datetime) -> list[str]:
     why = pod.sentence
     if pod.outcome is Outcome.BLOCKED:
         when = "the pod can never be evicted in the current state" if pod.is_never else "the pod cannot be evicted now"
         when = f"opens: {pod.opens}" if pod.opens else when
+        when = f"opens: {seen.opens}, seen {age(seen.at, now)} ago" if seen else when
         why = f"{when}: {why}"
     if pod.loses_data:
         loss = "the data in the pod's emptyDir is lost"

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from careen.core.drain.drain_memory import DrainMemory, KnownOwner
 from careen.core.facts.policy import BoundPods, DrainPolicy, ForecastPolicy, Policy
 from careen.report.forecast_report import exit_code, forecast_json, forecast_text, verdict
-from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from scheduler_core.simulation.forecast import Forecast, Opens, Outcome, PodForecast
 
 NOW = datetime(2026, 3, 4, 12, 0, 5, tzinfo=UTC)
 
@@ -193,3 +194,28 @@ def test_a_pod_whose_controller_sets_the_node_name_prevents_the_drain(policy: Po
         else "these pods are bound to this node and return after each eviction: shop/pinned (always returns); "
         "--pods-bound-to-node=stay leaves such pods on the node"
     )
+
+
+def test_a_forecast_says_how_a_budget_opened_in_an_earlier_drain_of_this_node() -> None:
+    slow = PodForecast(
+        namespace="shop",
+        name="pg-1",
+        uid="uid-pg-1",
+        outcome=Outcome.BLOCKED,
+        sentence="the budget pg is closed",
+        opens=Opens.UNSEEN,
+        owner="Cluster shop/pg",
+    )
+    made = forecast(slow)
+    seen = DrainMemory(
+        known={"Cluster shop/pg": KnownOwner(opens=Opens.EMPTIED, at=NOW - timedelta(hours=3))},
+    )
+    assert "opens: emptied, seen 3h ago: the budget pg is closed" in forecast_text(made, NOW, memory=seen)
+    assert "opens: unseen: the budget pg is closed" in forecast_text(made, NOW, memory=DrainMemory())
+    pod = forecast_json(made, memory=seen)["pods"][0]
+    assert (pod["opens"], pod["opensSeen"]) == ("emptied", "2026-03-04T09:00:05Z")
+    assert forecast_json(made)["pods"][0]["opens"] == "unseen"
+    never_seen = DrainMemory(known={"Cluster shop/pg": KnownOwner(undone=1, at=NOW)})
+    assert "opens: unseen:" in forecast_text(made, NOW, memory=never_seen)
+    plain = replace(made, pods=(replace(slow, opens=None),))
+    assert "opens:" not in forecast_text(plain, NOW, memory=seen)

@@ -12,9 +12,11 @@ from careen.core.drain.drain_plan import DrainPlan, to_evict
 from careen.core.drain.refused_evictions import SlowPod, denied, foreseen, is_webhooks, slow_pod
 from careen.core.facts.memory import EvictAnswer, SlowWatch
 from careen.core.facts.observation import PodView
+from careen.core.facts.policy import ForecastPolicy
 from careen.core.facts.times import rfc3339
 from careen.core.situation import Situation, known
 from scheduler_core.sentences import first_few
+from scheduler_core.simulation.evicted.understood import is_plain
 from scheduler_core.simulation.forecast import Forecast, Opens
 from scheduler_core.values import Value
 from scheduler_core.values import replace_value as replace
@@ -156,7 +158,12 @@ def _is_slow(situation: Situation, recorded: UnderWay | None, pod: PodView) -> b
     if recorded is not None and (recorded.is_cut or digest(pod.owner_title) in recorded.owners):
         return True
     asked = situation.memory.drain.evictions.get(pod.uid)
-    return asked is not None and asked.answer is EvictAnswer.DENIED and is_webhooks(asked.detail)
+    if asked is None:
+        return False
+    if asked.answer is EvictAnswer.BUDGET and situation.policy.forecast is ForecastPolicy.OFF:
+        # Only a forecast knows before the cordon that a budget lets one pod of several go.
+        return bool(pod.owner_kind) and not is_plain(pod.owner_kind, pod.owner_api_version)
+    return asked.answer is EvictAnswer.DENIED and is_webhooks(asked.detail)
 
 
 def _watched(

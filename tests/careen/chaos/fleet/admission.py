@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.careen.chaos.fleet import people
@@ -164,6 +165,7 @@ def calm(world: World) -> None:
     """No write is edited any more. A person removes the records that a webhook made unreadable, as their agents ask,
     and what a controller set again after the agents had removed it, with the record that said so."""
     world.admission.edits.clear()
+    holders = {row["nodeID"] for row in world.lock().get("locks") or () if isinstance(row, dict)}
     for node in world.server.all("nodes"):
         name, record = node["metadata"]["name"], (node["metadata"].get("annotations") or {}).get(Field.RECORD, "")
         if record == _ANOTHER:
@@ -172,9 +174,21 @@ def calm(world: World) -> None:
             continue
         if node["spec"].get("unschedulable") and '"is_cordoned_by_us":true' not in record:
             people.uncordon(world, name)
-        if not record and name in world.initial:
+        if name not in holders and not node["spec"].get("unschedulable") and name in world.initial:
             before = world.initial[name]["metadata"]
-            kept = {key: before.get(key) or {} for key in ("labels", "annotations")}
-            world.server.change(
-                "nodes", name, lambda old, kept=kept: {**old, "metadata": {**old["metadata"], **kept}}, actor="person"
-            )
+            world.server.change("nodes", name, partial(_as_before, before, keeps=bool(record)), actor="person")
+
+
+def _as_before(before: Object, node: Object, *, keeps: bool) -> Object:
+    """The Node with its first labels and annotations; `keeps` careen's, which belong to its present record."""
+    metadata = node["metadata"]
+    kept = {
+        part: {
+            **(before.get(part) or {}),
+            **{
+                key: text for key, text in (metadata.get(part) or {}).items() if keeps and key.startswith("careen.dev/")
+            },
+        }
+        for part in ("labels", "annotations")
+    }
+    return {**node, "metadata": {**metadata, **kept}}

@@ -239,3 +239,28 @@ def test_a_retry_of_a_person_forgives_the_undone_drains() -> None:
         record = a_progress(phase, failed="slow-pods" if phase is Phase.FAILED else "", claim="", boot_left="")
         stored = remembered(decided(record, node=node))
         assert (stored.known[OWNER].undone, stored.undone) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("forecast", "kind", "answer", "is_undone"),
+    [
+        (ForecastPolicy.OFF, "Cluster", EvictAnswer.BUDGET, True),
+        (ForecastPolicy.OFF, "ReplicaSet", EvictAnswer.BUDGET, False),
+        (ForecastPolicy.OFF, "Cluster", EvictAnswer.UNCLEAR, False),
+        (ForecastPolicy.REFUSE, "Cluster", EvictAnswer.BUDGET, False),
+    ],
+)
+def test_without_a_forecast_an_operators_pod_that_a_budget_refuses_during_the_drain_is_slow(
+    forecast: ForecastPolicy, kind: str, answer: EvictAnswer, *, is_undone: bool
+) -> None:
+    """Its dry run was allowed, because the budget lets one of two pods go; only a forecast would have seen more."""
+    pod = replace(SLOW, owner_kind=kind)
+    watch = SlowWatch(states=frozenset({("uid-pg-1", False)}), moved_at=UPTIME - IDLE_LIMIT_SECONDS - 1)
+    asked = EvictionMemory(attempts=9, not_before=UPTIME + 5, answer=answer)
+    decision = decided(
+        a_progress(Phase.DRAINING, drain_started=ago(IDLE_LIMIT_SECONDS + 10)),
+        a_policy(forecast=forecast),
+        pods=(pod,),
+        memory=remembering(drain__slow=watch, drain__evictions={"uid-pg-1": asked}),
+    )
+    assert (decision.reason.code is Code.SLOW_PODS) is is_undone
