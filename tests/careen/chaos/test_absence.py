@@ -11,6 +11,7 @@ import pytest
 
 from careen.core.facts.policy import SettlePolicy
 from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.foreign_pods import owner, put_pod
 from tests.careen.chaos.fleet.machines import Host
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.workloads import NAMESPACE
@@ -18,25 +19,6 @@ from tests.careen.chaos.fleet.world import Shape, World
 
 NEVER = (50_000.0, 50_001.0)
 MIRROR = {"kubernetes.io/config.mirror": "abc"}
-
-
-def put_pod(world: World, name: str, node: str, kind: str, owner: str, *, ready: bool = True, **metadata: Any) -> None:
-    reference = {"apiVersion": "x.example/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
-    world.server.put(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "namespace": NAMESPACE,
-                "labels": {"app": owner},
-                "ownerReferences": [reference],
-                **metadata,
-            },
-            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True" if ready else "False"}]},
-        }
-    )
 
 
 def booted(world: World) -> list[str]:
@@ -50,7 +32,7 @@ def reason(world: World, node: str) -> str:
 
 async def put_etcd(world: World) -> None:
     for name in world.shape.names:
-        put_pod(world, f"etcd-{name}", name, "Node", name, annotations=MIRROR)
+        put_pod(world, f"etcd-{name}", name, owner("Node", name), annotations=MIRROR)
 
 
 @pytest.mark.parametrize("control_planes", [1, 3, 5])
@@ -147,7 +129,7 @@ def test_the_pods_of_an_operator_must_be_ready_again(kind: str, ready: bool) -> 
     async def story() -> None:
         world = World(Shape(nodes=3))
         for name in world.shape.names:
-            put_pod(world, f"db-{name}", name, kind, "store")
+            put_pod(world, f"db-{name}", name, owner(kind, "store"))
 
         async def operator() -> None:
             while True:
@@ -155,7 +137,7 @@ def test_the_pods_of_an_operator_must_be_ready_again(kind: str, ready: bool) -> 
                 for name in world.shape.names:
                     free = list(world.fleet.workloads._places())
                     if world.server.get("pods", f"db-{name}", NAMESPACE) is None and free:
-                        put_pod(world, f"db-{name}", free[0], kind, "store", ready=ready)
+                        put_pod(world, f"db-{name}", free[0], owner(kind, "store"), is_ready=ready)
 
         task = asyncio.ensure_future(operator())
         await world.all_need_a_reboot()
@@ -200,7 +182,7 @@ def test_a_pod_that_never_ends_leaves_its_node_in_service() -> None:
     async def story() -> None:
         world = World(Shape(nodes=2))
         ends = {"deletionTimestamp": "2026-03-02T12:00:00Z", "deletionGracePeriodSeconds": 0, "finalizers": ["x/y"]}
-        put_pod(world, "stuck", "n1", "CloneSet", "store", **ends)
+        put_pod(world, "stuck", "n1", owner("CloneSet", "store"), **ends)
         await world.all_need_a_reboot()
         await asyncio.sleep(300)
         assert booted(world) == ["n2"]

@@ -4,54 +4,18 @@ never ready, and pods that their owner binds to a node."""
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from typing import Any
 
 from careen.core.facts.policy import BoundPods, DrainPolicy
 from drydock.server.kinds.resources import resource_named
-from tests.careen.chaos.fleet.agents import START
+from tests.careen.chaos.fleet.foreign_pods import owner, put_pod
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import Shape, World
 
 PODS = resource_named("pods").storage
 
 
-def put_pod(
-    world: World, name: str, node: str, *, kind: str, owner: str, is_ready: bool = True, is_bound: bool | None = None
-) -> None:
-    """Add a pod to this node. `is_bound` decides what the pod's managedFields say about `spec.nodeName`. True: the
-    creator of the pod set `spec.nodeName`, so no scheduler chose the node. False: the creator did not set it, so a
-    scheduler chose the node. None: the pod has no managedFields."""
-    fields = {"f:containers": {}, **({"f:nodeName": {}} if is_bound else {})}
-    record = (
-        {}
-        if is_bound is None
-        else {"managedFields": [{"manager": "creator", "operation": "Update", "fieldsV1": {"f:spec": fields}}]}
-    )
-    reference = {"apiVersion": "example.com/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
-    made = (START + timedelta(seconds=world.now)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    world.server.put(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "namespace": "shop",
-                "labels": {"app": owner},
-                "creationTimestamp": made,
-                "ownerReferences": [reference],
-                **record,
-            },
-            "spec": {"nodeName": node, "terminationGracePeriodSeconds": 5, "containers": [{"name": "c", "image": "i"}]},
-            "status": {
-                "phase": "Running",
-                "conditions": [{"type": "Ready", "status": "True" if is_ready else "False"}],
-            },
-        }
-    )
-
-
-def comes_again(world: World, owner: str, **pod: Any) -> list[str]:
+def comes_again(world: World, of: dict[str, Any], *, is_bound: bool | None) -> list[str]:
     """From now on, recreate each deleted pod of this owner at once on the same node. Return a list to which the name of
     each recreated pod is added."""
     made: list[str] = []
@@ -61,11 +25,11 @@ def comes_again(world: World, owner: str, **pod: Any) -> list[str]:
         if (
             change.after is None
             and change.before is not None
-            and change.before.content["metadata"]["labels"]["app"] == owner
+            and change.before.content["metadata"]["labels"]["app"] == of["name"]
         ):
             node = change.before.content["spec"]["nodeName"]
-            made.append(f"{owner}-{len(made) + 1}")
-            world.at(0.0, lambda name=made[-1]: put_pod(world, name, node, owner=owner, **pod))
+            made.append(f"{of['name']}-{len(made) + 1}")
+            world.at(0.0, lambda name=made[-1]: put_pod(world, name, node, of, is_bound=is_bound))
 
     world.server.store.listen([PODS], look)
     return made
@@ -84,7 +48,7 @@ async def a_job_that_ends() -> World:
         "metadata": {"name": "nightly", "namespace": "shop", "uid": "uid-nightly", "generation": 1},
     }
     world.server.put({**job, "spec": {"parallelism": 1}, "status": {"ready": 1}})
-    put_pod(world, "nightly-1", "n1", kind="Job", owner="nightly")
+    put_pod(world, "nightly-1", "n1", owner("Job", "nightly", "batch/v1"))
 
     def look() -> None:
         if world.server.get("pods", "nightly-1", "shop") is None:
@@ -114,7 +78,7 @@ def test_a_job_that_fails_after_the_eviction_of_its_pod_does_not_halt_the_roll_o
 async def daemon_pods_that_are_never_ready() -> World:
     world = World(Shape(nodes=3))
     for name in world.shape.names:
-        put_pod(world, f"broken-{name}", name, kind="DaemonSet", owner="broken", is_ready=False)
+        put_pod(world, f"broken-{name}", name, owner("DaemonSet", "broken", "apps/v1"), is_ready=False)
     await world.all_need_a_reboot()
     await world.until_home(600.0)
     world.stop()
@@ -143,8 +107,9 @@ async def bound_pods(
             "status": {"readyReplicas": 1},
         }
     )
-    made = comes_again(world, "pinned", kind=kind, is_bound=is_bound)
-    put_pod(world, "pinned-0", "n1", kind=kind, owner="pinned", is_bound=is_bound)
+    of = owner(kind, "pinned", "apps/v1" if kind == "ReplicaSet" else "operator.example/v1")
+    made = comes_again(world, of, is_bound=is_bound)
+    put_pod(world, "pinned-0", "n1", of, is_bound=is_bound)
     await world.all_need_a_reboot()
     await world.until_home(400.0)
     world.stop()

@@ -17,6 +17,7 @@ import pytest
 from careen.cluster.wire.transport import Request, Response
 from careen.core.facts.policy import DrainPolicy, ForecastPolicy
 from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.foreign_pods import owner, put_pod
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.workloads import NAMESPACE
 from tests.careen.chaos.fleet.world import Shape, World
@@ -24,31 +25,8 @@ from tests.careen.chaos.fleet.world import Shape, World
 LONGHORN, CLUSTER, VMI, SET = "InstanceManager", "Cluster", "VirtualMachineInstance", "StatefulSet"
 
 
-def owner(kind: str, name: str, api: str = "operator.example/v1") -> dict[str, Any]:
-    api = "apps/v1" if kind in {SET, "ReplicaSet"} and api == "operator.example/v1" else api
-    return {"apiVersion": api, "kind": kind, "name": name, "uid": f"uid-{kind}-{name}", "controller": True}
-
-
-def put_pod(world: World, name: str, node: str, labels: dict[str, str], of: dict[str, Any] | None) -> None:
-    world.server.put(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "namespace": NAMESPACE,
-                "labels": labels,
-                **({"ownerReferences": [of]} if of else {}),
-            },
-            "spec": {
-                "nodeName": node,
-                "terminationGracePeriodSeconds": 5,
-                "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}],
-            },
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-        },
-        actor="operator",
-    )
+def api_of(kind: str) -> str:
+    return "apps/v1" if kind in {SET, "ReplicaSet"} else "operator.example/v1"
 
 
 def put_budget(
@@ -106,7 +84,7 @@ class StorageOperator:
 
     def _put(self, node: str) -> None:
         labels = {"app": f"im-{node}", "longhorn.io/component": "instance-manager"}
-        put_pod(self.world, f"im-{node}", node, labels, owner(self.kind, f"im-{node}"))
+        put_pod(self.world, f"im-{node}", node, owner(self.kind, f"im-{node}", api_of(self.kind)), labels=labels)
         put_budget(self.world, f"im-{node}", {"matchLabels": {"app": f"im-{node}"}})
 
     async def run(self) -> None:
@@ -148,7 +126,7 @@ class Database:
                 {
                     "apiVersion": "apps/v1",
                     "kind": SET,
-                    "metadata": {"name": "pg", "namespace": NAMESPACE, "uid": f"uid-{SET}-pg", "generation": 1},
+                    "metadata": {"name": "pg", "namespace": NAMESPACE, "uid": "uid-pg", "generation": 1},
                     "spec": {
                         "replicas": 2,
                         "selector": {"matchLabels": {"cluster": "pg"}},
@@ -157,13 +135,14 @@ class Database:
                     "status": {"replicas": 2, "readyReplicas": 2},
                 }
             )
-        self.of = owner(kind, "pg")
+        self.of = owner(kind, "pg", api_of(kind))
         for index, node in enumerate(world.shape.names):
             self._put(index, node, "master" if index == 0 else "replica")
         put_budget(world, "pg", {"matchExpressions": [{"key": "role", "operator": "In", "values": ["master"]}]})
 
     def _put(self, index: int, node: str, role: str) -> None:
-        put_pod(self.world, f"pg-{index}", node, {"app": f"pg-{index}", "cluster": "pg", "role": role}, self.of)
+        labels = {"app": f"pg-{index}", "cluster": "pg", "role": role}
+        put_pod(self.world, f"pg-{index}", node, self.of, labels=labels)
 
     async def run(self) -> None:
         while True:
@@ -329,7 +308,7 @@ def test_a_virtual_machine_whose_webhook_begins_its_migration_at_the_first_real_
     class Kubevirt:
         def __init__(self, world: World) -> None:
             self.world, self.asked = world, list[float]()
-            put_pod(world, "virt-launcher-vm", "n1", {"app": "vm"}, owner(VMI, "vm"))
+            put_pod(world, "virt-launcher-vm", "n1", owner(VMI, "vm"))
             put_budget(world, "vm", {"matchLabels": {"app": "vm"}}, owner(VMI, "vm"))
             real = world.server.answer
 
@@ -349,7 +328,7 @@ def test_a_virtual_machine_whose_webhook_begins_its_migration_at_the_first_real_
 
         def _migrated(self) -> None:
             self.world.server.remove("pods", "virt-launcher-vm", actor="virt-handler", namespace=NAMESPACE)
-            put_pod(self.world, "virt-launcher-vm-2", "n2", {"app": "vm"}, owner(VMI, "vm"))
+            put_pod(self.world, "virt-launcher-vm-2", "n2", owner(VMI, "vm"))
 
         async def run(self) -> None:
             await asyncio.sleep(0.0)
@@ -383,7 +362,7 @@ def test_a_plain_workload_whose_budget_allows_nothing_is_refused_before_the_cord
 
 def test_a_bare_pod_whose_budget_allows_nothing_is_refused_before_the_cordon() -> None:
     def prepare(world: World) -> None:
-        put_pod(world, "bare", "n1", {"app": "bare"}, None)
+        put_pod(world, "bare", "n1", None)
         put_budget(world, "bare", {"matchLabels": {"app": "bare"}})
 
     world = play(prepare, nothing, seconds=300.0)
@@ -455,7 +434,8 @@ def test_the_drain_timeout_limits_slow_pods_if_it_is_set() -> None:
 def test_the_memory_of_one_node_is_small() -> None:
     def prepare(world: World) -> None:
         for index in range(40):
-            put_pod(world, f"vm-{index}", "n1", {"app": f"vm-{index}"}, owner(VMI, f"{'vm' * 20}-{index}"))
+            of = owner(VMI, f"{'vm' * 20}-{index}")
+            put_pod(world, f"vm-{index}", "n1", of, labels={"app": f"vm-{index}"})
             put_budget(world, f"vm-{index}", {"matchLabels": {"app": f"vm-{index}"}}, owner(VMI, f"vm-{index}"))
 
     world = play(prepare, nothing, nodes=1, seconds=2500.0)

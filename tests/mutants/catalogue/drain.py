@@ -15,6 +15,24 @@ _PLAN, _LOOKS, _BASELINE, _OBJECTION = (
 )
 
 MUTANTS = (
+    Mutant(
+        "A pod that returns within the difference of the clocks is evicted again",
+        _PLAN + "plan",
+        "or (first and pod.uid not in first)",
+        "",
+    ),
+    Mutant(
+        "The StatefulSet of another API group is read as one of Kubernetes",
+        "core/facts/observation.py:PodView.kind_of_owner",
+        "if is_ambiguous else",
+        "if False else",
+    ),
+    Mutant(
+        "A controller that uncordons after every cordon has a node drained for ever",
+        "core/steps/shared/failing.py:undone",
+        "code is not Code.WRITE_NOT_KEPT",
+        "code not in (Code.WRITE_NOT_KEPT, Code.UNCORDONED_BY_HAND)",
+    ),
     Mutant("The drain evicts a static pod", _PLAN + "why_it_stays", "pod.is_mirror or", ""),
     Mutant(
         "The drain evicts DaemonSet pods",
@@ -216,7 +234,7 @@ MUTANTS = (
     Mutant(
         "A DaemonSet pod of a new template has to become ready because the old pod was ready",
         _BASELINE + "was_ready",
-        "row is None or (row.kind == DAEMON_SET and row.ready and row.generation != _revision(pod))",
+        "row is None or (_is_daemon_set(row) and row.ready and row.generation != _revision(pod))",
         "row is None",
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""A validating webhook that answers slowly and allows every eviction, like a slow policy engine during a drain."""
+"""A validating webhook for evictions: slow like a policy engine during a drain, or one that refuses like KubeVirt's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -20,12 +21,16 @@ _NAME = "slow-evictions"
 
 class SlowWebhook:
     """A webhook that runs from its construction until `close`. It delays each eviction and each dry run of an eviction
-    in the namespace shop by `seconds`.
+    in the namespace shop by `seconds`. `refuses` gets the request of the review and returns why the webhook denies it
+    (status 429); "" allows it.
     """
 
-    def __init__(self, admin: Api, folder: Path, seconds: float) -> None:
+    def __init__(
+        self, admin: Api, folder: Path, seconds: float, *, refuses: Callable[[Object], str] = lambda _request: ""
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.seconds = seconds
+        self.refuses = refuses
         self.asked = 0
         self._admin = admin
         certificate, key = _certificate(folder)
@@ -105,11 +110,13 @@ def _handler_of(webhook: SlowWebhook) -> type[BaseHTTPRequestHandler]:
             review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             webhook.asked += 1
             time.sleep(webhook.seconds)
+            why = webhook.refuses(review["request"])
+            denied = {"status": {"code": 429, "reason": "TooManyRequests", "message": why}} if why else {}
             body = json.dumps(
                 {
                     "apiVersion": "admission.k8s.io/v1",
                     "kind": "AdmissionReview",
-                    "response": {"uid": review["request"]["uid"], "allowed": True},
+                    "response": {"uid": review["request"]["uid"], "allowed": not why, **denied},
                 }
             ).encode()
             self.send_response(200)
