@@ -173,7 +173,7 @@ def start(server: RunningServer, folder: Path, times: int = 5) -> None:
     """Prints the processor time of an agent from its start to the end of its first turn."""
     seconds = []
     for _ in range(times):
-        with an_agent(server, folder) as process:
+        with an_agent(server, folder, "--sleep=off") as process:
             port = wait_for_port(folder / "agent.log")
             while not is_ready(port):
                 time.sleep(0.005)
@@ -209,7 +209,7 @@ def is_ready(port: int) -> bool:
 
 def idle(server: RunningServer, folder: Path, seconds: float) -> None:
     """Prints the memory and the requests of an idle agent."""
-    with an_agent(server, folder) as process:
+    with an_agent(server, folder, "--sleep=off") as process:
         time.sleep(20)
         before = len(server.api.requests)
         deadline = time.monotonic() + seconds
@@ -344,7 +344,7 @@ def taints(server: RunningServer, folder: Path, times: int) -> None:
     server.seed({**daemonset, "metadata": {**daemonset["metadata"], **held["metadata"]}})
     sentinel = folder / "var/run/reboot-required"
     leads = []
-    with an_agent(server, folder, "--reboot-days=", PYTHONPROFILEIMPORTTIME="1"):
+    with an_agent(server, folder, "--sleep=off", "--reboot-days=", PYTHONPROFILEIMPORTTIME="1"):
         time.sleep(5)
         for _ in range(times):
             sentinel.touch()

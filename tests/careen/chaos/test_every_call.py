@@ -55,12 +55,7 @@ OF_MESSAGES = {
     "only the first to post this Event sends the message: tests/careen/agent/telling/test_teller.py"
 }
 """Calls that affect only messages to people."""
-OF_SLEEPERS = {
-    CallSite("agent/asleep/sleeper.py", name, "get", 1): "the sleeper takes no step: tests/careen/agent/test_sleep.py"
-    for name in ("WatchedConfig.look", "WatchedNode._list_node", "WatchedNode._get_node")
-}
-"""Reads of the program that waits in the place of an agent."""
-NOT_HERE = FOR_PEOPLE_ONLY.keys() | OF_LARGE_FLEETS.keys() | OF_MESSAGES.keys() | OF_SLEEPERS.keys()
+NOT_HERE = FOR_PEOPLE_ONLY.keys() | OF_LARGE_FLEETS.keys() | OF_MESSAGES.keys()
 _READS = frozenset({"get", "get_plain", "pages", "items", "ask"})
 
 
@@ -165,7 +160,7 @@ def test_every_sample_of_crash_points_covers_each_fault_and_each_roll_out(every:
 def test_a_simulated_roll_out_without_faults_breaks_no_rule(story: Story) -> None:
     world = played(story)
     assert not (broken := world.verdict(but=story.tolerated)), world.report(broken)
-    assert world.now < 300
+    assert world.now < 300 + story.asleep_seconds
 
 
 @pytest.mark.timeout(0)

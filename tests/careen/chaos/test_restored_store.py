@@ -58,10 +58,12 @@ def down_now(world: World) -> set[str]:
 
 
 def restore(world: World, backup: Backup) -> None:
-    """Restore the Nodes and the DaemonSets. Pods stay: the simulated controllers would have to find them again. Then
-    each kubelet reports; the node controller notices after 40 s that a host is down whose Node says Ready again."""
+    """Restore the Nodes and the DaemonSets. Pods stay: the simulated controllers would have to find them again. The API
+    servers start again, so every watch ends. Then each kubelet reports; the node controller notices after 40 s that a
+    host is down whose Node says Ready again."""
     world.note("etcd is restored from a backup")
     world.server.store.restore(backup, [resource_named(plural).storage for plural in ("nodes", "daemonsets")])
+    world.agents.break_connections()
     for name, host in world.fleet.hosts.items():
         seconds = world.chance.uniform(1.0, 10.0) if host.is_up else 40.0
         world.at(seconds, lambda name=name: world.fleet.report(name, ready=world.fleet.hosts[name].is_up))

@@ -20,10 +20,9 @@ from careen.core.facts.memory import (
     RebootOutcome,
     SeenVersions,
 )
-from careen.core.facts.observation import PersonRequest, RequestKind, Unknown
+from careen.core.facts.observation import Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
-from careen.core.lock.line import Line
 from careen.core.people.asleep import BREAK_EVEN_SECONDS, MOST_SLEEPS, Rest, may_sleep
 from careen.core.steps.idle import FREE_LOCK_LOOK_SECONDS
 from tests.careen.core.builders import (
@@ -111,34 +110,12 @@ def _of(memory: Memory) -> Rest | str:
     return may_sleep(observation, decide(observation, a_policy()), memory, slept=(), next_question=None)
 
 
-def waiting(look: float, **seen: Any) -> Rest | str:
+def test_a_waiting_agent_stays_awake_however_rarely_it_looks() -> None:
     node = a_marked_node(a_progress(Phase.WAITING))
-    observation = an_observation(**{"node": node, "need": YES, "lock": a_reading(held()), **seen})
-    decision = replace_look(decide(an_observation(node=a_node(), need=NO), a_policy()), look)
-    return may_sleep(observation, decision, remembering(), slept=(), next_question=None)
-
-
-def replace_look(decision: Any, look: float) -> Any:
-    return replace(decision, phase=Phase.WAITING, look_again_seconds=look, actions=(), wants=frozenset())
-
-
-def test_a_waiting_agent_of_a_large_fleet_sleeps_until_its_next_look() -> None:
-    found = waiting(900.0)
-    assert isinstance(found, Rest)
-    assert found.until == UPTIME + 900.0
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"lock": Unknown("no answer")},
-        {"lock": a_reading(held(an_entry("n1")))},
-        {"need": NO},
-        {"need": UNKNOWN_NEED},
-    ],
-)
-def test_a_waiting_agent_stays_awake_if_it_is_in_the_lock_or_not_sure(changes: dict[str, Any]) -> None:
-    assert isinstance(waiting(900.0, **changes), str)
+    observation = an_observation(node=node, need=YES, lock=a_reading(held()))
+    decision = replace(QUIET, phase=Phase.WAITING, look_again_seconds=900.0)
+    found = may_sleep(observation, decision, QUIET.memory, slept=(), next_question=None)
+    assert found == "the phase is Waiting"
 
 
 def test_the_woken_agent_remembers_no_write_and_no_attempt() -> None:
@@ -174,18 +151,6 @@ ATTEMPT = RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.UNCLEAR
         pytest.param({}, {"node": a_marked_node(a_progress(Phase.CLAIMING))}, {}, id="the record has a claim"),
         pytest.param({}, {"need": YES}, {}, id="a need whose moment has not come"),
         pytest.param({}, {}, {"reboot": ATTEMPT}, id="the host may be going down"),
-        pytest.param(
-            {"phase": Phase.WAITING, "look_again_seconds": 900.0},
-            {"need": YES, "lock": a_reading(held(line=Line(names=("n1",))))},
-            {},
-            id="a waiting node in the line",
-        ),
-        pytest.param(
-            {"phase": Phase.WAITING, "look_again_seconds": 900.0},
-            {"need": replace(YES, request=PersonRequest(kind=RequestKind.REBOOT)), "lock": a_reading(held())},
-            {},
-            id="a person's request, which may expire",
-        ),
     ],
 )
 def test_each_of_these_facts_alone_keeps_the_agent_awake(

@@ -45,7 +45,7 @@ _MOST_BYTES = 4 * 1024 * 1024  # of a handover, an answer or an event; a Node's 
 _WATCH_SECONDS = 3600
 _SILENCE_SECONDS = 150.0  # a watch gets a bookmark about once a minute
 _REQUEST_SECONDS = 10.0
-_RARE_SECONDS = 300.0  # at most, between two reads of the ConfigMap, and of the Node without the right to watch it
+_RARE_SECONDS = 300.0  # between two reads of the ConfigMap, and of the Node without the right to watch it
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 60.0
 _LATE_SECONDS = 60.0  # after which an agent that should have woken, or a file system that hangs, is unhealthy
 _FINISH_SECONDS = 1.0  # for open answers, before the process becomes the agent
@@ -327,6 +327,7 @@ class WatchedNode:
         self._may_watch = bool(self._node.get("may_watch", True))
         self._must_read = False
         self._pause = _FIRST_PAUSE_SECONDS
+        self._rarely = _RARE_SECONDS * outside.chance()
         self.seen = _number(self._node["version"])
         """The highest resourceVersion of the Node; 0: none was a number."""
 
@@ -338,7 +339,8 @@ class WatchedNode:
             began = self._outside.now()
             try:
                 if not self._may_watch:
-                    await self._outside.pause(_rarely(self._outside))
+                    await self._outside.pause(self._rarely)
+                    self._rarely = _RARE_SECONDS
                     await self._get_node()
                 elif self._must_read:
                     await self._list_node()
@@ -406,10 +408,6 @@ def _number(version: object) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 40 else 0
 
 
-def _rarely(outside: Outside) -> float:
-    return _RARE_SECONDS * (0.8 + 0.2 * outside.chance())
-
-
 class WatchedConfig:
     """The ConfigMap, read once in five minutes."""
 
@@ -420,8 +418,10 @@ class WatchedConfig:
 
     async def look(self) -> NoReturn:
         """Raises `Wake`. A server that cannot be reached is no reason: the woken agent could not read it either."""
+        pause = _RARE_SECONDS * self._outside.chance()  # spreads the requests of a fleet
         while True:
-            await self._outside.pause(_rarely(self._outside))
+            await self._outside.pause(pause)
+            pause = _RARE_SECONDS
             if self._config is None:
                 continue
             try:

@@ -11,9 +11,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from careen.agent.apply import Hands
+from careen.agent.asleep import handover
+from careen.agent.asleep.doorkeeper import Woken
+from careen.agent.asleep.rest import SleepAttempt
+from careen.agent.asleep.sleeper import Looks
 from careen.agent.loop import Loop
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Forecaster, Observer, Senses
@@ -24,17 +28,23 @@ from careen.agent.telemetry.metrics import Metrics
 from careen.agent.turn import Reconciler
 from careen.cluster.lock_store import LockStore
 from careen.cluster.wire.api import ClusterApi
+from careen.cluster.wire.client import Credentials
 from careen.cluster.wire.errors import NotSent, Unclear
 from careen.cluster.wire.transport import Request, Response
 from careen.core.facts.policy import Policy
+from careen.core.lock import notation
+from careen.core.lock.content import LockContent
 from careen.services.prometheus import AlertSource, MetricSource
 from scheduler_core.simulation.forecast import Forecast
-from tests.careen.chaos.fleet import older
+from tests.careen.chaos.fleet import older, sleepers
 from tests.careen.chaos.fleet.machines import Fleet, Host
+from tests.careen.chaos.fleet.sleepers import Instant
 
 LOCK = "weave.works/kured-node-lock"
 START = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 _LATENCY_SECONDS = (0.005, 0.03)
+_MOST_SLEEPS, _HOUR_SECONDS = 6, 3600.0
+T = TypeVar("T")
 
 
 class Fault(StrEnum):
@@ -211,12 +221,45 @@ class Process:
 
     node: str
     loop: Loop | None = None
+    """None while the process is the sleeper, or loads."""
+    life: asyncio.Task[Any] | None = None
     tasks: list[asyncio.Task[Any]] = field(default_factory=list)
     is_dead: bool = False
     frozen_until: float = 0.0
+    is_asleep: bool = False
+    looks: Looks | None = None
+    """What the sleeper looks at, since the process last fell asleep."""
+    watches: list[sleepers.Watch] = field(default_factory=list)
+    has_read: set[str] = field(default_factory=set)
+    """What the process has read since its last exec: `nodes`, `daemonsets`."""
+    slept_at: list[float] = field(default_factory=list)
+
+    def begin(self, work: Coroutine[Any, Any, object]) -> None:
+        self.life = asyncio.ensure_future(work)
 
     def run(self, work: Coroutine[Any, Any, object]) -> None:
-        self.tasks.append(asyncio.ensure_future(work))
+        self.do(work)
+
+    def do(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.ensure_future(work)
+        self.tasks = [*(each for each in self.tasks if not each.done()), task]
+        return task
+
+    @property
+    def is_busy(self) -> bool:
+        return any(not each.done() for each in self.tasks)
+
+    def change_form(self, *, is_asleep: bool) -> None:
+        """Replace the program of the process, as `exec` does: its tasks end, and its connections."""
+        self.loop, self.is_asleep = None, is_asleep
+        self.has_read.clear()
+        for task in self.tasks:
+            task.cancel()
+        self._close_watches()
+
+    def _close_watches(self) -> None:
+        for watch in list(self.watches):
+            watch.close()
 
     def freeze(self, seconds: float) -> None:
         """Suspend the process for `seconds`, as SIGSTOP and SIGCONT would. The clocks of its host continue."""
@@ -231,8 +274,9 @@ class Process:
     def kill(self) -> None:
         """End the process as `kill -9` would: it sends no further request and cleans nothing up."""
         self.is_dead = True
-        for task in self.tasks:
+        for task in (*self.tasks, *([self.life] if self.life is not None else ())):
             task.cancel()
+        self._close_watches()
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +315,19 @@ class Agents:
         self.metrics: MetricSource | None = None
         """The server that answers health queries. Set it before the first agent starts (`World(prepare=…)`)."""
         self.is_server_down = False
+        self.may_sleep: Callable[[str], bool] = lambda _node: True
+        """Whether --sleep=auto is in force on this node. An agent of an older release does not know it."""
+        self.may_follow = True
+        """Whether a sleeping agent may watch its Node."""
+        self.doomed: dict[str, Instant] = {}
+        """For each node whose agent dies when it next changes its form: the instant."""
+        self.spoilt: set[str] = set()
+        """Nodes whose next woken agent cannot read its handover."""
+        self.died_at: Counter[str] = Counter()
+        self.changes: list[tuple[float, str, str]] = []
+        """When an agent fell asleep ("") or woke, and why."""
+        self.breaches: list[str] = []
+        """What a process did against the laws of sleep."""
         self.clocks: dict[str, Clock] = {}
         self.processes: list[Process] = []
         self._metrics: dict[str, Metrics] = {}
@@ -294,16 +351,35 @@ class Agents:
     # Processes -----------------------------------------------------------------------------------------------
 
     def start(self, node: str) -> Process:
-        host = self.fleet.hosts[node]
-        chance = self.chance_of(node).random
         process = Process(node)
         self.processes.append(process)
-        clock = ProcessClock(self.clocks.setdefault(node, Clock(self._loop)), process)
+        with older.release(is_older=self.is_older(node)):
+            process.begin(self._live(process))
+        return process
+
+    async def _live(self, process: Process) -> None:
+        """Each form of the process, until it ends."""
+        woken: Woken | None = None
+        while True:
+            rest = self._compose(process, woken)
+            assert process.loop is not None
+            await process.loop.run()
+            if rest is None or rest.content is None:
+                return
+            woken = await sleepers.sleeps(self, process, rest.content)
+
+    def _compose(self, process: Process, woken: Woken | None) -> SleepAttempt | None:
+        """Build the parts of an agent."""
+        node = process.node
+        host = self.fleet.hosts[node]
+        chance = self.chance_of(node).random
+        clock = self.clock_of(process)
         metrics = self._metrics.setdefault(node, Metrics(node))
-        api = ClusterApi(Wire(self, process), clock, chance=chance)
+        api = ClusterApi(self.wire(process), clock, chance=chance)
         api.withheld = self.withheld
         lock = LockStore(api, namespace="careen", name="careen", annotation=LOCK)
         need = NeedWatch(host.read_need, clock, period_seconds=lambda: 60.0)
+        remembered = handover.remembered(woken)
         reconciler = Reconciler(
             Observer(
                 Senses(
@@ -331,7 +407,11 @@ class Agents:
                 notify=lambda _: None,
                 in_background=process.run,
             ),
+            remembered.memory,
         )
+        rest = None
+        if self.may_sleep(node) and not self.is_older(node):
+            rest = sleepers.attempt(self, process, need=need, reconciler=reconciler, remembered=remembered)
         process.loop = Loop(
             reconciler=reconciler,
             policy=lambda: self.policy(node),
@@ -342,10 +422,76 @@ class Agents:
             metrics=metrics,
             heartbeat=Heartbeat(clock.monotonic),
             after_first_turn=lambda: None,
+            **({"after_turn": rest.saw, "rests": rest.begins} if rest is not None else {}),
         )
-        with older.release(is_older=self.is_older(node)):
-            process.run(process.loop.run())
-        return process
+        process.loop.told = remembered.told
+        if rest is not None:
+            rest.loop = process.loop
+        return rest
+
+    def wire(self, process: Process) -> Wire:
+        return Wire(self, process)
+
+    def clock_of(self, process: Process) -> ProcessClock:
+        return ProcessClock(self.clocks.setdefault(process.node, Clock(self._loop)), process)
+
+    # Sleep ---------------------------------------------------------------------------------------------------
+
+    async def reach(self, process: Process, instant: Instant) -> None:
+        """Let the process die at this instant of a change of its form, if it is to."""
+        if self.doomed.get(process.node) is instant:
+            del self.doomed[process.node]
+            self.died_at[instant.name] += 1
+            self.trace.append(f"{self._loop.time():8.2f} {process.node}: {instant.value}")
+            self.crash(process)
+            await asyncio.Event().wait()
+
+    def note_sleep(self, process: Process) -> None:
+        now, node = self._loop.time(), process.node
+        self.trace.append(f"{now:8.2f} {node}: the agent sleeps")
+        self.changes.append((now, node, ""))
+        process.slept_at = [*(at for at in process.slept_at if now - at < _HOUR_SECONDS), now]
+        if len(process.slept_at) > _MOST_SLEEPS:
+            self.breaches.append(f"{now:.2f}: the agent of {node} fell asleep {len(process.slept_at)} times in an hour")
+        if node in self.holders():
+            self.breaches.append(f"{now:.2f}: the agent of {node} sleeps with a claim in the lock")
+
+    def handed_over(self, node: str, text: bytes) -> bytes:
+        """Return what the woken agent finds of its handover."""
+        if node not in self.spoilt:
+            return text
+        self.spoilt.remove(node)
+        self.trace.append(f"{self._loop.time():8.2f} {node}: the handover cannot be read")
+        return text[: len(text) // 2]
+
+    def note_wake(self, process: Process, why: str) -> None:
+        self.trace.append(f"{self._loop.time():8.2f} {process.node}: the agent wakes: {why}")
+        self.changes.append((self._loop.time(), process.node, why))
+
+    def holders(self) -> set[str]:
+        """Return the nodes with a claim in the lock."""
+        found = self.fleet.server.get("daemonsets", "careen", "careen")
+        content = notation.parse(((found or {}).get("metadata", {}).get("annotations") or {}).get(LOCK))
+        return {each.node for each in content.entries} if isinstance(content, LockContent) else set()
+
+    def judge(self, process: Process, request: Request) -> None:
+        """Nothing is written while a process sleeps, nor by a woken one before it has read what it writes."""
+        if request.method == "GET" or request.path.endswith(("/events", "reviews")):
+            return
+        missing = {"nodes", *({"daemonsets"} if "/daemonsets/" in request.path else ())} - process.has_read
+        if process.is_asleep or missing:
+            what = f"{request.method} {request.path}"
+            self.breaches.append(
+                f"{self._loop.time():.2f}: the agent of {process.node} sends {what} without a read of {sorted(missing)}"
+            )
+
+    def break_connections(self) -> None:
+        """End every watch, as the API server does when it ends."""
+        for process in self.processes:
+            for watch in list(process.watches):
+                watch.breaks()
+
+    # Processes -----------------------------------------------------------------------------------------------
 
     def kill(self, node: str) -> None:
         """End all agent processes of the node, because its host goes down."""
@@ -368,9 +514,10 @@ class Agents:
     def replace(self, process: Process) -> None:
         """Replace the agent process as a rolling update of the DaemonSet does: ask the process to stop, kill it after
         ten seconds at the latest, and start a new process."""
-        if process.loop is not None and not process.is_dead:
+        if not process.is_dead:
             self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process is asked to stop")
-            process.loop.stop()
+            if process.loop is not None:
+                process.loop.stop()
             self._crash_when_stopped(process, self._loop.time() + 10.0)
 
     def _crash_when_stopped(self, process: Process, end: float) -> None:
@@ -430,6 +577,7 @@ class Agents:
 
         self.trace.append(f"{self._loop.time():8.2f} the API server is down for {seconds:.0f} s")
         self.is_server_down = True
+        self.break_connections()
         self._loop.call_later(seconds, recover)
 
 
@@ -452,6 +600,7 @@ class Wire:
     async def send(self, request: Request) -> Response:
         agents, node = self._agents, self._process.node
         await self._process.thawed()
+        agents.judge(self._process, request)
         if request.path.endswith("/events"):
             agents.sent_events.append(
                 SentEvent(asyncio.get_running_loop().time(), node, json.loads(request.body or b"{}").get("reason", ""))
@@ -473,8 +622,12 @@ class Wire:
         await asyncio.sleep(chance.uniform(*_LATENCY_SECONDS))
         if request.method == "GET":
             agents.land_held(node, request.path)
+            self._process.has_read.update({"nodes", "daemonsets"} & set(request.path.split("/")))
         await self._process.thawed()
         return response
+
+    def credentials(self) -> Credentials:
+        return sleepers.CREDENTIALS
 
     def _pass(self, request: Request) -> Response:
         if self._agents.is_server_down:

@@ -24,7 +24,7 @@ _WIRE = "cluster/wire/"
 _RECEIVERS = frozenset({"api", "_api", "transport"})
 QUESTIONS = frozenset(
     name for name, each in inspect.getmembers(ClusterApi, inspect.isfunction) if not name.startswith("_")
-) | {"send"}
+) | {"send", "watch"}
 """The methods that send a request."""
 
 

@@ -67,6 +67,7 @@ def verdict(world: World, *, but: Collection[str] = (), **leniency: float) -> li
     return (
         [f"broken: {each}" for each in world.broken]
         + too_many_writes(world)
+        + [f"asleep: {each}" for each in world.agents.breaches]
         + [
             f"{broken.rule.name}: {breach.at:.2f}: {breach.sentence}"
             for broken in judgement.broken

@@ -15,6 +15,7 @@ from tests.careen.chaos.fleet.small_server import SmallServer
 from tests.careen.chaos.fleet.workloads import Workloads, plain_apps, town_apps
 
 _KUBELET = "system:node"
+_LOOK_SECONDS = 60  # after which an agent does not wait for a look any longer
 _LONG_SHUTDOWN = (20.0, 70.0)  # systemd waits 90 s for a service that does not stop
 
 
@@ -36,12 +37,15 @@ class Host:
     takes_long_to_go_down: bool = False
     is_going_down: bool = False
     is_sentinel_readable: bool = True
+    hangs: bool = False  # its file system: no look at the sentinel file ends
+    need_at: float = 0.0  # when the sentinel file appeared
     keeps_boot_id: bool = False  # as in a container of LXC, which shows the boot id of its host
 
     # These three attributes are not in the protocol `Host` of careen.host. `careen.agent.startup.wiring` reads them
     # from a `LocalHost`, which this class replaces if a test runs a whole agent.
     soft_reboots: None = None
     has_commands: bool = False
+    longest_uptime_seconds: None = None
 
     @property
     def need(self) -> Host:
@@ -52,6 +56,12 @@ class Host:
         return f"boot-{self.name}-{1 if self.keeps_boot_id else self.boot}"
 
     async def read_need(self) -> Need:
+        for _ in range(_LOOK_SECONDS):
+            if not self.hangs:
+                break
+            await asyncio.sleep(1.0)
+        if self.hangs:
+            return Need(answer=NeedAnswer.UNKNOWN, detail="the look does not end")
         if not self.is_sentinel_readable:
             return Need(answer=NeedAnswer.UNKNOWN, detail="stale file handle")
         return Need(answer=NeedAnswer.YES if self.has_need else NeedAnswer.NO)
@@ -77,7 +87,7 @@ class Host:
 
     def needs_reboot(self) -> None:
         if not self.has_need:
-            self.has_need = True
+            self.has_need, self.need_at = True, self.fleet.now
             self.fleet.log_host(self, "need")
 
 

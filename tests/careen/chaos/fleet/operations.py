@@ -95,6 +95,7 @@ def edit_config_map(world: World, _name: str) -> None:
     seen = None if text is None else SeenConfigMap(uid="one", resource_version=str(world.now), data={KEY: text})
     for name in world.shape.names:
         world.at(world.chance.uniform(0.0, 10.0), lambda name=name: offer(world, name, seen))
+    world.at(10.0, world.touch_config_map)
 
 
 # careen's own DaemonSet ------------------------------------------------------------------------------------------

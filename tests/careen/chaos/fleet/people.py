@@ -328,6 +328,7 @@ def change_settings(world: World, **changes: Any) -> None:
 
     for name in world.shape.names:
         world.at(world.chance.uniform(0.0, 10.0), lambda name=name: change(name))
+    world.at(10.0, world.touch_config_map)
 
 
 def lower_limit(world: World, _name: str) -> None:
@@ -378,6 +379,7 @@ def calm(world: World) -> None:
     mend_lock(world, "")
     resume(world, "")
     world.settings.clear()
+    world.touch_config_map()
     world.agents.latency = agents.no_latency
     for name, host in world.fleet.hosts.items():
         host.behaviour, host.need_survives, host.is_sentinel_readable = "works", 0, True

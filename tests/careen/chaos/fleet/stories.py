@@ -4,6 +4,7 @@ away. In a third, some responses are always lost. In a fourth, turns fail."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from careen.core import decide
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Budget, BudgetKind
 from careen.core.situation import Situation
+from tests.careen.chaos.fleet import people
 from tests.careen.chaos.fleet.agents import Agents, Fault, Plan
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.whole_agents import SETTINGS, WholeAgents, on_virtual_hosts
@@ -34,6 +36,8 @@ class Story:
 
     shape: Shape
     agents: type[Agents] = Agents
+    asleep_seconds: float = 0.0
+    """How long the agents sleep before their hosts need a reboot."""
     prepare: Callable[[World], None] = lambda _: None
     troubles: Callable[[World], Plan] = lambda _: nothing_goes_wrong
     """The faults of every run. A test may add one more fault."""
@@ -62,6 +66,7 @@ async def _roll_out(story: Story, plan: Plan, worlds: list[World]) -> World:
 
     troubles: list[Plan] = []
     world = World(story.shape, plan=both, agents=story.agents, prepare=prepare)
+    await asyncio.sleep(story.asleep_seconds)
     await world.all_need_a_reboot()
     await world.until_home(900.0)
     world.stop()
@@ -124,6 +129,10 @@ class UnderKuredsRoles(Agents):
             request.method == "PATCH" and "/daemonsets/" in request.path
         )
         return "kured's roles do not allow this request" if is_withheld else ""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.may_follow = False
 
 
 _WITHHELD = {("GET", "nodes"), ("GET", "daemonsets")}
@@ -255,6 +264,13 @@ def _answers_are_lost(_world: World) -> Plan:
     return plan
 
 
+def _disturb_sleep(world: World) -> None:
+    """End every watch, write a Node as others do, and write the ConfigMap."""
+    world.at(60.0, world.agents.break_connections)
+    world.at(120.0, lambda: people.touch(world, "n1"))
+    world.at(380.0, world.touch_config_map)
+
+
 BROKEN_SECONDS = 3.0
 
 
@@ -291,10 +307,13 @@ STORIES = {
         troubles=_pod_goes_before_its_eviction,
         surroundings=on_virtual_hosts,
     ),
-    "under kured's roles": Story(shape=Shape(nodes=3), agents=UnderKuredsRoles, prepare=_put_agents_pods),
+    "under kured's roles": Story(
+        shape=Shape(nodes=3), agents=UnderKuredsRoles, asleep_seconds=400.0, prepare=_put_agents_pods
+    ),
     "workloads and a volume go": Story(
         shape=Shape(nodes=2), prepare=_add_volumes_and_daemon, troubles=_workload_and_volume_go
     ),
     "two answers are lost": Story(shape=Shape(nodes=2), troubles=_answers_are_lost),
+    "asleep before the need": Story(shape=Shape(nodes=2), asleep_seconds=700.0, prepare=_disturb_sleep),
     "turns break for a while": Story(shape=Shape(nodes=2), surroundings=_turns_break, tolerated=("broken-turns",)),
 }

@@ -6,12 +6,13 @@ ConfigMap is left out, because it does not use careen's transport."""
 from __future__ import annotations
 
 import random
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from careen.agent.asleep import doorkeeper
 from careen.agent.startup import start as starting
 from careen.agent.startup import wiring
 from careen.agent.telemetry.logs import LogContext
@@ -25,7 +26,8 @@ from careen.core.facts.observation import Unknown
 from careen.settings.live import Invocation
 from careen.settings.sources import BadSettings
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
-from tests.careen.chaos.fleet.agents import LOCK, START, Agents, Clock, Process, ProcessClock, Wire
+from tests.careen.chaos.fleet import sleepers
+from tests.careen.chaos.fleet.agents import LOCK, START, Agents, Process
 
 if TYPE_CHECKING:
     from tests.careen.chaos.fleet.world import World
@@ -48,15 +50,11 @@ blocking-pods:
 class WholeAgents(Agents):
     """Runs agent processes that perform every step of the start, as in production."""
 
-    def start(self, node: str) -> Process:
-        process = Process(node)
-        self.processes.append(process)
-        process.run(self._live(process, WholeAgent(self, process)))
-        return process
-
-    async def _live(self, process: Process, agent: WholeAgent) -> None:
+    async def _live(self, process: Process) -> None:
         try:
-            await agent.work()
+            while (content := await WholeAgent(self, process).work()) is not None:
+                woken = await sleepers.sleeps(self, process, content)
+                doorkeeper._woken[:] = [woken] if woken is not None else []
         except BadSettings as error:
             self.trace.append(f"{self._loop.time():8.2f} {process.node}: the start is refused: {error}")
             self.crash(process)
@@ -66,27 +64,31 @@ class WholeAgents(Agents):
         count failures of earlier processes."""
         return self._metrics.setdefault(node, Metrics(node))
 
-    def clock_of(self, process: Process) -> ProcessClock:
-        return ProcessClock(self.clocks.setdefault(process.node, Clock(self._loop)), process)
-
 
 class WholeAgent(wiring.Agent):
     """One agent that consists of the same parts as in production, except for the test doubles of this file."""
 
     def __init__(self, agents: WholeAgents, process: Process) -> None:
         self._process = process
-        wire, clock = Wire(agents, process), agents.clock_of(process)
+        wire, clock = agents.wire(process), agents.clock_of(process)
         with (
             patch.multiple(wiring, connect=lambda *_, **__: wire, SystemClock=lambda: clock, Metrics=agents.metrics_of),
             patch.object(wiring.logs, "set_up", lambda *, node, **_: LogContext(node)),
         ):
             super().__init__(_given(process.node))
 
-    async def work(self) -> None:
+    async def work(self) -> Mapping[str, Any] | None:
+        """Until the agent sleeps: then return what it hands over."""
         await self._work()
+        return None if self._rest is None else self._rest.content
 
     def _in_background(self, work: Coroutine[Any, Any, object]) -> None:
-        self._process.run(work)
+        task = self._process.do(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _signatures_of(self, host: Any) -> dict[str, str]:
+        return await sleepers.signatures_of(host)
 
     def _follow_config_map(self, *_: object) -> None:
         return None

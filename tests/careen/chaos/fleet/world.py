@@ -187,6 +187,22 @@ class World:
             actor="person",
         )
 
+    def touch_config_map(self) -> None:
+        """Write the ConfigMap of the settings. A sleeping agent notices nothing else of a change of `settings`."""
+        if self.server.get("configmaps", "careen", "careen") is None:
+            self.server.put(
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}},
+                actor="person",
+            )
+        else:
+            self.server.change(
+                "configmaps",
+                "careen",
+                lambda old: {**old, "data": {"changed": str(self.now)}},
+                actor="person",
+                namespace="careen",
+            )
+
     # The story -----------------------------------------------------------------------------------------------
 
     async def all_need_a_reboot(self) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from careen.cluster.wire.transport import Request
 from drydock.zoo import IN_STORMS
-from tests.careen.chaos.fleet import admission, operations, people
+from tests.careen.chaos.fleet import admission, operations, people, sleep_acts
 from tests.careen.chaos.fleet.agents import Fault
 from tests.careen.chaos.storm.story import Event, Story
 
@@ -33,6 +33,7 @@ ACTS: Mapping[str, Act] = {
         *operations.SETTINGS,
         *operations.RELEASES,
         admission.edit_writes,
+        *sleep_acts.SLEEP,
     )
 }
 
@@ -125,7 +126,7 @@ WEATHER: Mapping[str, Weather] = {
     ),
     # Without edits of writes: what a record without its field forgets, no agent can put back.
     "everything": Weather(
-        acts=tuple(act for act in ACTS.values() if act is not admission.edit_writes),
+        acts=tuple(act for act in ACTS.values() if act not in (admission.edit_writes, *sleep_acts.SLEEP)),
         most_acts=16,
         faults_per_node=3.0,
         but=_EVERYTHING,
@@ -159,7 +160,12 @@ def story_of(seed: int) -> Story:
         zoo=_zoo(random.Random(f"{seed} zoo")),
         events=tuple(
             sorted(
-                [*_needs(names, chance), *_acts(weather, names, chance), *_faults(weather, names, chance)],
+                [
+                    *_needs(names, chance),
+                    *_acts(weather, names, chance),
+                    *_faults(weather, names, chance),
+                    *_nights(names, random.Random(f"{seed} sleep")),
+                ],
                 key=lambda event: event.at,
             )
         ),
@@ -182,6 +188,24 @@ def _needs(names: list[str], chance: random.Random) -> list[Event]:
     begins to need a reboot."""
     asking = [name for name in names if chance.random() < 0.8] or names[:1]
     return [Event(at=_at(chance, 3.0, 60.0), node=name, what="need") for name in asking]
+
+
+def _nights(names: list[str], chance: random.Random) -> list[Event]:
+    """Draw what disturbs sleeping agents, in half of the storms: early, while most of them sleep, and late needs. The
+    draws are apart from those of the storm."""
+    if chance.random() < 0.5:
+        return []
+    acts = [
+        Event(
+            at=_at(chance, 0.0, _ACTING_SECONDS),
+            node=chance.choice(names),
+            what=chance.choice(sleep_acts.SLEEP).__name__,
+            seed=chance.getrandbits(32),
+        )
+        for _ in range(chance.randint(1, 4))
+    ]
+    late = [Event(at=_at(chance, 60.0, _ACTING_SECONDS), node=name, what="need") for name in names[-1:]]
+    return [*acts, *late]
 
 
 def _acts(weather: Weather, names: list[str], chance: random.Random) -> list[Event]:

@@ -16,7 +16,7 @@ from unittest import mock
 from careen.agent import observe
 from careen.cluster.wire.transport import Request
 from careen.core.facts.phases import MOVES
-from tests.careen.chaos.fleet import admission, older, operations, people
+from tests.careen.chaos.fleet import admission, older, operations, people, sleep_acts
 from tests.careen.chaos.fleet.agents import FROZEN_SECONDS, Fault, can_meet
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import World
@@ -44,6 +44,8 @@ class Tally:
     acts: Counter[str] = field(default_factory=Counter)
     moves: Counter[str] = field(default_factory=Counter)
     citizens: Counter[str] = field(default_factory=Counter)
+    wakes: Counter[str] = field(default_factory=Counter)
+    deaths: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Tally) -> None:
         for name, value in vars(other).items():
@@ -138,6 +140,7 @@ async def come_home(world: World) -> None:
     people.calm(world)
     operations.calm(world)
     admission.calm(world)
+    sleep_acts.calm(world)
     for _ in range(_ROUNDS_HOME):
         people.help_the_failed(world)
         await world.until_home(_ROUND_SECONDS)
@@ -165,6 +168,8 @@ def _tally(story: Story, world: World) -> Tally:
         acts=Counter(event.what for event in story.events if not event.is_fault),
         moves=_moves(world),
         citizens=Counter(story.zoo),
+        wakes=Counter(why.partition(":")[0] for _, _, why in world.agents.changes if why),
+        deaths=Counter(world.agents.died_at),
     )
 
 

@@ -9,11 +9,20 @@ from collections.abc import Iterator
 from careen.core.facts.phases import MOVES
 from drydock.zoo import IN_STORMS
 from tests.careen.chaos.fleet.agents import CutOff, Fault
+from tests.careen.chaos.fleet.sleepers import Instant
 from tests.careen.chaos.storm.draw import ACTS
 from tests.careen.chaos.storm.play import Outcome, Tally
 from tests.careen.chaos.storm.story import to_line
 
 _LAST_LINES = 120
+WAKES = (
+    "/run/reboot-required has changed",
+    "/run/reboot-required cannot be checked",
+    "the Node has changed",
+    "the Node was deleted",
+    "the ConfigMap has changed",
+    "a look is due",
+)
 
 
 def totals(tally: Tally) -> str:
@@ -30,6 +39,8 @@ def totals(tally: Tally) -> str:
         f"acts: {_by_number(tally.acts)}",
         f"storms with citizens of the zoo: {_by_number(tally.citizens)}",
         f"reads and writes in which the older release dropped newer fields of the lock: {tally.lost_by_older}",
+        f"wakes: {_by_number(tally.wakes)}",
+        f"deaths at a change of form: {_by_number(tally.deaths)}",
         f"phase changes: {_by_number(tally.moves)}",
         f"phase changes of the phase table that occurred: {len(reached)} of {len(moves)}"
         + (f"; phase changes that never occurred: {unreached}" if unreached else ""),
@@ -44,6 +55,8 @@ def never(tally: Tally) -> Iterator[str]:
     yield from (way.name for way in CutOff if not tally.faults[way.name])
     yield from (name for name in ACTS if not tally.acts[name])
     yield from (name for name in IN_STORMS if not tally.citizens[name])
+    yield from (f"wakes: {why}" for why in WAKES if not tally.wakes[why])
+    yield from (f"dies {instant.value}" for instant in Instant if not tally.deaths[instant.name])
     if not tally.real_forecasts:
         yield "the real forecast"
     if not tally.lost_by_older:
