@@ -173,7 +173,7 @@ def start(server: RunningServer, folder: Path, times: int = 5) -> None:
     """Prints the processor time of an agent from its start to the end of its first turn."""
     seconds = []
     for _ in range(times):
-        with an_agent(server, folder) as process:
+        with an_agent(server, folder, "--sleep=off") as process:
             port = wait_for_port(folder / "agent.log")
             while not is_ready(port):
                 time.sleep(0.005)
@@ -209,7 +209,7 @@ def is_ready(port: int) -> bool:
 
 def idle(server: RunningServer, folder: Path, seconds: float) -> None:
     """Prints the memory and the requests of an idle agent."""
-    with an_agent(server, folder) as process:
+    with an_agent(server, folder, "--sleep=off") as process:
         time.sleep(20)
         before = len(server.api.requests)
         deadline = time.monotonic() + seconds
@@ -234,7 +234,7 @@ def idle(server: RunningServer, folder: Path, seconds: float) -> None:
 
 def asleep(server: RunningServer, folder: Path, seconds: float, times: int) -> None:
     """Prints the memory, processor time and requests of a sleeping agent, and how fast a need wakes it. `times` is at
-    most five: an agent sleeps at most six times in an hour."""
+    most four: an agent sleeps at most six times in an hour."""
     (folder / "run").mkdir(parents=True)
     sentinel = folder / "var/run/reboot-required"
     flags = ("--sleep=auto", "--host-lock-dir=/run/careen", "--reboot-days=")
@@ -246,6 +246,12 @@ def asleep(server: RunningServer, folder: Path, seconds: float, times: int) -> N
         memory, busy = memory_of(process.pid), processor_seconds(process.pid) - busy
         made = len(server.api.requests) - before
         working_set = group.working_set() if group is not None else None
+        before, started = len(server.api.requests), processor_seconds(process.pid)
+        relabel(server, "woken")
+        while is_sleeper(process.pid):
+            time.sleep(0.01)
+        wait_until_asleep(process.pid)
+        wake = processor_seconds(process.pid) - started, len(server.api.requests) - before
         leads, costs = [], []
         for _ in range(times):
             before, started = len(server.api.requests), processor_seconds(process.pid)
@@ -265,10 +271,18 @@ def asleep(server: RunningServer, folder: Path, seconds: float, times: int) -> N
         f"from the need to the taint, asleep, s   {min(leads):.1f} / {statistics.median(leads):.1f} / "
         f"{max(leads):.1f}   (least / median / greatest of {times})"
     )
+    print(f"a wake by a change of the Node, and sleep {wake[0]:.2f} s of processor time, {wake[1]} requests")
     print(
         f"a wake, a need and its end, and sleep   {statistics.median(each for each, _ in costs):.2f} s of processor "
         f"time, {statistics.median(each for _, each in costs):.0f} requests (medians)"
     )
+
+
+def relabel(server: RunningServer, value: str) -> None:
+    """A change of the Node that wakes a sleeping agent."""
+    node = server.get("nodes", NODE)
+    assert node is not None
+    server.seed({**node, "metadata": {**node["metadata"], "labels": {"bench": value}}})
 
 
 def is_sleeper(pid: int) -> bool:
@@ -330,7 +344,7 @@ def taints(server: RunningServer, folder: Path, times: int) -> None:
     server.seed({**daemonset, "metadata": {**daemonset["metadata"], **held["metadata"]}})
     sentinel = folder / "var/run/reboot-required"
     leads = []
-    with an_agent(server, folder, "--reboot-days=", PYTHONPROFILEIMPORTTIME="1"):
+    with an_agent(server, folder, "--sleep=off", "--reboot-days=", PYTHONPROFILEIMPORTTIME="1"):
         time.sleep(5)
         for _ in range(times):
             sentinel.touch()

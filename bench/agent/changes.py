@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.agent.__main__ import NODE, an_agent, compile_as_the_image, is_sleeper, seed, wait_for_port
+from bench.agent.__main__ import an_agent, compile_as_the_image, is_sleeper, relabel, seed, wait_for_port
 from bench.agent.throttle import share_of_a_core
 from drydock.server.testing import RunningServer, server_in_thread
 
@@ -76,12 +76,6 @@ def change_form(server: RunningServer, folder: Path, most: int, put: Callable[[i
         over.set()
         prober.join()
     return found
-
-
-def relabel(server: RunningServer, value: str) -> None:
-    node = server.get("nodes", NODE)
-    assert node is not None
-    server.seed({**node, "metadata": {**node["metadata"], "labels": {"bench": value}}})
 
 
 def _probe(port: int, over: threading.Event, found: ChangesOfForm) -> None:

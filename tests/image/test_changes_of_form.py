@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.agent.__main__ import NODE, seed
-from bench.agent.changes import relabel
+from bench.agent.__main__ import NODE, relabel, seed
 from drydock.server.testing import server_in_thread
 from tests.image.conftest import ROOT, Container
 from tests.patience import wait_until

@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def open_files() -> dict[int, str]:
 
 def sleep(content: dict) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    time.sleep(0.01)  # a signal that another thread takes now would be lost
     bed.Bed(content).lie_down()
 
 
@@ -44,6 +46,7 @@ was_woken = sleeper.VARIABLE in os.environ
 is_first = not was_woken and not (folder / "asleep").exists()
 doorkeeper.open_door()
 signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()  # the agent has such threads too
 if is_first:
     (folder / "asleep").touch()
     sleep(json.loads((folder / "handover.json").read_text()))

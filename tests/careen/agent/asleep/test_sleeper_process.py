@@ -59,7 +59,7 @@ def test_a_sentinel_file_wakes_and_the_moment_it_was_seen_is_handed_over(slept: 
 def test_a_file_that_appears_during_the_exec_wakes(slept: Begin) -> None:
     agent = slept()
     agent.sentinel.touch()  # after its signature was taken
-    assert agent.begin().why() == f"{agent.sentinel} has changed"
+    assert agent.begin(FILE_SECONDS=3600.0).why() == f"{agent.sentinel} has changed"
 
 
 def test_a_file_that_cannot_be_checked_wakes(slept: Begin, tmp_path: Path) -> None:
