@@ -6,6 +6,7 @@ magic bytes, the body is a message `Unknown` of `runtime/generated.proto`.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,11 @@ def decode_body(body: bytes) -> dict[str, Any]:
         "DeleteOptions": _delete_options,
         "Namespace": lambda fields: {"metadata": _metadata(fields)},
         "ConfigMap": lambda fields: {"metadata": _metadata(fields), "data": _string_map(fields, 2)},
+        "Secret": lambda fields: {
+            "metadata": _metadata(fields),
+            "data": _bytes_map(fields, 2),
+            "type": _text(fields, 3),
+        },
         "SelfSubjectAccessReview": lambda fields: {"metadata": {}, "spec": _review_spec(_message(fields, 2))},
     }
     if kind not in readers:
@@ -61,6 +67,12 @@ def _metadata(fields: Fields) -> dict[str, Any]:
 def _string_map(fields: Fields, number: int) -> dict[str, str]:
     entries = [_fields(entry) for entry in fields.get(number, [])]
     return {_text(entry, 1): _text(entry, 2) for entry in entries}
+
+
+def _bytes_map(fields: Fields, number: int) -> dict[str, str]:
+    """The values in base64, as in JSON."""
+    entries = [_fields(entry) for entry in fields.get(number, [])]
+    return {_text(entry, 1): b64encode(_first_bytes(entry, 2)).decode() for entry in entries}
 
 
 def _review_spec(spec: Fields) -> dict[str, Any]:

@@ -220,7 +220,7 @@ def summary(story: NodeStory) -> str:
     since = from_rfc3339(story.node.annotations.get(keys.SINCE, ""))
     if phase == Phase.MAINTENANCE and since is not None:
         return f"{name} has been in maintenance for {age(since, story.now)}: {reason}"
-    if phase in UNDER_CLAIM:
+    if phase in {Phase.WAITING, *UNDER_CLAIM}:
         phase = told_phase(phase, is_for_maintenance=is_for_maintenance(story.node, story.now))
     stored = stored_refusals(story.node)
     if stored and all(overs := [story.disproof(each) for each in stored]):

@@ -27,7 +27,7 @@ from careen.rollout.remedies import remedy_of
 from careen.rollout.troubles import trouble_of
 
 _PLACES = ("ready", "required")
-_FOR_MAINTENANCE = UNDER_CLAIM - {Phase.REBOOTING}
+_FOR_MAINTENANCE = {Phase.WAITING, *UNDER_CLAIM} - {Phase.REBOOTING}
 
 
 def rollout(
@@ -151,6 +151,8 @@ def _status(
         state, trouble = State.FAILED, node.annotations.get(keys.REASON, "") or "the reboot failed"
     elif phase in UNDER_CLAIM or entry is not None:
         state = State.STUCK if trouble else State.KEPT_DOWN if is_kept_down else State.WORKING
+    elif is_kept_down:
+        state = State.KEPT_DOWN
     elif phase == Phase.WAITING:
         state = State.HELD_BACK if causes else State.QUEUED
     elif begins is not None and any(each.at >= begins for each in reboots_of(node)):

@@ -195,3 +195,12 @@ def test_nodes_without_room_for_their_pods_have_one_cause() -> None:
     assert (cause.subject, cause.nodes) == (ROOM, ("n0", "n1"))
     assert "--forecast-pending-allowed=1" in cause.remedy
     assert "maxUnavailable" not in cause.remedy
+
+
+def test_a_node_that_waits_for_its_maintenance_is_no_part_of_the_roll_out() -> None:
+    asked = {keys.REQUEST: '{"want":"drain"}'}
+    alert = ("alerts", "alert", "these alerts are active: DiskFull")
+    found = rollout([waiting("n1", **asked), waiting("n2", alert, **asked)], LockContent(), NOW)
+    assert [(each.state, each.shown_phase) for each in found.nodes] == [(State.KEPT_DOWN, "Waiting (maintenance)")] * 2
+    assert (found.counts.open, found.counts.finish) == (0, None)
+    assert [each.nodes for each in found.causes] == [("n2",)]

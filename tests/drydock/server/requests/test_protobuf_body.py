@@ -76,6 +76,10 @@ def test_an_access_review_and_a_config_map_in_protobuf_are_read() -> None:
         )
     )
     assert (config["metadata"], config["data"]) == ({"name": "careen", "labels": {"a": "b"}}, {"period": "5s"})
+    secret = decode_body(
+        envelope("Secret", field(1, text(1, "s")) + field(2, text(1, "k") + text(2, "v")) + text(3, "Opaque"))
+    )
+    assert (secret["metadata"], secret["data"], secret["type"]) == ({"name": "s"}, {"k": "dg=="}, "Opaque")
 
 
 @pytest.mark.parametrize(
