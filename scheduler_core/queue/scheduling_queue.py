@@ -208,12 +208,9 @@ class SchedulingQueue:
     ) -> None:
         """Passes an event to every waiting pod whose plugins registered it, unless `may_move` excludes the pod. A pod
         that it may help becomes active, or goes to back-off if its back-off is not over."""
-        if event.is_wildcard:
-            self._move(self._waiting.pods, event, old, new, now)
-            return
         plugins = {plugin for profile in self._profiles.values() for plugin in profile.hints.asked_about(event)}
-        if plugins:
-            waiting = self._waiting.refused_by(plugins)
+        if event.is_wildcard or plugins:
+            waiting = self._waiting.pods if event.is_wildcard else self._waiting.refused_by(plugins)
             self._move([q for q in waiting if may_move is None or may_move(q.pod)], event, old, new, now)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:

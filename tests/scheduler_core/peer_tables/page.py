@@ -31,6 +31,10 @@ Of {total:,} rows, **{equal:,} are equal** and {different} different.
 * {later} are equal to the library's answer for a later release, whose gate the row switches on.
 
 PreFilter's Success and Skip count as equal.
+
+The rows of *queue* are the calls of `scheduling_queue_test.go`: each has the whole queue before and after it, and what
+hints and PreEnqueue plugins answered. Equal: the same pods with the same counters in the same part of the queue, the
+same events kept for pods in flight, the same nominations, the same pod popped.
 """
 _HEADINGS = {
     Outcome.DIFFERENT: "## Different",

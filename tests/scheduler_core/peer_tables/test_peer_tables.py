@@ -13,6 +13,7 @@ from tests.scheduler_core.peer_tables.__main__ import PAGE
 from tests.scheduler_core.peer_tables.calls import Question, questions
 from tests.scheduler_core.peer_tables.explained import DIFFERENT, REASONS
 from tests.scheduler_core.peer_tables.page import page
+from tests.scheduler_core.peer_tables.queue_rows import queue_rows
 from tests.scheduler_core.peer_tables.results import RECORDINGS, Outcome, judge, rows
 
 
@@ -35,7 +36,9 @@ def test_every_row_that_differs_has_a_known_reason(plugin: str) -> None:
 
 
 def test_the_page_has_the_rows_as_they_are_judged() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(rows("1.36")), "python -m tests.scheduler_core.peer_tables"
+    assert PAGE.read_text(encoding="utf-8") == page([*rows("1.36"), *queue_rows()]), (
+        "python -m tests.scheduler_core.peer_tables"
+    )
 
 
 def test_the_recording_has_1702_rows_of_which_1434_are_equal() -> None:
