@@ -56,7 +56,7 @@ class Admission:
 
     def __init__(self, later: Callable[[float, Callable[[], None]], None], chance: random.Random) -> None:
         self.edits: list[Edit] = []
-        self.has_taken_back = False
+        self.has_lost_records = False
         self.edited = 0
         """How many writes it has edited."""
         self.take_back: Callable[[str, str, str, Callable[[Object], Object]], None] = lambda *_: None
@@ -153,7 +153,7 @@ def edit_writes(world: World, _name: str) -> None:
     )
     world.note(f"admission: {edit.field}: {edit.how} ({edit.probability})")
     world.admission.edits.append(edit)
-    world.admission.has_taken_back |= edit.how is How.TAKEN_BACK
+    world.admission.has_lost_records |= edit.how is How.TAKEN_BACK or edit.field in (Field.RECORD, Field.ANNOTATIONS)
     world.at(
         world.chance.uniform(20.0, 250.0),
         lambda: world.admission.edits.remove(edit) if edit in world.admission.edits else None,
@@ -162,19 +162,41 @@ def edit_writes(world: World, _name: str) -> None:
 
 def calm(world: World) -> None:
     """No write is edited any more. A person removes the records that a webhook made unreadable, as their agents ask,
-    and what a controller set again after the agents had removed it, with the record that said so."""
+    and restores what only a lost record said (docs/known-gaps.md)."""
     world.admission.edits.clear()
     for node in world.server.all("nodes"):
         name, record = node["metadata"]["name"], (node["metadata"].get("annotations") or {}).get(Field.RECORD, "")
         if record == _ANOTHER:
             people.wipe_record(world, name)
-        if not world.admission.has_taken_back:
+        if not world.admission.has_lost_records:
             continue
         if node["spec"].get("unschedulable") and '"is_cordoned_by_us":true' not in record:
             people.uncordon(world, name)
-        if not record and name in world.initial:
-            before = world.initial[name]["metadata"]
-            kept = {key: before.get(key) or {} for key in ("labels", "annotations")}
-            world.server.change(
-                "nodes", name, lambda old, kept=kept: {**old, "metadata": {**old["metadata"], **kept}}, actor="person"
-            )
+        if name in world.initial and '"prior_labels"' not in record:
+            _put_back(world, name, has_record=bool(record))
+
+
+def _put_back(world: World, name: str, *, has_record: bool) -> None:
+    """A person restores what only a lost record said: labels and annotations of others from before the drain, and
+    without a record careen's as well."""
+    before = world.initial[name]["metadata"]
+
+    def restored(old: Object) -> Object:
+        texts = {
+            key: {
+                **{
+                    each: text
+                    for each, text in (old["metadata"].get(key) or {}).items()
+                    if has_record and _is_ours(each)
+                },
+                **(before.get(key) or {}),
+            }
+            for key in ("labels", "annotations")
+        }
+        return {**old, "metadata": {**old["metadata"], **texts}}
+
+    world.server.change("nodes", name, restored, actor="person")
+
+
+def _is_ours(key: str) -> bool:
+    return key.startswith("careen.dev/")
