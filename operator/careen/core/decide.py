@@ -70,7 +70,9 @@ def _of_kept(observation: Observation, policy: Policy, node: NodeView) -> Decisi
     known = losses.after_read(observation.memory.losses, node, observation.lock, uptime=observation.uptime)
     before = replace(observation.memory, losses=known)
     node_as_kept = losses.as_if_kept(node, known, uptime=observation.uptime)
-    decision = _of_node(replace(observation, memory=before, node=node_as_kept), policy, node_as_kept)
+    decision = losses.put_back(before, node) or _of_node(
+        replace(observation, memory=before, node=node_as_kept), policy, node_as_kept
+    )
     if decision.wants:
         return decision
     phase = phase_of(node.record) if isinstance(node.record, Progress) else decision.phase

@@ -16,6 +16,7 @@ from careen.core.facts import keys
 from careen.core.facts.memory import Loss, Losses, Memory, WrittenMark
 from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Progress, UnreadableProgress, phase_of
 from careen.core.facts.reasons import Code
 from careen.core.lock import notation
 from careen.core.lock.content import LockContent
@@ -32,6 +33,7 @@ REVERT_SECONDS = 600.0  # a change that comes later is a person's; a GitOps cont
 FORGET_SECONDS = 900.0  # after the end of the pause: longer than any pause, so a lasting trouble keeps its count
 CORDON = str(Kind.CORDON)
 LOCK = "this node's claim in the lock"
+RECORD = f"{Kind.ANNOTATION} {keys.PROGRESS}"
 _LONGEST_LOOK_SECONDS = 5.0  # a hold or a vanished need must take effect meanwhile
 _OURS = frozenset({keys.FIELD_MANAGER, keys.TAINT_MANAGER})
 _SET = "set"  # the value of a cordon or a soft taint
@@ -235,6 +237,32 @@ def as_if_kept(node: NodeView, losses: Losses, *, uptime: float) -> NodeView:
 def _with(texts: Mapping[str, str], wish: Wish) -> dict[str, str]:
     others = {key: value for key, value in texts.items() if key != wish.key}
     return others if wish.value is None else {**others, wish.key: wish.value}
+
+
+def put_back(before: Memory, node: NodeView) -> Decision | None:
+    """Write the record of this process again if another client has put an older one in its place: no decision rests on
+    a record of others. None if the record was removed, which people do, or if the managed fields name no other
+    client."""
+    loss = before.losses.marks.get(RECORD)
+    found = node.annotations.get(keys.PROGRESS)
+    if loss is None or not (loss.is_reverted and loss.by) or found is None or found != loss.found:
+        return None
+    if isinstance(node.record, UnreadableProgress):
+        return None
+    kept = replace(node, annotations=_with(node.annotations, Wish(Kind.ANNOTATION, keys.PROGRESS, loss.wanted))).record
+    return Decision(
+        phase=phase_of(kept) if isinstance(kept, Progress) else Phase.IDLE,
+        reason=Reason(code=Code.WRITE_NOT_KEPT, sentence=sentence({RECORD: loss})),
+        memory=before,
+        look_again_seconds=0.0,
+        actions=(
+            PatchNode(
+                purpose="write the record again that another client replaced",
+                resource_version=node.resource_version,
+                annotations={keys.PROGRESS: loss.wanted},
+            ),
+        ),
+    )
 
 
 def in_the_way(losses: Losses, *, uptime: float) -> str:

@@ -21,8 +21,8 @@ GOES_ON = {Field.REASON, Field.SETTINGS, Field.TAINT}
 UNSAFE = ("nodes-down", "claim", "reboot", "claims", "cordoned", "drained", "asked", "early", "out-of-service")
 
 
-async def _edited(edit: Edit, seconds: float) -> World:
-    world = World(THREE, seed=1)
+async def _edited(edit: Edit, seconds: float, seed: int) -> World:
+    world = World(THREE, seed=seed)
     world.admission.edits.append(edit)
     await world.all_need_a_reboot()
     await asyncio.sleep(seconds)
@@ -30,8 +30,8 @@ async def _edited(edit: Edit, seconds: float) -> World:
     return world
 
 
-def played(field: Field, how: How, probability: float = 1.0, *, seconds: float = SECONDS) -> World:
-    return run_virtually(_edited(Edit(field=field, how=how, probability=probability), seconds))
+def played(field: Field, how: How, probability: float = 1.0, *, seconds: float = SECONDS, seed: int = 1) -> World:
+    return run_virtually(_edited(Edit(field=field, how=how, probability=probability), seconds, seed))
 
 
 def boots(world: World) -> int:
@@ -61,6 +61,13 @@ def test_a_write_that_is_sometimes_dropped_delays_the_roll_out_but_does_not_end_
     assert too_many_writes(world) == []
     assert unsafe(world) == [], world.report([])
     assert boots(world) == THREE.nodes
+
+
+@pytest.mark.parametrize("seed", [1, 8])
+def test_a_node_whose_record_is_sometimes_put_back_keeps_its_claim_while_it_has_its_cordon(seed: int) -> None:
+    world = played(Field.RECORD, How.TAKEN_BACK, 0.5, seconds=90.0, seed=seed)
+    assert too_many_writes(world) == []
+    assert [each for each in world.verdict() if each.split(":", 1)[0] in (*UNSAFE, "release")] == []
 
 
 @pytest.mark.parametrize("field", [Field.RECORD, Field.LOCK, Field.LABEL, Field.TAINT], ids=lambda field: field.name)

@@ -15,6 +15,7 @@ from careen.core.facts.reasons import Code
 from careen.core.lock import notation
 from tests.careen.core.builders import (
     UPTIME,
+    a_marked_node,
     a_node,
     a_pod,
     a_progress,
@@ -194,6 +195,38 @@ def test_an_agent_whose_record_does_not_stick_writes_nothing_and_says_why_once()
     assert decided(memory=first.memory).actions == ()
     due = with_parts(first.memory, losses__marks={RECORD: a_loss(not_before=UPTIME)})
     assert [type(action) for action in decided(memory=due).actions][:1] == [PatchNode]
+
+
+OURS = a_marked_node(a_progress(Phase.CLAIMING)).annotations[keys.PROGRESS]
+EARLIER = '{"version":1,"phase":"Waiting"}'
+PUT_BACK = {"is_reverted": True, "times": 1, "not_before": UPTIME, "wanted": OURS, "found": EARLIER, "by": ("argocd",)}
+
+
+@pytest.mark.parametrize(
+    ("record", "changes", "is_written"),
+    [
+        pytest.param(EARLIER, {}, True, id="another client put back the record from before"),
+        pytest.param(EARLIER, {"not_before": UPTIME + 9.0}, False, id="again and again: after a pause"),
+        pytest.param(EARLIER, {"by": ()}, False, id="perhaps another process of this agent wrote it"),
+        pytest.param('{"version":1,"phase":"Waiting","tries":1}', {}, False, id="an agent has written since"),
+        pytest.param("{}", {"found": "{}"}, False, id="a record that cannot be read is for a person"),
+        pytest.param(None, {"found": None}, False, id="somebody removed the record"),
+    ],
+)
+def test_a_record_that_another_client_put_back_is_written_again_and_no_decision_rests_on_it(
+    record: str | None, changes: dict[str, object], is_written: bool
+) -> None:
+    node = {"annotations": {} if record is None else {keys.PROGRESS: record}}
+    decision = decided(node=node, memory=of(RECORD, **{**PUT_BACK, **changes}))
+    patches = [each for each in decision.actions if isinstance(each, PatchNode)]
+    assert [each.annotations for each in patches if each.annotations == {keys.PROGRESS: OURS}] == (
+        [{keys.PROGRESS: OURS}] if is_written else []
+    )
+    if is_written:
+        assert len(decision.actions) == 1
+        assert (decision.phase, decision.reason.code) == (Phase.CLAIMING, Code.WRITE_NOT_KEPT)
+    if "not_before" in changes:
+        assert patches == []
 
 
 def test_a_single_change_by_another_client_gets_no_event() -> None:

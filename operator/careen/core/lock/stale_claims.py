@@ -5,10 +5,10 @@ before it adds the entry to the lock, and removes the entry before the id: a cla
 the id.
 
 Three cases prove nothing at first, because the host may be in the middle of its reboot: a Node that is gone, a Node
-that was recreated, and a Node that lost its record under careen's cordon. The claim is then only suspected, and stale
-once the case lasts longer than the reboot deadline. Each agent measures that time on the clock of its host. For a Node
-that is gone, the first agent that notices also writes the instant into the claim, by the API server's clock, so that
-the measurement survives the agent's process. Time before the claim was taken never counts.
+that was recreated, and a Node with careen's cordon and no claim in its record. The claim is then only suspected, and
+stale once the case lasts longer than the reboot deadline. Each agent measures that time on the clock of its host. For a
+Node that is gone, the first agent that notices also writes the instant into the claim, by the API server's clock, so
+that the measurement survives the agent's process. Time before the claim was taken never counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from datetime import datetime
 
 from careen.core.facts import keys
 from careen.core.facts.observation import Holders, NodeView
-from careen.core.facts.progress import UnreadableProgress
+from careen.core.facts.progress import Progress, UnreadableProgress
 from careen.core.facts.times import from_rfc3339
 from careen.core.lock.content import Entry, LockContent
 from scheduler_core.values import Value
@@ -93,9 +93,12 @@ def _may_hold(node: NodeView, entry: Entry) -> bool:
 
 
 def _may_be_on_its_way(node: NodeView) -> bool:
-    """Whether the Node has careen's cordon but no record: the host may be rebooting, because the agent cordons a node
-    before its reboot, and the record may have been lost later. A cordon of an unknown author counts as careen's."""
-    return keys.PROGRESS not in node.annotations and node.unschedulable and node.cordoned_by in _MAY_BE_OURS
+    """Whether the Node has careen's cordon but no claim in its record: the host may be rebooting, because the agent
+    cordons a node before its reboot, and the record may have been lost since, or an older one put back. A cordon of an
+    unknown author counts as careen's."""
+    progress = node.record
+    has_none = isinstance(progress, Progress) and not progress.claim
+    return has_none and node.unschedulable and node.cordoned_by in _MAY_BE_OURS
 
 
 _MAY_BE_OURS = ((), (keys.FIELD_MANAGER,))

@@ -9,7 +9,7 @@ from msgspec import field
 from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress
-from careen.core.node import autoscalers, changed_labels, marks, own_taint
+from careen.core.node import autoscalers, changed_labels, cordons, marks, own_taint
 from scheduler_core.values import Value
 from scheduler_core.values import replace_value as replace
 
@@ -31,11 +31,14 @@ def as_before(node: NodeView, progress: Progress, policy: Policy, besides: NodeC
     """Back in service: the cordon, labels and autoscalers' annotations from before the drain. `besides` wins, except
     for its cordon."""
     before = changed_labels.before_the_drain(node, progress, policy.pre_reboot_labels)
+    is_ours = progress.is_cordoned_by_us or cordons.is_cordon_proven(
+        node
+    )  # another client may put back an older record
     return replace(
         besides,
         labels={**before, **besides.labels},
         annotations={**autoscalers.taken_back(node.annotations), **besides.annotations},
-        unschedulable=False if progress.is_cordoned_by_us and node.unschedulable else None,
+        unschedulable=False if is_ours and node.unschedulable else None,
     )
 
 

@@ -28,6 +28,11 @@ from tests.careen.core.builders import (
 HOLDING = a_marked_node(a_progress(Phase.DRAINING))
 FREE = a_node()
 CORDONED = a_node(unschedulable=True, cordoned_by=(keys.FIELD_MANAGER,))
+PUT_BACK = a_node(
+    annotations={keys.PROGRESS: '{"version":1,"phase":"Waiting"}'},
+    unschedulable=True,
+    cordoned_by=(keys.FIELD_MANAGER,),
+)
 RECREATED = a_node(uid="uid-other")
 RESTORED = a_marked_node(a_progress(Phase.DRAINING), uid="uid-other")
 OTHER_CLAIM = a_marked_node(a_progress(Phase.DRAINING, claim="c2"))
@@ -53,6 +58,7 @@ def proven(entry: Entry, node: NodeView | None, since: dict[str, float] | None =
         pytest.param(an_entry(), ELSEWHERE, False, id="the Node's record has an unknown phase"),
         pytest.param(an_entry(), HALF, False, id="the Node's record contradicts itself"),
         pytest.param(an_entry(), CORDONED, False, id="the Node has careen's cordon but no record"),
+        pytest.param(an_entry(), PUT_BACK, False, id="the Node has careen's cordon and a record without a claim"),
         pytest.param(an_entry(), a_node(unschedulable=True), False, id="the Node has a cordon of an unknown client"),
         pytest.param(
             an_entry(), a_node(unschedulable=True, cordoned_by=("kubectl",)), True, id="the Node has a person's cordon"

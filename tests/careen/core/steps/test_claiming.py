@@ -67,6 +67,14 @@ def withdraws_the_claim(decision: Decision) -> bool:
     return decision.phase is Phase.WAITING and patches[0] is PatchNode and record.is_releasing and record.claim == "c1"
 
 
+def test_going_back_lifts_a_cordon_that_careen_set_although_the_record_is_from_before_it() -> None:
+    """Another client put back the record from before the cordon: the claim must not go before the cordon."""
+    for author, expected in ((keys.FIELD_MANAGER, False), ("kubectl", None)):
+        back = claiming(need=NO, node={"unschedulable": True, "cordoned_by": (author,)})
+        assert withdraws_the_claim(back)
+        assert the_patch(back).unschedulable is expected
+
+
 def test_one_write_adds_the_claim_to_the_lock_and_names_the_next_nodes() -> None:
     n2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
     n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
