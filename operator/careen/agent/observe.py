@@ -177,12 +177,12 @@ class Observer:
             seen = replace(seen, **await self._gather[evidence](seen, policy))
         if reads_all:
             seen = replace(seen, peers=_peers_among(seen.fleet))
-        skew, uptime = self._senses.api.clock_skew_seconds, self._senses.host.uptime()
+        skew = self._senses.api.clock_skew_seconds
         return replace(
             seen,
             now=self._senses.api.clock.now(),
-            uptime=uptime,
-            owners_at=uptime if Evidence.OWNERS in kinds else seen.owners_at,
+            uptime=self._senses.host.uptime(),
+            owners_at=self._senses.host.uptime() if Evidence.OWNERS in kinds else seen.owners_at,
             clock_skew_seconds=seen.clock_skew_seconds if skew is None else skew,
         )
 

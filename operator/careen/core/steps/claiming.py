@@ -253,7 +253,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
             if node.labels.get(key) != value
         },
         prior_readiness=node.readiness_taints,
-        owners=_baseline(situation, leaving, fleet),
+        owners=_baseline(situation, leaving),
         drain_started=situation.mark(),
         drain_started_at=rfc3339(situation.server_now),
         displaced=len(leaving),
@@ -289,9 +289,10 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     )
 
 
-def _baseline(situation: Situation, leaving: tuple[PodView, ...], fleet: Fleet) -> tuple[OwnerHealth, ...]:
+def _baseline(situation: Situation, leaving: tuple[PodView, ...]) -> tuple[OwnerHealth, ...]:
+    fleet = known(situation.seen.fleet)
     owed = situation.content.unsettled if situation.content else ()
-    records = (node.record for node in fleet.nodes if node.name != situation.node.name)
+    records = (node.record for node in (fleet.nodes if fleet else ()) if node.name != situation.node.name)
     at_work = [each for each in records if isinstance(each, Progress) and each.claim and each.owners]
     return baseline.with_earlier(baseline.taken(situation, leaving), owed, at_work)
 

@@ -145,7 +145,8 @@ def _wait(situation: Situation, refused: Refusal, what: str) -> Decision:
 def _foreign_seconds(situation: Situation) -> float:
     """Two drained nodes may wait for each other's alerts. The one with the younger claim gives way, early enough for
     the other to see its alerts end."""
-    return FOREIGN_SECONDS / 2 if situation.older_holders else FOREIGN_SECONDS
+    gives_way = bool(situation.older_holders)
+    return FOREIGN_SECONDS / 2 if gives_way else FOREIGN_SECONDS
 
 
 def _failed(situation: Situation, sentence: str, *, is_refused: bool = True) -> Decision:
