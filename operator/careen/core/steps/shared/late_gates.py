@@ -34,7 +34,7 @@ from careen.core.node import autoscalers
 from careen.core.node.restoring import NodeChange
 from careen.core.outcomes import Status, Stay, Transition, move, stay, undo
 from careen.core.situation import Situation
-from careen.core.steps.shared import failing
+from careen.core.steps.shared import failing, working
 from scheduler_core.values import replace_value as replace
 
 FOREIGN_SECONDS = 600.0  # an alert of another node's reboot, or of an exporter that moved, is over by then
@@ -144,10 +144,7 @@ def _wait(situation: Situation, refused: Refusal, what: str) -> Decision:
 def _foreign_seconds(situation: Situation) -> float:
     """Two drained nodes may wait for each other's alerts. The one with the younger claim gives way, early enough for
     the other to see its alerts end."""
-    content, entry = situation.content, situation.own_entry
-    older = () if content is None or entry is None else (each for each in content.entries if each.node != entry.node)
-    gives_way = any((each.created, each.node) < (entry.created, entry.node) for each in older) if entry else False
-    return FOREIGN_SECONDS / 2 if gives_way else FOREIGN_SECONDS
+    return FOREIGN_SECONDS / 2 if working.older_claims(situation) else FOREIGN_SECONDS
 
 
 def _failed(situation: Situation, sentence: str, *, is_refused: bool = True) -> Decision:

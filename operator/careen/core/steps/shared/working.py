@@ -80,6 +80,17 @@ def plan_of(situation: Situation, pods: tuple[PodView, ...]) -> DrainPlan:
     )
 
 
+def older_claims(situation: Situation) -> tuple[str, ...]:
+    """The other nodes at work whose claims are older. Two nodes may wait for each other, for example for budgets whose
+    pods the other one has evicted; the younger claim gives way."""
+    content, entry = situation.content, situation.own_entry
+    if content is None or entry is None:
+        return ()
+    own = (entry.created, entry.node)
+    others = (each for each in content.entries if each.node != entry.node and not each.failed)
+    return tuple(each.node for each in others if (each.created, each.node) < own)
+
+
 def is_released(situation: Situation) -> bool:
     """Whether this agent (just before a crash) or a person removed the claim from the lock object that contained it."""
     return (
