@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from careen.cluster.wire.transport import Request, Response
+from careen.core.drain.slow_pods import IDLE_LIMIT_SECONDS
 from careen.core.facts.policy import DrainPolicy, ForecastPolicy
 from tests.careen.chaos.fleet import people
 from tests.careen.chaos.fleet.foreign_pods import owner, put_pod
@@ -267,6 +268,43 @@ def test_an_operator_that_is_down_costs_one_drain_then_pauses_and_tries_of_the_s
     assert "the next try is at 2026-03-05T" in annotation(world, "n1", "reason")
     assert "careen retry n1" in annotation(world, "n1", "refusals")
     assert not is_cordoned(world, "n1")
+
+
+async def last_replicas(world: World) -> None:
+    """A storage pod on each node. Its operator lets it go once its node is cordoned, but not while another node is
+    cordoned or down: that node may have the only other replica."""
+    nodes = world.shape.names
+    while True:
+        away = [node for node in nodes if is_cordoned(world, node) or not world.fleet.hosts[node].is_up]
+        for node in nodes:
+            name, of = f"im-{node}", owner(LONGHORN, f"im-{node}")
+            if world.server.get("pods", name, NAMESPACE) is None and node not in away:
+                put_pod(world, name, node, of)
+            has_budget = world.server.get("poddisruptionbudgets", name, NAMESPACE) is not None
+            if away == [node] and has_budget:
+                world.server.remove("poddisruptionbudgets", name, actor="operator", namespace=NAMESPACE)
+            elif away != [node] and not has_budget:
+                put_budget(world, name, {"matchLabels": {"app": name}})
+        await asyncio.sleep(1)
+
+
+def test_of_two_drains_that_wait_for_each_other_the_younger_claim_gives_way() -> None:
+    async def story() -> None:
+        world = World(Shape(nodes=3, concurrency=2))
+        people.change_settings(world, failure_backoff_seconds=900, failure_backoff_limit_seconds=3600)
+        task = asyncio.ensure_future(last_replicas(world))
+        await world.all_need_a_reboot()
+        await asyncio.sleep(300)
+        assert sum(is_cordoned(world, node) for node in world.shape.names) == 2
+        await world.until_home(3600)
+        assert sorted(event.host for event in world.fleet.log if event.what == "booted") == ["n1", "n2", "n3"]
+        asked = min(event.at for event in world.fleet.log if event.what == "asked")
+        assert asked < IDLE_LIMIT_SECONDS, "both drains were undone"
+        assert world.verdict() == [], world.report(world.verdict())
+        task.cancel()
+        world.stop()
+
+    run_virtually(story())
 
 
 def test_a_retry_of_a_person_tries_at_once_and_moves_every_pod_again() -> None:

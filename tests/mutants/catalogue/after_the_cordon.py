@@ -203,7 +203,7 @@ MUTANTS = (
     Mutant(
         "Two drained nodes that wait for each other's alerts give up at the same time",
         _SHARED + "late_gates.py:_foreign_seconds",
-        "FOREIGN_SECONDS / 2 if gives_way else FOREIGN_SECONDS",
+        "FOREIGN_SECONDS / 2 if working.older_claims(situation) else FOREIGN_SECONDS",
         "FOREIGN_SECONDS",
     ),
     Mutant(

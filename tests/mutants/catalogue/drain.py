@@ -16,6 +16,12 @@ _PLAN, _LOOKS, _BASELINE, _OBJECTION = (
 
 MUTANTS = (
     Mutant(
+        "Two drains that wait for each other never end",
+        "core/drain/slow_pods.py:is_refused_for_long",
+        "slow.idle_seconds > GIVES_WAY_SECONDS",
+        "False",
+    ),
+    Mutant(
         "A pod that returns within the difference of the clocks is evicted again",
         _PLAN + "plan",
         "or (first and pod.uid not in first)",

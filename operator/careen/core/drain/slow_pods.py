@@ -26,6 +26,8 @@ from scheduler_core.values import replace_value as replace
 PLAIN_PODS_WAIT_SECONDS = 60.0
 IDLE_LIMIT_SECONDS = 1800.0  # since the last pod left: the live migration of a large VM takes as long
 LIMIT_SECONDS = 7200.0
+# Of two nodes that wait for each other, the younger claim. An operator that recovers its data takes minutes.
+GIVES_WAY_SECONDS = 600.0
 _LOOK_SECONDS = 2.0
 
 
@@ -214,6 +216,14 @@ def held_back(plan: DrainPlan, slow: SlowDrain, elapsed: float) -> DrainPlan:
 def is_out_of_time(slow: SlowDrain, elapsed: float) -> bool:
     """Whether slow pods have not left in time, without --drain-timeout."""
     return slow.is_slow and (slow.idle_seconds > IDLE_LIMIT_SECONDS or elapsed > LIMIT_SECONDS)
+
+
+def is_refused_for_long(situation: Situation, plan: DrainPlan, slow: SlowDrain) -> bool:
+    """Whether no pod has left for a while, none is about to, and a budget or a webhook refuses an eviction."""
+    asked = situation.memory.drain.evictions
+    answers = {asked[pod.uid].answer for pod in (*plan.now, *plan.later) if pod.uid in asked}
+    is_refused = bool(answers & {EvictAnswer.BUDGET, EvictAnswer.DENIED})
+    return is_refused and not plan.ending and slow.idle_seconds > GIVES_WAY_SECONDS
 
 
 # After the drain ---------------------------------------------------------------------------------------------------

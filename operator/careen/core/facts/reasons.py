@@ -414,7 +414,8 @@ class Code(StrEnum):
     # Failures.
     DRAIN_TIMEOUT = _warning(
         "drain-timeout",
-        "The drain took longer than --drain-timeout; the agent undid the drain and releases the claim.",
+        "The drain took longer than --drain-timeout, or gave way to an older claim; the agent undid it and releases "
+        "its claim.",
         "Look at the pods that the message names. careen tries the reboot again after a pause, or at "
         "once with `careen retry NODE`.",
     )

@@ -84,6 +84,8 @@ def _drain(situation: Situation) -> Decision:
         return _timed_out(situation, plan, slow)
     if policy.timeout_seconds == 0 and slow_pods.is_out_of_time(slow, elapsed):
         return _too_slow(situation, plan, slow, elapsed)
+    if (older := working.older_claims(situation)) and slow_pods.is_refused_for_long(situation, plan, slow):
+        return _give_way(situation, plan, older)
     plan = slow_pods.held_back(plan, slow, elapsed)
     return _count_first(situation, plan) or _evict(
         situation, plan, f"{drain_plan.have_to_leave(len(plan.left))}: {drain_plan.describe(plan, memory)}"
@@ -158,6 +160,16 @@ def _timed_out(situation: Situation, plan: DrainPlan, slow: SlowDrain) -> Decisi
         return _too_slow(situation, plan, slow, policy.timeout_seconds)
     return failing.undone(
         situation, Code.DRAIN_TIMEOUT, f"the drain did not finish within {span(policy.timeout_seconds)}: {described}"
+    )
+
+
+def _give_way(situation: Situation, plan: DrainPlan, older: tuple[str, ...]) -> Decision:
+    waited, described = span(slow_pods.GIVES_WAY_SECONDS), drain_plan.describe(plan, situation.memory)
+    return failing.undone(
+        situation,
+        Code.DRAIN_TIMEOUT,
+        f"no pod has left for {waited}, and what refuses the evictions may wait for this node: the drain gives way to "
+        f"that of {first_few(list(older))}, whose claim is older: {described}",
     )
 
 

@@ -13,7 +13,7 @@ from careen.core import gates
 from careen.core.actions import AskReboot, ConfirmClaim, Evict, PatchNode, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.memory import EvictAnswer, EvictionMemory, Memory, after_eviction
+from careen.core.facts.memory import EvictAnswer, EvictionMemory, Memory, SlowWatch, after_eviction
 from careen.core.facts.observation import NOT_ASKED, Alert, PodView, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import AlertPolicy, DrainPolicy, LatePolicy, Policy
@@ -44,6 +44,7 @@ from tests.careen.core.builders import (
     the_lock,
     the_patch,
     the_record,
+    with_parts,
 )
 
 OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
@@ -138,6 +139,28 @@ def test_the_drain_stops_evicting_a_recreated_pod_after_six_rounds() -> None:
 
 def test_the_drain_forgets_the_back_offs_of_deleted_pods() -> None:
     assert draining(pods=(a_pod("other"),), memory=refused()).memory.drain.evictions == {}
+
+
+@pytest.mark.parametrize(
+    ("entry", "idle", "answer", "gives_way"),
+    [
+        ({}, 601, EvictAnswer.BUDGET, True),
+        ({}, 601, EvictAnswer.DENIED, True),
+        ({}, 599, EvictAnswer.BUDGET, False),
+        ({}, 601, EvictAnswer.UNCLEAR, False),
+        ({"created": "2026-03-04T12:59:00Z"}, 601, EvictAnswer.BUDGET, False),
+        ({"failed": "never-ready"}, 601, EvictAnswer.BUDGET, False),
+    ],
+)
+def test_a_drain_that_is_refused_for_long_gives_way_to_an_older_claim(
+    entry: dict[str, str], idle: float, answer: EvictAnswer, gives_way: bool
+) -> None:
+    other = an_entry("n2", **{"created": "2026-03-04T06:00:00Z", **entry})
+    watch = SlowWatch(states=frozenset({("uid-web-1", False)}), moved_at=UPTIME - idle)
+    memory = with_parts(refused(answer=answer), drain__slow=watch)
+    decision = draining(pods=(a_pod("web-1"),), lock=held(an_entry(), other), memory=memory)
+    assert (decision.phase is Phase.FAILED) is gives_way
+    assert ("gives way to that of n2" in decision.reason.sentence) is gives_way
 
 
 def test_the_drain_remembers_the_pods_of_its_first_look() -> None:

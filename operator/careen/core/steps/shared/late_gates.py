@@ -35,7 +35,7 @@ from careen.core.node.restoring import NodeChange
 from careen.core.outcomes import Status, Stay, Transition, move, stay, undo
 from careen.core.people import requests
 from careen.core.situation import Situation
-from careen.core.steps.shared import failing
+from careen.core.steps.shared import failing, working
 from scheduler_core.values import replace_value as replace
 
 FOREIGN_SECONDS = 600.0  # an alert of another node's reboot, or of an exporter that moved, is over by then
@@ -145,8 +145,7 @@ def _wait(situation: Situation, refused: Refusal, what: str) -> Decision:
 def _foreign_seconds(situation: Situation) -> float:
     """Two drained nodes may wait for each other's alerts. The one with the younger claim gives way, early enough for
     the other to see its alerts end."""
-    gives_way = bool(situation.older_holders)
-    return FOREIGN_SECONDS / 2 if gives_way else FOREIGN_SECONDS
+    return FOREIGN_SECONDS / 2 if working.older_claims(situation) else FOREIGN_SECONDS
 
 
 def _failed(situation: Situation, sentence: str, *, is_refused: bool = True) -> Decision:

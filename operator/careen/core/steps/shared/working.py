@@ -80,6 +80,13 @@ def plan_of(situation: Situation, pods: tuple[PodView, ...]) -> DrainPlan:
     )
 
 
+def older_claims(situation: Situation) -> tuple[str, ...]:
+    """The other nodes at work whose claims are older. Two nodes may wait for each other, for example for budgets whose
+    pods the other one has evicted; the younger claim gives way."""
+    failed = () if situation.content is None else {entry.node for entry in situation.content.failed}
+    return tuple(each for each in situation.older_holders if each not in failed)
+
+
 def is_released(situation: Situation) -> bool:
     """Whether this agent (just before a crash) or a person removed the claim from the lock object that contained it."""
     return (
