@@ -392,7 +392,7 @@ def test_a_delay_is_reported_once_to_a_receiver_added_to_the_url_file_after_the_
 
 
 def test_an_idle_agent_reads_its_node_once_and_then_only_checks_the_sentinel(node: Node) -> None:
-    agent = node.start()
+    agent = node.start("--sleep=off")
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))
     agent.says("does not ask for a reboot|nothing|no need|Idle")
     patience, settled = TimeLimit(SECONDS), -1
@@ -439,7 +439,7 @@ def report():
     os.kill(os.getpid(), signal.SIGTERM)
 threading.Thread(target=report, daemon=True).start()
 from careen.cli import main
-main({node.command[3:]!r})
+main({[*node.command[3:], "--sleep=off"]!r})
 """
     )
     done = run([sys.executable, "-c", program], cwd=node.folder)
