@@ -68,7 +68,8 @@ def fleet_text(
     strays = stray_claims(lock, nodes)
     before += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in strays]
     before += [paragraph(each, width=width) for each in _warnings(nodes)]
-    under_way = expected_text(nodes, now, width=width)
+    stuck = {each.name for each in model.in_state(State.STUCK)}
+    under_way = expected_text([node for node in nodes if node.name not in stuck], now, width=width)
     after = ["", *(under_way if lines is None else under_way[:3])] if under_way else []
     states = {each.name: each for each in model.nodes}
     counts = Counter(_phase(node, states) for node in chosen)

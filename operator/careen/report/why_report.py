@@ -367,8 +367,10 @@ def why_text(story: NodeStory, *, width: int | None = None, is_whole: bool = Fal
         lines.append(paragraph(f"Next: {coming}."))
     if refuses and (seen := seen_sentence(story)):
         lines.append(paragraph(f"Seen: {seen}.", width=width))
-    rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in answers]
-    lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)]
+    # Old answers of a dead agent say nothing.
+    if is_whole or not unready_sentence(story) or any(each.code or each.answer is Answer.IS_OVER for each in answers):
+        rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in answers]
+        lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)]
     if found:
         lines += ["", "What you can do:", *(paragraph(each, indent="  ", width=width) for each in found)]
     return "\n".join(lines)

@@ -266,3 +266,13 @@ def test_careen_why_names_who_cordoned_the_node_that_a_refusal_names() -> None:
     )
     (answer,) = (each for each in gate_answers(a_waiting_story(DOWN, named=(down,))) if each.gate == "budgets")
     assert answer.sentence.startswith("n2 is cordoned by kubectl 3h ago, not by careen; with this node")
+
+
+def test_careen_why_shows_no_gates_of_a_dead_holder_that_none_refuses() -> None:
+    node = NodeView(
+        name="n1", uid="u", resource_version="1", annotations={keys.PHASE: "Draining"}, ready=False, ready_since=NOW
+    )
+    told = replace(story(Phase.DRAINING), node=node)
+    assert why_text(told).startswith("n1 has been NotReady for 0s, outside its reboot.\n")
+    assert "GATE" not in why_text(told)
+    assert "GATE" in why_text(told, is_whole=True)

@@ -276,8 +276,8 @@ MUTANTS = (
     Mutant(
         "Actions that must follow the patch of the Node come before the patch",
         _OUTCOMES + "move",
-        "(*to.first, _patch(situation, status, to), *to.then,",
-        "(*to.then, *to.first, _patch(situation, status, to),",
+        "(*to.first, _patch(situation, status, to), *after)",
+        "(*after, *to.first, _patch(situation, status, to))",
     ),
     Mutant(
         "When a drain is undone, the patch that uncordons the Node also removes the claim id from the record",
