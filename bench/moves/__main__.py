@@ -38,7 +38,7 @@ def main() -> None:
     with ProcessPoolExecutor(given.processes) as pool:
         for nodes in given.nodes:
             times = max(1, nodes // NODES)
-            widths = tuple(dict.fromkeys(_width(each, times * NODES) for each in given.at_once))
+            widths = tuple(dict.fromkeys(width_of(each, times * NODES) for each in given.at_once))
             for zones in given.zones:
                 measure = partial(_of_a_lot, times=times, zones=zones, shares=given.asking, widths=widths)
                 lots = list(pool.map(measure, numbers))
@@ -64,7 +64,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _width(text: str, nodes: int) -> int:
+def width_of(text: str, nodes: int) -> int:
     return max(1, round(float(text[:-1]) * nodes / 100)) if text.endswith("%") else min(int(text), nodes)
 
 
@@ -72,7 +72,7 @@ def _of_a_lot(
     number: tuple[int, int], *, times: int, zones: int, shares: Sequence[str], widths: Sequence[int]
 ) -> dict[Row, dict[str, int]]:
     """The repeat moves by row and column. Each lot runs in a process of its own."""
-    snapshot, names = _lot(*number, times=times, zones=zones)
+    snapshot, names = lot_of(*number, times=times, zones=zones)
     return {
         (share, most): repeats(snapshot, names[: round(SHARES[share] * len(names))], most)
         for share in shares
@@ -80,7 +80,7 @@ def _of_a_lot(
     }
 
 
-def _lot(seed: int, lot: int, *, times: int, zones: int) -> tuple[Snapshot, list[str]]:
+def lot_of(seed: int, lot: int, *, times: int, zones: int) -> tuple[Snapshot, list[str]]:
     """The cluster, and its nodes in a random order."""
     drawn, chance = sample(seed, times=times, zones=zones), random.Random(f"lot {seed} {lot}")
     snapshot = placed(drawn, chance)

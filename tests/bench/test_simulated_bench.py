@@ -8,7 +8,8 @@ from collections import Counter
 
 import pytest
 
-from bench.moves.__main__ import _lot, repeats
+from bench.moves.__main__ import lot_of, repeats
+from bench.moves.first_wave import repeats_and_minutes
 from bench.rollout import simulated
 from bench.rollout.sample import NODES, sample
 
@@ -66,7 +67,15 @@ def test_a_row_of_the_simulation_has_means_and_confidence_intervals() -> None:
 
 
 def test_zones_that_take_turns_move_fewer_pods_twice_than_chance_and_than_one_zone_after_the_other() -> None:
-    lots = [_lot(seed, 0, times=1, zones=3) for seed in range(3)]
+    lots = [lot_of(seed, 0, times=1, zones=3) for seed in range(3)]
     found = [repeats(snapshot, names, 3) for snapshot, names in lots]
     oldest, random, zone = (sum(each[name] for each in found) for name in ("oldest", "random", "zone"))
     assert oldest < random < zone
+
+
+def test_a_narrow_beginning_saves_repeat_moves_and_takes_longer() -> None:
+    snapshot, names = lot_of(0, 0, times=1, zones=3)
+    full, slow = (repeats_and_minutes(snapshot, names, 3, name) for name in ("full", "slow"))
+    assert full[0] == repeats(snapshot, names, 3)["oldest"]
+    assert slow[0] < full[0]
+    assert slow[1] > full[1]
