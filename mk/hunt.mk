@@ -20,6 +20,11 @@ crash-points: $(INSTALLED) ## a twentieth of the pairs of a request and of what 
 		tests/careen/chaos/test_every_call.py \
 		| grep -vE '^(_+ |-+ |=+ PASSES|\[gw)'
 
+.PHONY: machine-crash-points
+machine-crash-points: $(INSTALLED) ## every command of 22 stories of the scheduling machine, with each thing that can become of it (11,820 points)
+	MACHINE_STORIES=22 MACHINE_CRASH_STEP=1 $(PYTHON) -m pytest -q -n $(TEST_WORKERS) --dist worksteal \
+		tests/scheduler_core/running/test_crash_points.py
+
 .PHONY: soak
 soak: storms ## SEEDS=500 storms, and what else looks for what nobody thought of: every request lost, late or refused
 	CHAOS_SEEDS=20 CHAOS_EVERY=$(EVERY) \

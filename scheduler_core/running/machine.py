@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
+from scheduler_core import broken_plugins
+from scheduler_core.broken_plugins import BrokenPlugins
 from scheduler_core.cache.changes import Changes
 from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.cache.events import Event, Listing, Sync, read_event
@@ -25,6 +27,7 @@ from scheduler_core.running.commands import (
     Answered,
     Bind,
     Commands,
+    Count,
     DeleteVictim,
     LookAtPod,
     Note,
@@ -79,6 +82,7 @@ class Machine:
         self._backoff_flushed_at: float | None = None
         self._waiting_flushed_at: float | None = None
         self._looks: set[int] = set()
+        self._broken = BrokenPlugins()
 
     # ---- what happens ----
 
@@ -194,10 +198,7 @@ class Machine:
         try:
             result = self._cycle(pod, now)
         except Exception as bug:  # of a plugin: it must not stop the scheduling of other pods
-            problem = f"a plugin failed: {bug!r}"
-            self._show(pod, None, now, problem=problem)
-            failed = handle_failed_attempt(parts.queue, queued, now, message=problem, is_error=True)
-            refuse(parts, pod, failed)
+            self._failed(queued, pod, bug, now)
             return
         if result.node is not None and not result.unknown:
             binding.start(parts, queued, result, now)
@@ -213,6 +214,23 @@ class Machine:
         if preemption is not None and preemption.victims:
             evicting.begin(parts, pod, preemption.node, preemption.victims, now)
 
+    def _failed(self, queued: QueuedPod, pod: Pod, bug: Exception, now: float) -> None:
+        parts, profile = self.parts, pod.spec.scheduler_name
+        runner = parts.scheduler.runner(pod)
+        plugin = broken_plugins.plugin_that_raised(runner, bug.__traceback__)
+        problem = f"plugin {plugin} failed: {bug!r}" if plugin else f"a plugin failed: {bug!r}"
+        self._show(pod, None, now, problem=problem)
+        is_too_often = plugin != "" and self._broken.raised(profile, plugin)
+        if is_too_often and broken_plugins.only_scores(runner, plugin):
+            parts.scheduler = broken_plugins.without(parts.scheduler, profile, plugin)
+            parts.out.append(Note(verbosity=0, text=f"Switched off: {problem}, the third time in a row", pod=pod.key))
+            parts.out.append(Count(metric="plugins_switched_off_total", label=plugin))
+        elif is_too_often:
+            self._leave_pending(queued, pod, f"{problem}, the third time in a row", now)
+            return
+        failed = handle_failed_attempt(parts.queue, queued, now, message=problem, is_error=True)
+        refuse(parts, pod, failed)
+
     def _leave_pending(self, queued: QueuedPod, pod: Pod, why: str, now: float) -> None:
         failed = handle_failed_attempt(
             self.parts.queue, queued, now, message=why, refused_by=(LEFT_PENDING,), nominated_node=None
@@ -225,6 +243,7 @@ class Machine:
         if said is not None:  # the watch may not have shown it yet
             pod = replace_value(pod, nominated_node_name=said.nominated_node)
         result = parts.scheduler.schedule(parts.cache.snapshot(), pod, nominated=self._nominated())
+        self._broken.worked(pod.spec.scheduler_name, result, parts.scheduler.runner(pod))
         self._show(pod, result, now)
         return result
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -16,7 +17,7 @@ DIES_BEFORE, DIES_AFTER, WATCH_BREAKS = "dies before it", "dies after it", "watc
 DISTURBANCES = (*FAULTS[1:], DIES_BEFORE, DIES_AFTER, WATCH_BREAKS)
 STORIES = int(os.environ.get("MACHINE_STORIES", "3"))
 STEP = int(os.environ.get("MACHINE_CRASH_STEP", "5"))
-"""`MACHINE_STORIES=22 MACHINE_CRASH_STEP=1` tries 10,308 points."""
+"""`make machine-crash-points` tries every command of 22 stories: 11,820 points."""
 
 
 def story(seed: int) -> Iterator[World]:
@@ -43,7 +44,6 @@ def story(seed: int) -> Iterator[World]:
             world.volumes_work(can_provision=chance.random() < 0.9)
         while world.open and chance.random() < 0.7:
             yield world
-        world.check()
     for _ in range(6):
         world.deliver()
         world.run(40)
@@ -69,26 +69,27 @@ def disturbed(seed: int, at: int, disturbance: str) -> World:
             if disturbance == DIES_AFTER:
                 world.effect(world.open[0])
             world.start()
-        world.check()
+        if number >= at:  # what comes before is the same for all points
+            world.check()
     return world
 
 
-def points(stories: int = STORIES, step: int = STEP) -> list[tuple[int, int]]:
-    found = []
-    for seed in range(stories):
-        count = 0
-        for world in story(seed):
-            world.carry_out()
-            count += 1
-        found += [(seed, at) for at in range(seed % step, count, step)]
-    return found
+@cache
+def commands(seed: int) -> int:
+    """The number of commands of an undisturbed story."""
+    count = 0
+    for world in story(seed):
+        world.carry_out()
+        count += 1
+    return count
 
 
 @pytest.mark.parametrize("disturbance", DISTURBANCES)
-def test_every_pod_that_fits_is_bound_and_no_node_is_over_its_allocatable(disturbance: str) -> None:
-    tried = points()
-    assert len(tried) > 20
-    for seed, at in tried:
+@pytest.mark.parametrize("seed", range(STORIES))
+def test_every_pod_that_fits_is_bound_and_no_node_is_over_its_allocatable(seed: int, disturbance: str) -> None:
+    tried = range(seed % STEP, commands(seed), STEP)
+    assert len(tried) > 5
+    for at in tried:
         world = disturbed(seed, at, disturbance)
         world.settle()
         world.check()
@@ -97,4 +98,4 @@ def test_every_pod_that_fits_is_bound_and_no_node_is_over_its_allocatable(distur
 
 
 def test_22_stories_have_more_than_10_000_points() -> None:
-    assert len(points(22, 1)) * len(DISTURBANCES) > 10_000
+    assert sum(map(commands, range(22))) * len(DISTURBANCES) > 10_000

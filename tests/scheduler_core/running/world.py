@@ -3,11 +3,12 @@ lets them through."""
 
 from __future__ import annotations
 
-import copy
+import pickle
 from collections import Counter
 from typing import Any
 
 from scheduler_core.cycle import Scheduler
+from scheduler_core.framework.runner import Nominated
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugins.volume_binding import SELECTED_NODE
 from scheduler_core.queue.scheduling_queue import Room
@@ -56,6 +57,11 @@ def node(name: str, cpu: int = 4) -> Json:
     }
 
 
+def _copied(value: Any) -> Any:
+    """A tenth of the time of copy.deepcopy."""
+    return pickle.loads(pickle.dumps(value))
+
+
 def on_node(name: str) -> Json:
     """The affinity of a volume that only this node can reach."""
     hostname = {"key": "kubernetes.io/hostname", "operator": "In", "values": [name]}
@@ -100,7 +106,7 @@ class World:
         return Machine(self.scheduler, permits=self.permits)
 
     def listing(self, kind: str) -> Json:
-        items = [copy.deepcopy(each) for (of, _), each in sorted(self.objects.items()) if of == kind]
+        items = [_copied(each) for (of, _), each in sorted(self.objects.items()) if of == kind]
         return {"apiVersion": KINDS[kind], "kind": f"{kind}List", "items": items}
 
     def collect(self, commands: tuple[Command, ...]) -> None:
@@ -133,7 +139,7 @@ class World:
         meta = manifest["metadata"]
         meta["resourceVersion"] = str(self.version)
         self.objects[manifest["kind"], meta["name"]] = manifest
-        self.backlog.append({"type": kind, "object": copy.deepcopy(manifest)})
+        self.backlog.append({"type": kind, "object": _copied(manifest)})
         return manifest
 
     def create_node(self, name: str, cpu: int = 4) -> None:
@@ -251,17 +257,17 @@ class World:
 
     def create_storage(self, provisioner: str = "csi.example") -> None:
         """The class `wait` of volumes that somebody creates, and the class `make` of volumes that are provisioned."""
-        self.put(copy.deepcopy(storage_class()), "ADDED")
-        self.put(copy.deepcopy(storage_class("make", provisioner=provisioner)), "ADDED")
+        self.put(_copied(storage_class()), "ADDED")
+        self.put(_copied(storage_class("make", provisioner=provisioner)), "ADDED")
 
     def create_claim(self, name: str, of: str = "make") -> str:
         """Returns its name."""
-        self.put(copy.deepcopy(claim(name, storage_class=of, metadata={"uid": f"uid-{name}-{self.version}"})), "ADDED")
+        self.put(_copied(claim(name, storage_class=of, metadata={"uid": f"uid-{name}-{self.version}"})), "ADDED")
         return name
 
     def create_volume(self, name: str, node: str | None = None) -> None:
         """Of the class `wait`; only this node can reach it if one is given."""
-        made = copy.deepcopy(volume(name))
+        made = _copied(volume(name))
         if node is not None:
             made["spec"]["nodeAffinity"] = on_node(node)
         self.put(made, "ADDED")
@@ -346,11 +352,12 @@ class World:
     def each_pod_is_in_one_place(self) -> None:
         """By what the cache knows."""
         parts = self.machine.parts
+        rooms = {room: {each.key for each in parts.queue.pods_in(room)} for room in Room}
         for key in {f"default/{pod['metadata']['name']}" for pod in self.pods()}:
             pod = parts.cache.find("Pod", key)
             if pod is None or not parts.is_ours(pod) or pod.terminating:
                 continue
-            places = [room for room in Room if key in {each.key for each in parts.queue.pods_in(room)}]
+            places = [room for room, keys in rooms.items() if key in keys]
             is_on_its_way = pod.uid in parts.bindings
             if pod.node_name:
                 assert not places, f"{key} is bound and {places}"
@@ -370,12 +377,15 @@ class World:
                 assert node in repr(bound_to["spec"]["nodeAffinity"] or node), f"the volume of {name} is not on {node}"
 
     def what_fits_is_bound(self) -> None:
-        fresh = load_objects(copy.deepcopy(list(self.objects.values())))
+        fresh = load_objects(_copied(list(self.objects.values())))
         for pod in fresh.pending:
             if pod.spec.scheduling_gates or pod.spec.is_of_group:
                 continue
             nominated = {each.nominated_node_name: (each,) for each in fresh.pending if each.nominated_node_name}
-            assert self.scheduler.schedule(fresh, pod, nominated=nominated).node is None, f"{pod.key} fits"
+            assert self._node_for(fresh, pod, nominated) is None, f"{pod.key} fits"
+
+    def _node_for(self, fresh: Snapshot, pod: Pod, nominated: Nominated) -> str | None:
+        return self.scheduler.schedule(fresh, pod, nominated=nominated, preempts=False).node
 
     def the_cache_equals_a_fresh_load(self) -> None:
         cached, fresh = self.machine.parts.cache.snapshot(), load_objects(list(self.objects.values()))

@@ -1,0 +1,62 @@
+"""Plugins that raise: the third time in a row, one that only scores is switched off, and any other stops the pod.
+
+A filter is never switched off: pods would go to nodes that it would have refused.
+"""
+
+from __future__ import annotations
+
+import copy
+from types import TracebackType
+from typing import Final
+
+from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
+from scheduler_core.framework.plugin_set import METHOD_OF, PluginSet, serves
+from scheduler_core.framework.runner import Runner
+
+MOST_IN_A_ROW: Final = 3
+_SCORING: Final = frozenset({"preScore", "score"})
+
+
+class BrokenPlugins:
+    """How often each plugin has raised in a row, by profile and name."""
+
+    def __init__(self) -> None:
+        self._raised: dict[tuple[str, str], int] = {}
+
+    def raised(self, profile: str, plugin: str) -> bool:
+        """Whether it was once too often."""
+        count = self._raised[profile, plugin] = self._raised.get((profile, plugin), 0) + 1
+        return count >= MOST_IN_A_ROW
+
+    def worked(self, profile: str, result: CycleResult, runner: Runner) -> None:
+        """A cycle has ended without an exception. A plugin that only scores has worked if it has scored."""
+        scored = () if result.table is None else result.table.by_plugin
+        for each in [each for each in self._raised if each[0] == profile]:
+            if each[1] in scored or not only_scores(runner, each[1]):
+                del self._raised[each]
+
+
+def plugin_that_raised(runner: Runner, trace: TracebackType | None) -> str:
+    """The plugin whose method the exception left last; "" if it came from elsewhere."""
+    found = ""
+    plugins = {id(plugin): name for name, plugin in runner.plugins.plugins.items()}
+    while trace is not None:
+        found = plugins.get(id(trace.tb_frame.f_locals.get("self")), found)
+        trace = trace.tb_next
+    return found
+
+
+def only_scores(runner: Runner, name: str) -> bool:
+    plugin = runner.plugins.plugins[name]
+    return all(point in _SCORING for point in METHOD_OF if serves(plugin, point))
+
+
+def without(scheduler: Scheduler, profile: str, name: str) -> Scheduler:
+    """The same scheduler, whose profile does not score by this plugin."""
+    plugins = scheduler.runners[profile].plugins
+    by_point = {point: tuple(each for each in names if each != name) for point, names in plugins.by_point.items()}
+    changed = copy.copy(scheduler)
+    runner = Runner(PluginSet(plugins.plugins, by_point, plugins.weights))
+    changed._runners = {**scheduler.runners, profile: runner}
+    return changed

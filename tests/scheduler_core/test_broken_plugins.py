@@ -1,0 +1,110 @@
+"""Tells what the machine does with plugins that raise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.cycle import Scheduler
+from scheduler_core.framework.verdict import SUCCESS, Verdict
+from scheduler_core.queue.scheduling_queue import Room
+from scheduler_core.running.commands import WriteStatus
+from tests.scheduler_core.running.test_machine import coming, ready, room
+from tests.scheduler_core.running.world import World
+
+
+class Breaks:
+    """`works`: the numbers of the calls that do not raise, from 1 on."""
+
+    name = "Breaks"
+
+    def __init__(self, works: tuple[int, ...] = ()) -> None:
+        self.works, self.calls = works, 0
+
+    def call(self) -> None:
+        self.calls += 1
+        if self.calls not in self.works:
+            raise RuntimeError("broken")
+
+    def events(self) -> tuple[()]:
+        return ()
+
+
+class Scores(Breaks):
+    def score(self, _state: object, _pod: object, node: Any) -> int:
+        if node.name == "n1":
+            self.call()
+        return 0
+
+
+class Filters(Breaks):
+    def filter(self, _state: object, _pod: object, _node: object) -> Verdict:
+        self.call()
+        return SUCCESS
+
+
+def running(plugin: Breaks, *nodes: str) -> World:
+    profile = {"plugins": {"multiPoint": {"enabled": [{"name": "Breaks"}]}}}
+    configuration = Configuration.from_mapping({"profiles": [profile]})
+    return ready(*nodes, scheduler=Scheduler(configuration, plugins={"Breaks": lambda _args, _version: plugin}))
+
+
+def tried(world: World, times: int) -> None:
+    """One attempt after another, each after the back-off."""
+    coming(world, ("a", 1, 0))
+    for _ in range(times - 1):
+        world.wait(11)
+        world.run(1)
+
+
+def test_a_plugin_that_only_scores_is_switched_off_the_third_time_and_the_pod_is_bound() -> None:
+    plugin = Scores()
+    world = running(plugin, "n1", "n2")
+    tried(world, 3)
+    assert world.written["Bind"] == 0
+    world.settle(60)
+    assert (world.node_of("a") != "", plugin.calls) == (True, 3)
+
+
+def test_a_plugin_that_filters_is_never_switched_off_and_stops_the_pod() -> None:
+    plugin = Filters()
+    world = running(plugin)
+    tried(world, 3)
+    (status,) = (each for each in world.open if isinstance(each, WriteStatus))
+    world.carry_out()
+    world.run(1)
+    said = [each.note for each in world.events if "third time in a row" in each.note]
+    assert said == ["plugin Breaks failed: RuntimeError('broken'), the third time in a row"]
+    assert (status.reason, room(world, "a")) == ("SchedulerError", Room.WAITING)
+    world.settle(100)
+    assert (world.node_of("a"), plugin.calls) == ("", 3)
+
+
+@pytest.mark.parametrize("kind", [Scores, Filters])
+def test_only_failures_in_a_row_count(kind: type[Breaks]) -> None:
+    plugin = kind(works=(3,))
+    world = running(plugin, *(("n1", "n2") if kind is Scores else ()))
+    tried(world, 3)
+    coming(world, ("b", 1, 0))
+    world.wait(11)
+    world.run(1)
+    assert (plugin.calls, world.written["Bind"], room(world, "b")) == (5, 1, Room.BACKOFF)
+
+
+def test_a_plugin_that_was_broken_for_a_while_places_the_pod_after_five_minutes() -> None:
+    world = running(Filters(works=(4,)))
+    tried(world, 3)
+    world.settle(400)
+    assert world.node_of("a") == "n1"
+
+
+def test_a_cycle_that_does_not_ask_the_plugin_does_not_show_that_it_works() -> None:
+    plugin = Scores()
+    world = running(plugin, "n1", "n2")
+    tried(world, 2)
+    coming(world, ("c", 1, 0), nodeSelector={"kubernetes.io/hostname": "n1"})
+    assert (world.written["Bind"], plugin.calls) == (1, 2)
+    world.settle(60)
+    assert (world.node_of("a") != "", plugin.calls) == (True, 3)
