@@ -21,6 +21,7 @@ LISTS = {
     "operator/careen/core/facts/memory.py:Memory": "one field for each thing that a process remembers",
     "operator/careen/core/facts/policy.py:Policy": "one field for each setting that decisions obey",
     "operator/careen/core/facts/progress.py:Progress": "one field for each key of the record on the Node",
+    "operator/careen/core/facts/observation.py:NodeView": "one field for each part of a Node that a decision reads",
     "operator/careen/core/facts/observation.py:PodView": "one field for each part of a Pod that a decision reads",
     "operator/careen/core/observation.py:Observation": "one field for each observed fact",
     "scheduler_core/model/pod.py:PodSpec": "one field for each part of a Pod that a plugin reads",

@@ -4,7 +4,7 @@ anything has changed, and replaces itself by the agent if so. Both are the same 
 It imports a few modules of the standard library and nothing of careen: such an interpreter needs 6 MiB, the agent 35.
 It decides nothing and writes nothing. Whatever it does not understand wakes the agent.
 
-`Looks` says when to wake. It meets time, chance, files and the API server only through `Outside`, so a simulation runs
+`SleepersLooks` says when to wake. It meets time, chance, files and the API server only through `Outside`, so a simulation runs
 it too: each look is a coroutine, which here never suspends, because `Outside` blocks.
 
 The main thread answers probes and scrapes. One thread looks at files, one follows the Node, one reads the ConfigMap;
@@ -464,7 +464,7 @@ class Files:
             await self._outside.pause(FILE_SECONDS)
 
 
-class Looks:
+class SleepersLooks:
     """All that a sleeping agent looks at."""
 
     def __init__(self, handover: dict[str, Any], outside: Outside) -> None:
@@ -592,7 +592,7 @@ class Sleeper:
 
     def __init__(self, handover: dict[str, Any]) -> None:
         self._handover = handover
-        self._looks = Looks(handover, Outside(handover))
+        self._looks = SleepersLooks(handover, Outside(handover))
         self._woken_by = ""
         self._wake_read, self._wake_write = os.pipe()
         self._signal_read, self._signal_write = os.pipe()

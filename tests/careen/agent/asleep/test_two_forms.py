@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from careen.agent.asleep.sleeper import VARIABLE, Looks, Outside, answer
+from careen.agent.asleep.sleeper import VARIABLE, SleepersLooks, Outside, answer
 from tests.careen.agent.test_process import Agent, Node
 from tests.careen.agent.test_process import node as node  # noqa: PLC0414 - a fixture
 from tests.careen.agent.test_sleep import falls_asleep, is_asleep, person_asks
@@ -81,7 +81,7 @@ def test_the_woken_agent_opens_its_door_before_it_loads_a_library() -> None:
     assert (done.stdout.split(), done.stderr) == (["careen"], "")
 
 
-OPERATOR = str(Path(sys.modules[Looks.__module__].__file__ or "").parents[3])
+OPERATOR = str(Path(sys.modules[SleepersLooks.__module__].__file__ or "").parents[3])
 
 
 # ---- a file system that hangs ----
@@ -113,7 +113,7 @@ def test_a_look_that_hangs_makes_the_need_unknown_and_after_a_minute_the_agent_u
         "server": {}, "requests": {}, "node": {"version": "7"}, "metrics": "", "helps": {},
     }  # fmt: skip
     outside.api = None  # type: ignore[assignment] - no request is made
-    looks = Looks(handover, outside)
+    looks = SleepersLooks(handover, outside)
     files, *others = looks.all()
     for each in others:
         each.close()

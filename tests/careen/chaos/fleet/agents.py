@@ -17,7 +17,7 @@ from careen.agent.apply import Hands
 from careen.agent.asleep import handover
 from careen.agent.asleep.doorkeeper import Woken
 from careen.agent.asleep.rest import SleepAttempt
-from careen.agent.asleep.sleeper import Looks
+from careen.agent.asleep.sleeper import SleepersLooks
 from careen.agent.loop import Loop
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Forecaster, Observer, Senses
@@ -227,7 +227,7 @@ class Process:
     is_dead: bool = False
     frozen_until: float = 0.0
     is_asleep: bool = False
-    looks: Looks | None = None
+    looks: SleepersLooks | None = None
     """What the sleeper looks at, since the process last fell asleep."""
     watches: list[sleepers.Watch] = field(default_factory=list)
     has_read: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""The second form of an agent's process. While an agent sleeps, careen's own `Looks` run on virtual time, against the
+"""The second form of an agent's process. While an agent sleeps, careen's own `SleepersLooks` run on virtual time, against the
 simulated server and host, and what an agent hands over is encoded and decoded as in production."""
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ async def sleeps(agents: Agents, process: Process, content: Mapping[str, Any]) -
     text = sleeper.encoded({"requests": {}, **content})
     await asyncio.sleep(_EXEC_SECONDS)
     await agents.reach(process, Instant.ASLEEP)
-    looks = sleeper.Looks(sleeper.decoded(text), Outside(agents, process))
+    looks = sleeper.SleepersLooks(sleeper.decoded(text), Outside(agents, process))
     process.looks = looks
     found = [process.do(look) for look in looks.all()]
     done, _ = await asyncio.wait(found, timeout=max(0.0, looks.left_seconds), return_when=asyncio.FIRST_COMPLETED)
