@@ -364,8 +364,7 @@ class Observer:
         record, phase = seen.node.written if isinstance(seen.node, NodeView) else None, _recorded_phase(seen.node)
         has_baseline = phase not in _BEFORE_THE_DRAIN or (isinstance(record, Progress) and bool(record.owners))
         if has_baseline and phase is not Phase.DRAINING and isinstance(record, Progress):
-            assert isinstance(seen.node, NodeView)
-            return {"owners": await _known(self._recorded_owners(seen.node, record, phase))}
+            return {"owners": await _known(self._recorded_owners(seen, record, phase))}
         seen = await self._with_pods(seen, policy)
         if not isinstance(seen.pods, tuple):
             return {"pods": seen.pods, "owners": Unknown("the pods of this node are not known")}
@@ -377,8 +376,8 @@ class Observer:
             "owners": await _known(health.read_now(self._senses.api, drain_plan.to_evict(seen.pods, policy.drain))),
         }
 
-    async def _recorded_owners(self, node: NodeView, record: Progress, phase: Phase) -> tuple[OwnerHealth, ...]:
-        if phase is Phase.VERIFYING:
+    async def _recorded_owners(self, seen: Observation, record: Progress, phase: Phase) -> tuple[OwnerHealth, ...]:
+        if phase is Phase.VERIFYING and isinstance(node := seen.node, NodeView):
             from careen.cluster.workloads.daemon_sets import read_daemon_sets  # rare, and it loads the manifests
 
             return await read_daemon_sets(self._senses.api, baseline.daemon_sets(record.owners), node)
