@@ -153,9 +153,10 @@ def test_the_drain_forgets_the_back_offs_of_deleted_pods() -> None:
     ],
 )
 def test_a_drain_that_is_refused_for_long_gives_way_to_an_older_claim(
-    entry: dict[str, str], idle: float, answer: EvictAnswer, gives_way: bool
+    entry: dict[str, Any], idle: float, answer: EvictAnswer, gives_way: bool
 ) -> None:
-    other = an_entry("n2", **{"created": "2026-03-04T06:00:00Z", **entry})
+    given: dict[str, Any] = {"created": "2026-03-04T06:00:00Z", **entry}
+    other = an_entry("n2", **given)
     watch = SlowWatch(states=frozenset({("uid-web-1", False)}), moved_at=UPTIME - idle)
     memory = with_parts(refused(answer=answer), drain__slow=watch)
     decision = draining(pods=(a_pod("web-1"),), lock=held(an_entry(), other), memory=memory)
