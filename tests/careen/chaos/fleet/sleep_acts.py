@@ -33,6 +33,12 @@ def hang_look(world: World, name: str) -> None:
         world.at(world.chance.uniform(5.0, 200.0), lambda: setattr(host, "hangs", False))
 
 
+def need_asleep(world: World, name: str) -> None:
+    """Let the host need a reboot if its agent sleeps. A need in the middle of its reboot is an act of its own."""
+    if any(each.is_asleep for each in world.agents.processes if each.node == name):
+        world.fleet.hosts[name].needs_reboot()
+
+
 def touch_config_map(world: World, _name: str) -> None:
     """Write the ConfigMap of the settings without a change of them."""
     world.touch_config_map()
@@ -49,6 +55,7 @@ SLEEP: tuple[Act, ...] = (
     die_changing_form,
     spoil_handover,
     hang_look,
+    need_asleep,
     touch_config_map,
     end_watches,
 )

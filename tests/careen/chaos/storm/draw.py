@@ -189,11 +189,11 @@ def _needs(names: list[str], chance: random.Random) -> list[Event]:
 
 
 def _nights(names: list[str], chance: random.Random) -> list[Event]:
-    """Draw what disturbs sleeping agents, in half of the storms: early, while most of them sleep, and late needs. The
-    draws are apart from those of the storm."""
+    """Draw what disturbs sleeping agents, in half of the storms: also late needs. The draws are apart
+    from those of the storm."""
     if chance.random() < 0.5:
         return []
-    acts = [
+    return [
         Event(
             at=_at(chance, 0.0, _ACTING_SECONDS),
             node=chance.choice(names),
@@ -202,8 +202,6 @@ def _nights(names: list[str], chance: random.Random) -> list[Event]:
         )
         for _ in range(chance.randint(1, 4))
     ]
-    late = [Event(at=_at(chance, 60.0, _ACTING_SECONDS), node=name, what="need") for name in names[-1:]]
-    return [*acts, *late]
 
 
 def _acts(weather: Weather, names: list[str], chance: random.Random) -> list[Event]:
