@@ -416,8 +416,9 @@ def test_the_patch_in_the_readme_removes_every_field_unknown_to_older_api_server
     tmp_path: Path, component: str
 ) -> None:
     readme = (MANIFESTS / "README.md").read_text()
-    (example,) = [each for each in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "recursiveReadOnly" in each]
-    patch = example if component == "signal" else example.partition("                volumeMounts:")[0]
+    blocks = re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)
+    profile, mounts_of_signal = (each for each in blocks if any(f"{name}: null" in each for name in NEW_FIELDS))
+    patch = profile + mounts_of_signal if component == "signal" else profile
     before, after = (
         next(each for each in overlay(tmp_path / name, component, text) if each["kind"] == "DaemonSet")
         for name, text in (("before", ""), ("after", patch))

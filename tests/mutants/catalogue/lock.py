@@ -214,7 +214,7 @@ MUTANTS = (
     Mutant(
         "A lock with more entries than the annotation can hold is readable",
         _NOTATION + "parse",
-        "if len(found.entries) > _MOST_ENTRIES:",
+        "if len(head.locks) > _MOST_ENTRIES:",
         "if False:",
     ),
     Mutant(

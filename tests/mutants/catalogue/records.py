@@ -306,7 +306,7 @@ MUTANTS = (
     Mutant(
         "The undo of a drain removes a cordon that was set before the claim",
         _RESTORING + "as_before",
-        "progress.is_cordoned_by_us and node.unschedulable",
+        "is_ours and node.unschedulable",
         "node.unschedulable",
     ),
     Mutant(

@@ -35,7 +35,6 @@ class SleepAttempt:
     def __init__(
         self,
         *,
-        node: str,
         settings: Callable[[], Settings],
         config_map: Callable[[], SeenConfigMap | None],
         host: LocalHost,
@@ -50,7 +49,6 @@ class SleepAttempt:
         signatures: Callable[[], Awaitable[Mapping[str, str]]],
     ) -> None:
         """`signatures` looks at the files that `host` watches. Raises OSError if one cannot be told."""
-        self._node = node
         self._settings = settings
         self._config_map = config_map
         self._host = host
@@ -141,17 +139,17 @@ class SleepAttempt:
             is_reviewed=self._is_reviewed(),
         )
         return {
-            "name": self._node,
+            "name": node.name,
             "wake_at": verdict.until,
             "files": files,
             "file_seconds": settings.sentinel_timeout,
-            "moment": handover.moment_of(self._node, verdict.memory.agents),
+            "moment": handover.moment_of(node.name, verdict.memory.agents),
             "node": handover.node_of(node, may_watch=self._may_follow),
             "config": handover.config_of(settings.ds_namespace, settings.config_map, self._config_map()),
             "server": handover.server_of(
                 self._credentials(), agent=user_agent("agent"), kubeconfig=settings.kubeconfig
             ),
             "not_ready": self._not_ready(),
-            "stop_line": handover.stop_line(self._node),
+            "stop_line": handover.stop_line(node.name),
             "remembered": msgspec.to_builtins(remembered),
         }

@@ -4,8 +4,8 @@ anything has changed, and replaces itself by the agent if so. Both are the same 
 It imports a few modules of the standard library and nothing of careen: such an interpreter needs 6 MiB, the agent 35.
 It decides nothing and writes nothing. Whatever it does not understand wakes the agent.
 
-`SleepersLooks` says when to wake. It meets time, chance, files and the API server only through `Outside`, so a simulation runs
-it too: each look is a coroutine, which here never suspends, because `Outside` blocks.
+`SleepersLooks` says when to wake. It meets time, chance, files and the API server only through `Outside`, so a
+simulation runs it too: each look is a coroutine, which here never suspends, because `Outside` blocks.
 
 The main thread answers probes and scrapes. One thread looks at files, one follows the Node, one reads the ConfigMap;
 each ends with the first reason to wake. All threads but the main one block signals, because `exec` ends them, and a

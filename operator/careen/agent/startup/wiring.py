@@ -249,7 +249,6 @@ class Agent:
         if settings.sleep == "off" or host.soft_reboots is not None or _has_proxy(self._given.environment):
             return None
         return SleepAttempt(
-            node=self._node,
             settings=lambda: live.settings,
             config_map=lambda: live.seen,
             host=host,

@@ -31,9 +31,8 @@ def as_before(node: NodeView, progress: Progress, policy: Policy, besides: NodeC
     """Back in service: the cordon, labels and autoscalers' annotations from before the drain. `besides` wins, except
     for its cordon."""
     before = changed_labels.before_the_drain(node, progress, policy.pre_reboot_labels)
-    is_ours = progress.is_cordoned_by_us or cordons.is_cordon_proven(
-        node
-    )  # another client may put back an older record
+    # Another client may have put back an older record.
+    is_ours = progress.is_cordoned_by_us or cordons.is_cordon_proven(node)
     return replace(
         besides,
         labels={**before, **besides.labels},

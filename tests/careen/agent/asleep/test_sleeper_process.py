@@ -64,7 +64,7 @@ def test_a_file_that_appears_during_the_exec_wakes(slept: Begin) -> None:
 
 def test_a_file_that_cannot_be_checked_wakes(slept: Begin, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    agent = slept(files={str(tmp_path / "folder/file"): "absent:4"}).begin(FILE_SECONDS=0.05).falls_asleep()
+    agent = slept(files={str(tmp_path / "folder/file"): "absent:4"}).begin(FILE_SECONDS=1.0).falls_asleep()
     (tmp_path / "folder").rmdir()
     (tmp_path / "folder").write_text("no folder any more")
     assert "cannot be checked: Not a directory" in agent.why()

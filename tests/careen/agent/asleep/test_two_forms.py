@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from careen.agent.asleep.sleeper import VARIABLE, SleepersLooks, Outside, answer
+from careen.agent.asleep.sleeper import VARIABLE, Outside, SleepersLooks, answer
 from tests.careen.agent.test_process import Agent, Node
 from tests.careen.agent.test_process import node as node  # noqa: PLC0414 - a fixture
 from tests.careen.agent.test_sleep import falls_asleep, is_asleep, person_asks

@@ -1,5 +1,5 @@
-"""The second form of an agent's process. While an agent sleeps, careen's own `SleepersLooks` run on virtual time, against the
-simulated server and host, and what an agent hands over is encoded and decoded as in production."""
+"""The second form of an agent's process. While an agent sleeps, careen's own `SleepersLooks` run on virtual time,
+against the simulated server and host, and what an agent hands over is encoded and decoded as in production."""
 
 from __future__ import annotations
 
@@ -77,7 +77,6 @@ def attempt(
     host = agents.fleet.hosts[process.node]
     settings = Settings(node_id=process.node, ds_namespace="careen")
     return SleepAttempt(
-        node=process.node,
         settings=lambda: settings,
         config_map=lambda: seen_config_map(agents),
         host=host,  # type: ignore[arg-type]
