@@ -613,7 +613,7 @@ class Settings:
         bootstrap=True,
     )
     sleep: str = _ours(
-        "auto",
+        "off",
         kinds.word("auto", "off"),
         "Whether an agent that has nothing to do replaces itself by a small program, which needs a fifth of the memory "
         "and wakes the agent. auto: if the next look is at least five minutes away. While it sleeps, a change of the "

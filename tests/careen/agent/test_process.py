@@ -261,7 +261,7 @@ def test_an_invalid_edit_of_the_config_map_causes_one_event(node: Node) -> None:
     """Several agents see the same invalid edit. Their Events have the same name, so the API server keeps only one of
     them."""
     node.put_config("concurrency: 1")
-    agents = [node.start("--host-lock-dir="), node.start("--host-lock-dir=")]
+    agents = [node.start("--sleep=off", "--host-lock-dir="), node.start("--sleep=off", "--host-lock-dir=")]
     for agent in agents:
         agent.says("metrics, health")
     wait_until(lambda: len([record for record in node.requests if record.verb == "watch"]) >= 2)
@@ -469,7 +469,7 @@ def _slow(hanging: threading.Event) -> Any:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_idle_agent_stops_on_sigterm_or_sigint(node: Node, number: signal.Signals) -> None:
-    agent = node.start()
+    agent = node.start("--sleep=off")
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))
     agent.process.send_signal(number)
     assert agent.ends() == 0

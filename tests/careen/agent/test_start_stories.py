@@ -309,7 +309,7 @@ def test_a_setting_with_a_key_that_the_admission_policies_refuse_is_reported_at_
     annotations = {"admission.careen.dev/labels": "listed"}
     node.server.seed({**found, "metadata": {**found["metadata"], "annotations": annotations}})
     node.put_config("pre-reboot-node-labels: [listed=yes]")
-    agent = node.start("--forecast=off")
+    agent = node.start("--sleep=off", "--forecast=off")
     wait_until(lambda: has_followed(node))
     edit(node, "pre-reboot-node-labels: [listed=yes, other=yes]")
     agent.says(

@@ -108,6 +108,7 @@ def test_a_roll_out_writes_almost_every_key_that_careen_cleanup_knows() -> None:
         "careen.dev/settings",
         "careen.dev/warning",
         "careen.dev/refusals",
+        "careen.dev/refused",
     }
 
 

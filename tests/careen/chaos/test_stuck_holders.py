@@ -33,7 +33,7 @@ async def until(world: World, is_so: Callable[[], object], longest_seconds: floa
         assert world.now - began < longest_seconds, world.report(
             [f"the condition is not met after {longest_seconds} s"]
         )
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.05)
     return world.now - began
 
 

@@ -402,8 +402,9 @@ def ordinary(woken: dict[str, Any]) -> None:
 
 def test_a_sleeper_without_descriptors_wakes_and_does_not_spin(slept: Begin) -> None:
     agent = slept().begin().falls_asleep()
-    used = max(int(each.name) for each in Path(f"/proc/{agent.process.pid}/fd").iterdir()) + 1
-    resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE, (used, used))
+    used = {int(each.name) for each in Path(f"/proc/{agent.process.pid}/fd").iterdir()}
+    first_free = next(number for number in range(len(used) + 1) if number not in used)  # inherited ones leave gaps
+    resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE, (first_free, first_free))
     held = [socket.create_connection(agent.listener.getsockname()) for _ in range(12)]
     try:
         woken = agent.woken()
