@@ -6,8 +6,8 @@ The same calls give the same commands.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from scheduler_core import broken_plugins
@@ -58,6 +58,15 @@ class Attempt(Value, kw_only=True):
     problem: str = ""
 
 
+@dataclass(slots=True, eq=False)
+class _List:
+    """A list that is not completely applied."""
+
+    kind: str
+    slices: Iterator[Changes]
+    is_ready: Callable[[], bool]
+
+
 class Machine:
     """Schedules the pods of the scheduler's profiles.
 
@@ -78,7 +87,7 @@ class Machine:
         self.parts = Parts(scheduler, ClusterCache(), queue, permits or WaitingPods(), evictions)
         self._awaits = set(awaits)
         self._on_attempt = on_attempt
-        self._lists: deque[tuple[str, Iterator[Changes]]] = deque()
+        self._lists: list[_List] = []
         self._backoff_flushed_at: float | None = None
         self._waiting_flushed_at: float | None = None
         self._looks: set[int] = set()
@@ -87,10 +96,11 @@ class Machine:
     # ---- what happens ----
 
     def take(self, event: Event, now: float) -> Commands:
-        """An event of a watch, or a list. A list is applied in slices by `next`; until `is_listing` is false for its
-        kind, hold back the events of its watch. Raises UnusableEventError."""
+        """An event of a watch, or a list. A list is applied in slices by `next`, and waits while its next page is not
+        there; until `is_listing` is false for its kind, hold back the events of its watch and further lists of it.
+        Raises UnusableEventError."""
         if isinstance(event, Sync):
-            self._lists.append((event.kind, self.parts.cache.relist(event)))
+            self._lists.append(_List(event.kind, self.parts.cache.relist(event), event.is_ready))
             return self._out(now)
         read = read_event(event)
         for change in self.parts.cache.apply(event):
@@ -101,12 +111,12 @@ class Machine:
 
     def is_listing(self, kind: str) -> bool:
         """Whether a list of this kind is not completely applied yet."""
-        return any(kind == each for each, _ in self._lists)
+        return any(kind == each.kind for each in self._lists)
 
     @property
     def has_work(self) -> bool:
         """Whether `next` has something to do now."""
-        return bool(self._lists) or (not self._awaits and self.parts.queue.has_next)
+        return (not self._awaits and self.parts.queue.has_next) or any(each.is_ready() for each in self._lists)
 
     def next(self, now: float) -> Commands:
         """Applies one slice of a list, and tries the next pod of the queue, if there is one. Raises the error of a page
@@ -159,17 +169,17 @@ class Machine:
     # ---- lists ----
 
     def _apply_slice(self, now: float) -> None:
-        if not self._lists:
+        applied = next((each for each in self._lists if each.is_ready()), None)
+        if applied is None:
             return
-        kind, slices = self._lists[0]
         try:
-            changes = next(slices, None)
+            changes = next(applied.slices, None)
         except Exception:  # of a page: the list is incomplete, and its kind must be listed again
-            self._lists.popleft()
+            self._lists.remove(applied)
             raise
         if changes is None:
-            self._lists.popleft()
-            self._awaits.discard(kind)
+            self._lists.remove(applied)
+            self._awaits.discard(applied.kind)
             return
         for change in changes:
             observe(self.parts, change, now)
