@@ -227,8 +227,7 @@ class Machine:
     def _failed(self, queued: QueuedPod, pod: Pod, bug: Exception, now: float) -> None:
         parts, profile = self.parts, pod.spec.scheduler_name
         runner = parts.scheduler.runner(pod)
-        plugin = broken_plugins.plugin_that_raised(runner, bug.__traceback__)
-        problem = f"plugin {plugin} failed: {bug!r}" if plugin else f"a plugin failed: {bug!r}"
+        plugin, problem = broken_plugins.failure(runner, bug)
         self._show(pod, None, now, problem=problem)
         is_too_often = plugin != "" and self._broken.raised(profile, plugin)
         if is_too_often and broken_plugins.only_scores(runner, plugin):
