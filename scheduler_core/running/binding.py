@@ -51,7 +51,7 @@ def start(parts: Parts, queued: QueuedPod, result: CycleResult, now: float) -> N
         state=state,
         step=BindingStep.PERMIT,
         since=now,
-        evaluated=len(result.diagnosis.searched),
+        evaluated=len(result.diagnosis.searched) if result.evaluated is None else result.evaluated,
         feasible=len(result.diagnosis.passed),
     )
     parts.bindings[pod.uid] = binding

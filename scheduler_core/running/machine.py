@@ -39,6 +39,7 @@ from scheduler_core.running.observing import observe
 from scheduler_core.running.parts import BindingStep, Eviction, Parts, PodOnItsWay
 from scheduler_core.running.permits import WaitingPods
 from scheduler_core.running.refusing import LEFT_PENDING, refuse, why_left_pending
+from scheduler_core.sampling import Search
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
@@ -92,6 +93,7 @@ class Machine:
         self._waiting_flushed_at: float | None = None
         self._looks: set[int] = set()
         self._broken = BrokenPlugins()
+        self._next_start = 0
 
     # ---- what happens ----
 
@@ -251,10 +253,21 @@ class Machine:
         said = parts.said.get(pod.uid)
         if said is not None:  # the watch may not have shown it yet
             pod = replace_value(pod, nominated_node_name=said.nominated_node)
-        result = parts.scheduler.schedule(parts.cache.snapshot(), pod, nominated=self._nominated())
+        result = parts.scheduler.schedule(
+            parts.cache.snapshot(), pod, nominated=self._nominated(), search=self._search(pod.spec.scheduler_name)
+        )
+        if result.next_start is not None:
+            self._next_start = result.next_start
         self._broken.worked(pod.spec.scheduler_name, result, parts.scheduler.runner(pod))
         self._show(pod, result, now)
         return result
+
+    def _search(self, profile_name: str) -> Search | None:
+        """None checks every node: what kube-scheduler leaves out without a percentageOfNodesToScore may be better."""
+        configuration = self.parts.scheduler.configuration
+        profile = configuration.profile(profile_name)
+        percentage = 0 if profile is None else configuration.nodes_percentage(profile)
+        return Search(self._next_start) if 0 < percentage < 100 else None
 
     def _nominated(self) -> Nominated:
         nominations = self.parts.queue.nominations
@@ -307,7 +320,7 @@ class Machine:
             if not parts.writes.has(WriteStatus, write.uid) and said is not None:
                 parts.writes.ask(write)
         elif what is Reaction.FINISH and said is not None:
-            said.version = outcome.version
+            said.version, said.is_false = outcome.version, said.is_false or write.reason != ""
         elif not parts.writes.has(WriteStatus, write.uid):
             parts.said.pop(write.uid, None)
 
