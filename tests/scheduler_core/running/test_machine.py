@@ -371,7 +371,7 @@ def test_the_condition_changes_its_time_only_with_its_status() -> None:
 def test_a_status_after_one_that_was_lost_still_changes_the_time() -> None:
     world = ready()
     coming(world, ("a", 9, 0))
-    world.create_node("n2")
+    world.put({**node("n2", 9), "spec": {"unschedulable": True}}, "ADDED")
     world.deliver()
     world.wait(2)
     world.run()  # the second status waits for the answer to the first
