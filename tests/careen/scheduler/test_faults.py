@@ -166,8 +166,7 @@ async def town(folder: Path, **options: Any) -> AsyncIterator[Town]:
             assert not task.done(), task
         finally:
             stop.set()
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(task, 30)
+            await until(task.done)
             listening.close()
             cable.cut()
             await asyncio.sleep(0.01)
