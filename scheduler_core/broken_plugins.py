@@ -47,6 +47,12 @@ def plugin_that_raised(runner: Runner, trace: TracebackType | None) -> str:
     return found
 
 
+def failure(runner: Runner, bug: Exception) -> tuple[str, str]:
+    """The plugin that raised it ("" if unknown), and a sentence."""
+    plugin = plugin_that_raised(runner, bug.__traceback__)
+    return plugin, f"plugin {plugin} failed: {bug!r}" if plugin else f"a plugin failed: {bug!r}"
+
+
 def only_scores(runner: Runner, name: str) -> bool:
     plugin = runner.plugins.plugins[name]
     return all(point in _SCORING for point in METHOD_OF if serves(plugin, point))

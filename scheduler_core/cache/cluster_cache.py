@@ -81,7 +81,7 @@ class ClusterCache:
         if not self._reader.knows(read.kind, read.api_version):
             return ()
         if isinstance(read, Listing):
-            return tuple(change for slice_ in self._listed(read.kind, read.items) for change in slice_)
+            return tuple(change for slice_ in self._listed(read.kind, read.pages) for change in slice_)
         if read.type == BOOKMARK:
             return ()
         changes = self._follow(read.kind, read.item, is_deletion=read.type == DELETED)
@@ -90,12 +90,12 @@ class ClusterCache:
         return changes
 
     def relist(self, sync: Sync) -> Iterator[Changes]:
-        """`apply` of a long list in slices of about 250 objects, so that the caller can do other work in between:
-        schedule, assume, forget, and apply events of other kinds. The cache is a mixture of old and new objects until
-        the end. An event of the same kind must wait for the end."""
+        """`apply` of a long list in slices of at most 250 objects of one page, so that the caller can do other work in
+        between: schedule, assume, forget, and apply events of other kinds. The cache is a mixture of old and new
+        objects until the end. An event of the same kind must wait for the end."""
         listing = read_event(sync)
         assert isinstance(listing, Listing)
-        return self._listed(listing.kind, listing.items) if self._reader.knows(listing.kind, "") else iter(())
+        return self._listed(listing.kind, listing.pages) if self._reader.knows(listing.kind, "") else iter(())
 
     def assume(self, key: str, node_name: str, *, uid: str = "") -> None:
         """Treats the pending pod "namespace/name" as bound to this node before the binding arrives, or until another
@@ -159,17 +159,15 @@ class ClusterCache:
         return held is not None and bool(uid and held.uid) and held.uid != uid
 
     def _put(self, kind: str, key: str, item: Item) -> Changes:
-        return self._keep(kind, key, self._read(kind, key, item))
-
-    def _read(self, kind: str, key: str, item: Item) -> Any:
-        written = item.written
-        value = (
-            self._reader.read_raw(kind, written)
-            if isinstance(written, msgspec.Raw)
-            else self._reader.read(kind, written)
-        )
+        value = self._value(kind, item)
         self._versions.keep(kind, key, item.version)
-        return value
+        return self._keep(kind, key, value)
+
+    def _value(self, kind: str, item: Item) -> Any:
+        written = item.written
+        if isinstance(written, msgspec.Raw):
+            return self._reader.read_raw(kind, written)
+        return self._reader.read(kind, written)
 
     def _keep(self, kind: str, key: str, value: Any) -> Changes:
         if isinstance(value, ManifestError):
@@ -197,17 +195,17 @@ class ClusterCache:
 
     # ---- a list ----
 
-    def _listed(self, kind: str, items: Iterator[Item]) -> Iterator[Changes]:
+    def _listed(self, kind: str, pages: Iterator[list[Item]]) -> Iterator[Changes]:
         self._versions.forget_deletions(kind)
-        for changes in self._nodes_listed(items) if kind == "Node" else self._others_listed(kind, items):
+        for changes in self._nodes_listed(pages) if kind == "Node" else self._others_listed(kind, pages):
             if changes:
                 self._snapshot = None
             yield changes
 
-    def _others_listed(self, kind: str, items: Iterator[Item]) -> Iterator[Changes]:
+    def _others_listed(self, kind: str, pages: Iterator[list[Item]]) -> Iterator[Changes]:
         """Then removes the objects that are missing from the list."""
         seen: set[str] = set()
-        while part := tuple(islice(items, _SLICE)):
+        for part in _parts(pages):
             changes: list[Change] = []
             for item in part:
                 key = _key(kind, item)
@@ -216,17 +214,19 @@ class ClusterCache:
             yield tuple(changes)
         yield from self._dropped_all_but(kind, seen)
 
-    def _nodes_listed(self, items: Iterator[Item]) -> Iterator[Changes]:
+    def _nodes_listed(self, pages: Iterator[list[Item]]) -> Iterator[Changes]:
         """Removes missing nodes before it adds new ones, so that a zone that has lost all its nodes is forgotten.
         client-go's queue works in the same order (reconcileReplacement in tools/cache/the_real_fifo.go, v0.36)."""
-        listed = {_key("Node", item): item for item in items}
-        yield ()
+        listed: dict[str, tuple[Any, int | None]] = {}
+        for items in _parts(pages):
+            listed.update((_key("Node", item), (self._value("Node", item), item.version)) for item in items)
+            yield ()
         yield from self._dropped_all_but("Node", listed)
         nodes: list[Node] = []
         for part in _in_slices(tuple(listed.items())):
             changes: list[Change] = []
-            for key, item in part:
-                value = self._read("Node", key, item)
+            for key, (value, version) in part:
+                self._versions.keep("Node", key, version)
                 if isinstance(value, ManifestError):
                     changes += self._keep("Node", key, value)
                     continue
@@ -247,6 +247,16 @@ class ClusterCache:
 
 _SLICE: Final = 250
 """Objects that are applied between other work: some 10 ms."""
+
+
+def _parts(pages: Iterator[list[Item]]) -> Iterator[tuple[Item, ...]]:
+    """At least one of each page: the next page may not be there yet."""
+    for page in pages:
+        items = iter(page)
+        del page  # it must not stay in memory while the next one is read
+        yield tuple(islice(items, _SLICE))
+        while part := tuple(islice(items, _SLICE)):
+            yield part
 
 
 def _in_slices(values: Sequence[_Any]) -> Iterator[Sequence[_Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -38,15 +38,20 @@ class Listing(Value):
 
     kind: str
     api_version: str
-    items: Iterator[Item]
+    pages: Iterator[list[Item]]
+
+
+def always() -> bool:
+    return True
 
 
 class Sync(Value):
     """The pages of a list with all objects of one kind. If reading `pages` raises an error, the list is incomplete, and
-    the cache deletes nothing."""
+    the cache deletes nothing. `is_ready`: whether the next page, or the end, is there; else reading waits for it."""
 
     kind: str
     pages: Iterable[bytes | Mapping[str, Any]]
+    is_ready: Callable[[], bool] = always
 
 
 Event = bytes | Mapping[str, Any] | Sync
@@ -97,7 +102,7 @@ def _read_raw(event: bytes) -> WatchEvent | Listing:
     line = _LINE.decode(event)
     if not line.type and line.kind.endswith("List"):
         items = [_raw_item(raw) for raw in _PAGE.decode(event).items or ()]
-        return Listing(line.kind.removesuffix("List"), line.api_version, iter(items))
+        return Listing(line.kind.removesuffix("List"), line.api_version, iter((items,)))
     head = _HEAD.decode(line.object)
     return _event(line.type, head, line.object)
 
@@ -106,7 +111,7 @@ def _read_mapping(event: Mapping[str, Any]) -> WatchEvent | Listing:
     kind = event.get("kind") or ""
     if event.get("type") == "SYNC" or (not event.get("type") and kind.endswith("List")):
         items = [_item(each) for each in event.get("items") or ()]
-        return Listing(kind.removesuffix("List"), event.get("apiVersion") or "", iter(items))
+        return Listing(kind.removesuffix("List"), event.get("apiVersion") or "", iter((items,)))
     written = event.get("object")
     return _event(event.get("type"), msgspec.convert(written, _Head), written)
 
@@ -119,15 +124,17 @@ def _event(kind_of_event: Any, head: _Head, written: Any) -> WatchEvent:
     return WatchEvent(kind_of_event, head.kind, head.api_version, _of_head(head, written))
 
 
-def _of_pages(sync: Sync) -> Iterator[Item]:
+def _of_pages(sync: Sync) -> Iterator[list[Item]]:
     for page in sync.pages:
         try:
             if isinstance(page, bytes):
-                yield from map(_raw_item, _PAGE.decode(page).items or ())
+                items = [_raw_item(raw) for raw in _PAGE.decode(page).items or ()]
             else:
-                yield from map(_item, page.get("items") or ())
+                items = [_item(each) for each in page.get("items") or ()]
         except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, UnicodeDecodeError) as trouble:
             raise UnusableEventError(f"a list page of kind {sync.kind} cannot be read: {trouble}") from trouble
+        del page  # it must not stay in memory while the next one is read
+        yield items
 
 
 def _raw_item(raw: msgspec.Raw) -> Item:

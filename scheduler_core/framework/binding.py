@@ -98,9 +98,16 @@ class BindingCycle(Value):
         return BindingProgress(stage=Stage.BOUND)
 
     def give_up(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Unreserve of all plugins in reverse order, as in kube-scheduler even of plugins that reserved nothing."""
+        """Unreserve of all plugins in reverse order, as in kube-scheduler even of plugins that reserved nothing. Raises
+        the first exception of a plugin when all were called."""
+        bugs: list[Exception] = []
         for plugin in reversed(self.plugins.at("reserve")):
-            plugin.unreserve(state, pod, node_name)
+            try:
+                plugin.unreserve(state, pod, node_name)
+            except Exception as bug:  # the others must still release what they hold
+                bugs.append(bug)
+        if bugs:
+            raise bugs[0]
 
     def _bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:
         by_extender = self.extender_bind(pod, node_name)

@@ -270,7 +270,7 @@ class SchedulingQueue:
         profile = self._profile_of(queued.pod)
         # The plugin that gated the pod last runs first: most likely it still does.
         for gatekeeper in sorted(profile.gatekeepers, key=lambda gatekeeper: gatekeeper.name != queued.gating_plugin):
-            if not gatekeeper.pre_enqueue(queued.pod).is_success:
+            if not _admits(gatekeeper, queued.pod):
                 queued.unschedulable_plugins.add(gatekeeper.name)
                 queued.gating_plugin = gatekeeper.name
                 queued.gating_events = profile.hints.events_of(gatekeeper.name)
@@ -315,3 +315,10 @@ class SchedulingQueue:
 
     def _profile_of(self, pod: Pod) -> ProfileInQueue:
         return self.profile(pod.spec.scheduler_name)
+
+
+def _admits(gatekeeper: Gatekeeper, pod: Pod) -> bool:
+    try:
+        return gatekeeper.pre_enqueue(pod).is_success
+    except Exception:  # of a plugin: the pod stays out until an event of this plugin
+        return False

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
+from scheduler_core import broken_plugins
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.binding import BindingCycle, blamed
 from scheduler_core.framework.verdict import Verdict, VerdictCode, error
@@ -50,11 +51,15 @@ def start(parts: Parts, queued: QueuedPod, result: CycleResult, now: float) -> N
         state=state,
         step=BindingStep.PERMIT,
         since=now,
-        evaluated=len(result.diagnosis.searched),
+        evaluated=len(result.diagnosis.searched) if result.evaluated is None else result.evaluated,
         feasible=len(result.diagnosis.passed),
     )
     parts.bindings[pod.uid] = binding
-    progress = _cycle(parts, pod).reserve(state, pod, node)
+    try:
+        progress = _cycle(parts, pod).reserve(state, pod, node)
+    except Exception as bug:  # of a plugin: it must not stop the scheduling of other pods
+        fail(parts, binding, _blamed_for(parts, pod, bug), now)
+        return
     if progress.waits or progress.verdict.is_success:
         volumes.reserve(parts, binding)
     if progress.waits:
@@ -101,13 +106,12 @@ def _permitted(parts: Parts, binding: PodOnItsWay, now: float) -> None:
 
 def prepare(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     """The PreBind plugins in their order. Call it again when something has changed that one of them waits for."""
-    pod, plugins = binding.pod, parts.scheduler.runner(binding.pod).plugins.at("preBind")
+    plugins = parts.scheduler.runner(binding.pod).plugins.at("preBind")
     for plugin in plugins[binding.prepared :]:
         if isinstance(plugin, VolumeBinding):
             verdict = volumes.bind(parts, binding, plugin.args.bind_timeout_seconds, now)
         else:
-            verdict = plugin.pre_bind(binding.state, pod, binding.node)
-            check_verdict(plugin.name, "pre_bind", verdict)
+            verdict = _asked(parts, plugin, "pre_bind", binding)
         if verdict.code is VerdictCode.WAIT:
             return
         if not verdict.is_success and not verdict.is_skip:
@@ -142,8 +146,7 @@ def _bind(parts: Parts, binding: PodOnItsWay, now: float) -> None:
         if isinstance(plugin, DefaultBinder):
             send_bind(parts, binding)
             return
-        given: Verdict = plugin.bind(binding.state, pod, binding.node)
-        check_verdict(plugin.name, "bind", given)
+        given = _asked(parts, plugin, "bind", binding)
         if not given.is_skip:
             verdict = given.by(plugin.name)
             break
@@ -166,7 +169,10 @@ def bound(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     pod = binding.pod
     binding.step, binding.look_at = BindingStep.SEEN, now + UNSEEN_SECONDS
     for plugin in parts.scheduler.runner(pod).plugins.at("postBind"):
-        plugin.post_bind(binding.state, pod, binding.node)
+        try:
+            plugin.post_bind(binding.state, pod, binding.node)
+        except Exception as bug:  # the pod is bound all the same
+            _note_failure(parts, pod, bug)
     parts.out.append(Count(metric="schedule_attempts_total", label="scheduled"))
     attempts, first = binding.queued.attempts, binding.queued.first_attempt_at
     parts.out.append(Count(metric="pod_scheduling_attempts", amount=attempts))
@@ -254,7 +260,10 @@ def fail(
 def _release(parts: Parts, binding: PodOnItsWay, *, is_reserved: bool = True) -> None:
     pod = binding.pod
     if is_reserved:
-        _cycle(parts, pod).give_up(binding.state, pod, binding.node)
+        try:
+            _cycle(parts, pod).give_up(binding.state, pod, binding.node)
+        except Exception as bug:  # the room on the node is free all the same
+            _note_failure(parts, pod, bug)
     volumes.release(parts, binding)
     with suppress(UnknownPodError):  # a deletion or another pod of this name came first
         parts.cache.forget(pod.key, uid=pod.uid)
@@ -265,6 +274,24 @@ def _release(parts: Parts, binding: PodOnItsWay, *, is_reserved: bool = True) ->
 def _end(parts: Parts, binding: PodOnItsWay) -> None:
     parts.bindings.pop(binding.pod.uid, None)
     parts.permits.show(binding.pod.uid, ())
+
+
+def _asked(parts: Parts, plugin: Any, method: str, binding: PodOnItsWay) -> Verdict:
+    """An error if the plugin raises."""
+    try:
+        verdict: Verdict = getattr(plugin, method)(binding.state, binding.pod, binding.node)
+        check_verdict(plugin.name, method, verdict)
+    except Exception as bug:  # it must not stop the scheduling of other pods
+        return error(_blamed_for(parts, binding.pod, bug))
+    return verdict
+
+
+def _note_failure(parts: Parts, pod: Pod, bug: Exception) -> None:
+    parts.out.append(Note(verbosity=0, text="A plugin failed", pod=pod.key, why=_blamed_for(parts, pod, bug)))
+
+
+def _blamed_for(parts: Parts, pod: Pod, bug: Exception) -> str:
+    return broken_plugins.failure(parts.scheduler.runner(pod), bug)[1]
 
 
 def _cycle(parts: Parts, pod: Pod) -> BindingCycle:

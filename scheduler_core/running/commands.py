@@ -23,7 +23,8 @@ class WriteStatus(Value, kw_only=True):
     None.
 
     `reason` and `message` are those of the condition PodScheduled=False; no condition if `reason` is empty.
-    `nominated_node`: None leaves the field as it is, empty clears it.
+    `changes_condition`: its status was not False before; otherwise its lastTransitionTime stays. `nominated_node`: None
+    leaves the field as it is, empty clears it.
     """
 
     number: int
@@ -33,6 +34,7 @@ class WriteStatus(Value, kw_only=True):
     message: str = ""
     nominated_node: str | None = None
     version: int | None = None
+    changes_condition: bool = False
 
 
 class DeleteVictim(Value, kw_only=True):

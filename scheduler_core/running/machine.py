@@ -6,8 +6,8 @@ The same calls give the same commands.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from scheduler_core import broken_plugins
@@ -39,6 +39,7 @@ from scheduler_core.running.observing import observe
 from scheduler_core.running.parts import BindingStep, Eviction, Parts, PodOnItsWay
 from scheduler_core.running.permits import WaitingPods
 from scheduler_core.running.refusing import LEFT_PENDING, refuse, why_left_pending
+from scheduler_core.sampling import Search
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
@@ -56,6 +57,15 @@ class Attempt(Value, kw_only=True):
     nominated: Nominated
     result: CycleResult | None
     problem: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class _List:
+    """A list that is not completely applied."""
+
+    kind: str
+    slices: Iterator[Changes]
+    is_ready: Callable[[], bool]
 
 
 class Machine:
@@ -78,19 +88,21 @@ class Machine:
         self.parts = Parts(scheduler, ClusterCache(), queue, permits or WaitingPods(), evictions)
         self._awaits = set(awaits)
         self._on_attempt = on_attempt
-        self._lists: deque[tuple[str, Iterator[Changes]]] = deque()
+        self._lists: list[_List] = []
         self._backoff_flushed_at: float | None = None
         self._waiting_flushed_at: float | None = None
         self._looks: set[int] = set()
         self._broken = BrokenPlugins()
+        self._next_start = 0
 
     # ---- what happens ----
 
     def take(self, event: Event, now: float) -> Commands:
-        """An event of a watch, or a list. A list is applied in slices by `next`; until `is_listing` is false for its
-        kind, hold back the events of its watch. Raises UnusableEventError."""
+        """An event of a watch, or a list. A list is applied in slices by `next`, and waits while its next page is not
+        there; until `is_listing` is false for its kind, hold back the events of its watch and further lists of it.
+        Raises UnusableEventError."""
         if isinstance(event, Sync):
-            self._lists.append((event.kind, self.parts.cache.relist(event)))
+            self._lists.append(_List(event.kind, self.parts.cache.relist(event), event.is_ready))
             return self._out(now)
         read = read_event(event)
         for change in self.parts.cache.apply(event):
@@ -101,12 +113,12 @@ class Machine:
 
     def is_listing(self, kind: str) -> bool:
         """Whether a list of this kind is not completely applied yet."""
-        return any(kind == each for each, _ in self._lists)
+        return any(kind == each.kind for each in self._lists)
 
     @property
     def has_work(self) -> bool:
         """Whether `next` has something to do now."""
-        return bool(self._lists) or (not self._awaits and self.parts.queue.has_next)
+        return (not self._awaits and self.parts.queue.has_next) or any(each.is_ready() for each in self._lists)
 
     def next(self, now: float) -> Commands:
         """Applies one slice of a list, and tries the next pod of the queue, if there is one. Raises the error of a page
@@ -159,17 +171,17 @@ class Machine:
     # ---- lists ----
 
     def _apply_slice(self, now: float) -> None:
-        if not self._lists:
+        applied = next((each for each in self._lists if each.is_ready()), None)
+        if applied is None:
             return
-        kind, slices = self._lists[0]
         try:
-            changes = next(slices, None)
+            changes = next(applied.slices, None)
         except Exception:  # of a page: the list is incomplete, and its kind must be listed again
-            self._lists.popleft()
+            self._lists.remove(applied)
             raise
         if changes is None:
-            self._lists.popleft()
-            self._awaits.discard(kind)
+            self._lists.remove(applied)
+            self._awaits.discard(applied.kind)
             return
         for change in changes:
             observe(self.parts, change, now)
@@ -217,8 +229,7 @@ class Machine:
     def _failed(self, queued: QueuedPod, pod: Pod, bug: Exception, now: float) -> None:
         parts, profile = self.parts, pod.spec.scheduler_name
         runner = parts.scheduler.runner(pod)
-        plugin = broken_plugins.plugin_that_raised(runner, bug.__traceback__)
-        problem = f"plugin {plugin} failed: {bug!r}" if plugin else f"a plugin failed: {bug!r}"
+        plugin, problem = broken_plugins.failure(runner, bug)
         self._show(pod, None, now, problem=problem)
         is_too_often = plugin != "" and self._broken.raised(profile, plugin)
         if is_too_often and broken_plugins.only_scores(runner, plugin):
@@ -242,10 +253,21 @@ class Machine:
         said = parts.said.get(pod.uid)
         if said is not None:  # the watch may not have shown it yet
             pod = replace_value(pod, nominated_node_name=said.nominated_node)
-        result = parts.scheduler.schedule(parts.cache.snapshot(), pod, nominated=self._nominated())
+        result = parts.scheduler.schedule(
+            parts.cache.snapshot(), pod, nominated=self._nominated(), search=self._search(pod.spec.scheduler_name)
+        )
+        if result.next_start is not None:
+            self._next_start = result.next_start
         self._broken.worked(pod.spec.scheduler_name, result, parts.scheduler.runner(pod))
         self._show(pod, result, now)
         return result
+
+    def _search(self, profile_name: str) -> Search | None:
+        """None checks every node: what kube-scheduler leaves out without a percentageOfNodesToScore may be better."""
+        configuration = self.parts.scheduler.configuration
+        profile = configuration.profile(profile_name)
+        percentage = 0 if profile is None else configuration.nodes_percentage(profile)
+        return Search(self._next_start) if 0 < percentage < 100 else None
 
     def _nominated(self) -> Nominated:
         nominations = self.parts.queue.nominations
@@ -298,7 +320,7 @@ class Machine:
             if not parts.writes.has(WriteStatus, write.uid) and said is not None:
                 parts.writes.ask(write)
         elif what is Reaction.FINISH and said is not None:
-            said.version = outcome.version
+            said.version, said.is_false = outcome.version, said.is_false or write.reason != ""
         elif not parts.writes.has(WriteStatus, write.uid):
             parts.said.pop(write.uid, None)
 

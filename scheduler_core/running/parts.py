@@ -77,11 +77,13 @@ class Eviction:
 
 @dataclass(slots=True, eq=False)
 class StatusSaid:
-    """What was written to a pod's status last; `version` of the answer, None while there is none."""
+    """What was written to a pod's status last; `version` of the answer, None while there is none. `is_false`: the API
+    server has the condition PodScheduled=False."""
 
     reason: str
     message: str
     nominated_node: str
+    is_false: bool
     version: int | None = None
 
 

@@ -48,7 +48,7 @@ def write_refusal(parts: Parts, pod: Pod, failed: FailedCycle) -> bool:
     if (before.reason, before.message, before.nominated_node) == (failed.reason, failed.message, node):
         return False
     is_same_node = node == before.nominated_node and not parts.writes.has(WriteStatus, pod.uid)
-    parts.said[pod.uid] = StatusSaid(failed.reason, failed.message, node)
+    parts.said[pod.uid] = StatusSaid(failed.reason, failed.message, node, before.is_false)
     parts.writes.ask(
         WriteStatus(
             number=parts.number(),
@@ -57,6 +57,7 @@ def write_refusal(parts: Parts, pod: Pod, failed: FailedCycle) -> bool:
             reason=failed.reason,
             message=failed.message,
             nominated_node=None if is_same_node else node,
+            changes_condition=not before.is_false,
         )
     )
     return True
@@ -67,7 +68,7 @@ def nominate(parts: Parts, pod: Pod, node: str) -> None:
     before = _said_before(parts, pod)
     if before.nominated_node == node:
         return
-    parts.said[pod.uid] = StatusSaid(before.reason, before.message, node)
+    parts.said[pod.uid] = StatusSaid(before.reason, before.message, node, before.is_false)
     parts.writes.ask(WriteStatus(number=parts.number(), pod=pod.key, uid=pod.uid, nominated_node=node))
 
 
@@ -75,7 +76,7 @@ def _clear_nomination(parts: Parts, pod: Pod) -> None:
     before = _said_before(parts, pod)
     if not before.nominated_node:
         return
-    parts.said[pod.uid] = StatusSaid(before.reason, before.message, "")
+    parts.said[pod.uid] = StatusSaid(before.reason, before.message, "", before.is_false)
     has_status = parts.writes.has(WriteStatus, pod.uid)
     parts.writes.ask(
         WriteStatus(
@@ -85,6 +86,7 @@ def _clear_nomination(parts: Parts, pod: Pod) -> None:
             reason=before.reason if has_status else "",
             message=before.message if has_status else "",
             nominated_node="",
+            changes_condition=has_status and not before.is_false,
         )
     )
 
@@ -96,6 +98,7 @@ def _said_before(parts: Parts, pod: Pod) -> StatusSaid:
         refusal.reason if refusal is not None else "",
         refusal.message if refusal is not None else "",
         pod.nominated_node_name,
+        refusal is not None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tomllib
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from careen.cli.scheduler import scheduler
 from careen.cli.serve import serve
 from careen.cli.shadow import shadow
 from careen.cli.support import lock_place
@@ -21,10 +23,12 @@ from careen.cluster.access import Right, needed_rights
 from careen.core.facts import keys
 from careen.core.node.autoscalers import PROTECTION
 from careen.host import inhibitors
+from careen.scheduler.settings import process_settings
 from careen.settings import kinds
 from careen.settings.config_map_limits import POWERS, Power
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import DEFAULTS, SETTINGS, Settings, flag
+from scheduler_core.config.configuration import Configuration
 from tests.architecture.source_tree import ROOT, modules
 from tests.patience import run
 
@@ -528,6 +532,7 @@ def test_the_network_policy_allows_ingress_only_to_the_metrics_port() -> None:
         ("admission", {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}),
         ("alerts", {"PodMonitor", "PrometheusRule"}),
         ("network", {"NetworkPolicy"}),
+        ("scheduler", {"Deployment", "PodDisruptionBudget"}),
         ("serve", {"Deployment"}),
         ("shadow", {"Deployment"}),
     ],
@@ -680,6 +685,35 @@ def test_a_deployment_beside_the_agents_has_no_privileges_and_only_rights_to_rea
     account = {"kind": "ServiceAccount", "name": pod["serviceAccountName"], "namespace": "careen"}
     assert binding["subjects"] == [account]
     assert the("ServiceAccount", file)["metadata"]["name"] == account["name"]
+
+
+def test_the_schedulers_pods_use_existing_options_and_may_write_the_lease_of_their_configuration() -> None:
+    file = "scheduler/scheduler.yaml"
+    deployment = the("Deployment", file)
+    template = deployment["spec"]["template"]
+    assert not AGENT["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    for each in (deployment, the("PodDisruptionBudget", file)):
+        assert each["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    (container,) = template["spec"]["containers"]
+    command, *arguments = container["args"]
+    given = scheduler.make_context(command, ["--kubeconfig=x", *arguments]).params
+    assert given["metrics_port"] == container["ports"][0]["containerPort"]
+    folder, name = os.path.split(given["config"])
+    assert folder in {each["mountPath"] for each in container["volumeMounts"]}
+    mapping = yaml.safe_load(the("ConfigMap", file)["data"][name])
+    lease = process_settings(mapping, Configuration.from_mapping(mapping)).lease
+    role = set(granted(the("Role", file)))
+    for verb in ("get", "update"):
+        assert (verb, "coordination.k8s.io", "leases", lease.namespace, lease.name) in role
+    account = {"kind": "ServiceAccount", "name": template["spec"]["serviceAccountName"], "namespace": "careen"}
+    bindings = [each for each in objects_of(file) if each["kind"] in ("ClusterRoleBinding", "RoleBinding")]
+    assert all(each["subjects"] == [account] for each in bindings)
+    assert {each["roleRef"]["name"] for each in bindings} == {
+        "careen-scheduler",
+        "careen-shadow",
+        "system:kube-scheduler",
+        "system:volume-scheduler",
+    }
 
 
 def test_the_page_in_the_cluster_is_reached_only_by_a_port_forward() -> None:

@@ -53,6 +53,7 @@ def test_each_attacker_has_an_attack_in_the_table() -> None:
         "kubelet",
         "agent's token",
         "node's root",
+        "plugin of `careen scheduler`",
     }
 
 

@@ -10,7 +10,7 @@ from careen.cluster.reflector.streams import Streams
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.scheduler.pump import Pump
-from scheduler_core.cache.events import Sync
+from scheduler_core.cache.events import Sync, UnusableEventError
 
 
 class SchedulerFeed:
@@ -41,11 +41,24 @@ class SchedulerFeed:
     # ---- calls of the reflectors ----
 
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
-        """Returns when the list is applied; until then the reflector does not watch."""
-        held = _Pages([page async for page in pages])
-        self._pump.take(Sync(kind, held))
-        await self._pump.listed(kind)
-        if not held.is_read:
+        """Returns when the list is applied; until then the reflector does not watch. A page is requested while the one
+        before is applied."""
+        arriving = _ArrivingPages()
+        self._pump.take(Sync(kind, arriving, arriving.is_ready))
+        try:
+            while (page := await anext(pages, None)) is not None:
+                arriving.put(page)
+                del page
+                self._pump.wake()
+                await self._pump.taken(kind, arriving.is_ready)
+        except ClusterError as error:
+            arriving.fail(str(error))
+            raise
+        finally:
+            arriving.end()
+            self._pump.wake()
+            await self._pump.listed(kind)
+        if not arriving.is_read:
             raise ValueError(f"a page of the list of kind {kind} cannot be read")
         self.lists += 1
         self.missing.discard(kind)
@@ -63,14 +76,38 @@ class SchedulerFeed:
         self.troubles[kind] = error
 
 
-class _Pages:
-    """Releases each page when it was applied."""
+class _ArrivingPages:
+    """The pages of one list, of which at most one waits to be applied."""
 
-    def __init__(self, pages: list[bytes]) -> None:
-        self._pages = pages[::-1]
+    def __init__(self) -> None:
+        self._page: bytes | None = None
+        self._is_over = False
+        self._problem = ""
         self.is_read = False
+        """To the end."""
+
+    def is_ready(self) -> bool:
+        return self._page is not None or self._is_over
+
+    def put(self, page: bytes) -> None:
+        self._page = page
+
+    def end(self) -> None:
+        self._is_over = True
+
+    def fail(self, problem: str) -> None:
+        """The other pages cannot be had."""
+        self._problem = problem
 
     def __iter__(self) -> Iterator[bytes]:
-        while self._pages:
-            yield self._pages.pop()
+        while self._page is not None:
+            yield self._taken()
+        assert self._is_over, "a page was read before it had arrived"
+        if self._problem:
+            raise UnusableEventError(self._problem)
         self.is_read = True
+
+    def _taken(self) -> bytes:
+        page, self._page = self._page, None
+        assert page is not None
+        return page

@@ -6,6 +6,7 @@ renewal. Source: tools/leaderelection/leaderelection.go of client-go, v0.36.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
@@ -122,18 +123,25 @@ class Election:
 
     async def run(self) -> None:
         """Competes for the Lease, then renews it until that fails for `renew_seconds`, or another process has it."""
-        clock = self._api.clock
         while True:
-            with suppress(ClusterError):  # the next try may succeed
-                await self._try()
-            is_late = clock.monotonic() - self.renewed_at > self._settings.renew_seconds
-            if self.is_leader and (is_late or self.holder != self._me):
+            with suppress(ClusterError, TimeoutError):  # the next try may succeed
+                async with asyncio.timeout(self._left()):
+                    await self._try()
+            left = self._left()
+            if self.is_leader and (left == 0.0 or self.holder != self._me):
                 self.is_leader = False
                 return
-            await clock.sleep(self._settings.retry_seconds)
+            pause = self._settings.retry_seconds
+            await self._api.clock.sleep(pause if left is None else min(pause, left))
+
+    def _left(self) -> float | None:
+        """The seconds in which the leader must renew the Lease; None without a deadline."""
+        if not self.is_leader:
+            return None
+        return max(0.0, self.renewed_at + self._settings.renew_seconds - self._api.clock.monotonic())
 
     async def release(self) -> None:
-        """The next leader need not wait. HttpCall it after the last write was answered."""
+        """The next leader need not wait. Call it after the last write was answered."""
         if not self.is_leader or self._seen is None:
             return
         self.is_leader = False

@@ -54,9 +54,17 @@ class Pump:
 
     async def listed(self, kind: str) -> None:
         """Waits until the lists of this kind are applied."""
-        while self.machine.is_listing(kind):
+        await self.taken(kind, lambda: True)
+
+    async def taken(self, kind: str, is_waiting: Callable[[], bool]) -> None:
+        """Waits until the machine has taken a page that `is_waiting`, or has given the list up."""
+        while is_waiting() and self.machine.is_listing(kind):
             self._news.clear()
             await self._news.wait()
+
+    def wake(self) -> None:
+        """A page has arrived."""
+        self._carry_out(())
 
     def _carry_out(self, commands: Commands) -> None:
         assert self._writer is not None

@@ -88,7 +88,9 @@ class TakeList(Call, frozen=True, kw_only=True, tag="list"):
 
 
 class Next(Call, frozen=True, kw_only=True, tag="next"):
-    pass
+    """`waiting`: the lists whose next page was not there."""
+
+    waiting: tuple[int, ...] = ()
 
 
 class OutcomeTold(Call, frozen=True, kw_only=True, tag="answered"):

@@ -92,6 +92,7 @@ class RecordedMachine(Machine):
         super().__init__(scheduler, awaits=awaits, permits=permits, on_attempt=on_attempt)
         self._recorder = recorder
         self._lists_taken = 0
+        self._waiting: set[int] = set()
         recorder.line(
             RecordHeader(
                 format=FORMAT,
@@ -108,8 +109,9 @@ class RecordedMachine(Machine):
         decided = self._decided()
         if isinstance(event, Sync):
             self._lists_taken += 1
-            pages = self._listening(self._lists_taken, event.pages)
-            commands = super().take(Sync(event.kind, pages), now)
+            number = self._lists_taken
+            pages = self._listening(number, event.pages)
+            commands = super().take(Sync(event.kind, pages, lambda: self._is_ready(number, event)), now)
             self._told(TakeList(at=now, kind=event.kind, list=self._lists_taken, decided=decided), commands)
             return commands
         commands = super().take(event, now)
@@ -118,12 +120,13 @@ class RecordedMachine(Machine):
 
     def next(self, now: float) -> Commands:
         decided = self._decided()
+        self._waiting.clear()
         try:
             commands = super().next(now)
         except Exception:
-            self._recorder.line(Next(at=now, decided=decided, raised=True))
+            self._recorder.line(Next(at=now, decided=decided, raised=True, waiting=tuple(sorted(self._waiting))))
             raise
-        self._told(Next(at=now, decided=decided), commands)
+        self._told(Next(at=now, decided=decided, waiting=tuple(sorted(self._waiting))), commands)
         return commands
 
     def answered(self, command: Answered, outcome: WriteOutcome, now: float) -> Commands:
@@ -151,6 +154,12 @@ class RecordedMachine(Machine):
         commands = super().reject(uid, plugin, message, now)
         self._told(Reject(at=now, uid=uid, plugin=plugin, message=message, decided=decided), commands)
         return commands
+
+    def _is_ready(self, number: int, event: Sync) -> bool:
+        is_ready = event.is_ready()
+        if not is_ready:
+            self._waiting.add(number)
+        return is_ready
 
     def _decided(self) -> tuple[PermitDecision, ...]:
         return self.parts.permits.undone

@@ -68,6 +68,7 @@ class Replay:
         self.header = _header(next(self._lines, b""))
         self._answers: list[deque[ExtenderAnswer]] = []
         self._pages: dict[int, deque[ListedPage | PagesEnd]] = {}
+        self._waiting: tuple[int, ...] = ()
         self.machine = Machine(
             self.scheduler(self.header.config, plugins=plugins, transport=self._extender),
             awaits=self.header.awaits,
@@ -163,8 +164,10 @@ class Replay:
         if isinstance(call, Take):
             return machine.take(of_raw(call.event, is_text=call.is_text), now)
         if isinstance(call, TakeList):
-            return machine.take(Sync(call.kind, self._listed(call.list)), now)
+            number = call.list
+            return machine.take(Sync(call.kind, self._listed(number), lambda: number not in self._waiting), now)
         if isinstance(call, Next):
+            self._waiting = call.waiting
             return machine.next(now)
         if isinstance(call, OutcomeTold):
             return machine.answered(_command(call), call.outcome, now)

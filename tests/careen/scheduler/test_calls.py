@@ -11,6 +11,7 @@ from careen.scheduler.wire.calls import calls, outcome
 from careen.scheduler.wire.lanes import HttpAnswer
 from scheduler_core.running.commands import Answered, Bind, DeleteVictim, LookAtPod, PatchVolume, WriteStatus
 from scheduler_core.running.failures import LOST, Meaning, meaning
+from scheduler_core.values import replace_value
 
 AT = "2026-11-27T10:00:00Z"
 BIND = Bind(number=1, pod="shop/web-1", uid="u1", node="n1")
@@ -49,6 +50,14 @@ def test_a_status_carries_uid_and_version_so_that_it_never_follows_the_binding()
     (condition,) = body_of(STATUS)["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["message"]) == ("PodScheduled", "False", "no")
     assert "nominatedNodeName" not in body_of(STATUS)["status"]
+
+
+def test_the_time_of_the_condition_changes_only_with_its_status() -> None:
+    again = WriteStatus(number=4, pod="shop/web-1", uid="u1", reason="Unschedulable", message="no")
+    first = replace_value(again, changes_condition=True)
+    (before,), (after,) = (body_of(each)["status"]["conditions"] for each in (first, again))
+    assert before["lastTransitionTime"] == AT
+    assert "lastTransitionTime" not in after
 
 
 @pytest.mark.parametrize(("node", "written"), [("n2", "n2"), ("", None)])

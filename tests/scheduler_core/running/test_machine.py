@@ -8,6 +8,7 @@ import pytest
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.verdict import Verdict, VerdictCode
 from scheduler_core.queue.scheduling_queue import Room
 from scheduler_core.running.commands import Bind, DeleteVictim, LookAtPod, WriteStatus
@@ -15,7 +16,7 @@ from scheduler_core.running.failures import REACTIONS, Meaning, WriteOutcome
 from scheduler_core.running.machine import Machine
 from scheduler_core.running.parts import BindingStep
 from scheduler_core.running.permits import WaitingPods
-from tests.scheduler_core.running.world import SCHEDULER, World, node
+from tests.scheduler_core.running.world import LOST_BEFORE, SCHEDULER, World, node
 
 
 def ready(*nodes: str, **settings: Any) -> World:
@@ -348,3 +349,50 @@ def test_an_answer_for_a_command_that_is_not_in_flight_changes_nothing() -> None
     world.deliver()
     assert world.machine.answered(bind, WriteOutcome(code=409), world.now) == ()
     assert world.machine.parts.cache.snapshot().pods_on("n1") != ()
+
+
+# ---- what a status says ----
+
+
+def test_the_condition_changes_its_time_only_with_its_status() -> None:
+    world = ready()
+    coming(world, ("a", 9, 0))
+    (first,) = world.open
+    assert isinstance(first, WriteStatus)
+    assert first.changes_condition
+    world.carry_out()
+    world.create_node("n2")
+    world.deliver()
+    world.settle(400)
+    assert world.written["WriteStatus"] > 1
+    assert world.transitions == 1
+
+
+def test_a_status_after_one_that_was_lost_still_changes_the_time() -> None:
+    world = ready()
+    coming(world, ("a", 9, 0))
+    world.put({**node("n2", 9), "spec": {"unschedulable": True}}, "ADDED")
+    world.deliver()
+    world.wait(2)
+    world.run()  # the second status waits for the answer to the first
+    world.carry_out(fault=LOST_BEFORE)
+    world.settle(10)
+    assert world.transitions == 1
+
+
+# ---- percentageOfNodesToScore ----
+
+
+@pytest.mark.parametrize(("percentage", "starts"), [(0, [None] * 3), (100, [None] * 3), (10, [100, 80, 60])])
+def test_a_given_percentage_of_nodes_is_obeyed_and_the_search_moves_on(percentage: int, starts: list[Any]) -> None:
+    seen: list[CycleResult] = []
+    scheduler = Scheduler(Configuration.from_mapping({"percentageOfNodesToScore": percentage}))
+    machine = Machine(scheduler, on_attempt=lambda each: seen.append(each.result) if each.result else None)
+    world = ready(*(f"n{number}" for number in range(120)))
+    for kind in ("Node", "Pod"):
+        machine.take(world.listing(kind), 0.0)
+    for name in "abc":
+        world.create_pod(name)
+        machine.take(world.backlog[-1], 0.0)
+        machine.next(0.0)
+    assert [each.next_start for each in seen] == starts

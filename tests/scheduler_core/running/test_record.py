@@ -22,6 +22,7 @@ from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.framework.verdict import Verdict, VerdictCode
 from scheduler_core.running.machine import Machine
 from scheduler_core.running.permits import WaitingPods
+from scheduler_core.running.record.lines import command_line
 from scheduler_core.running.record.recorder import Recorder
 from scheduler_core.running.record.replay import Replay
 from tests.scheduler_core.running.recorded_world import RecordedWorld, replayed
@@ -125,7 +126,7 @@ def test_a_list_whose_pages_end_early_deletes_nothing_and_is_not_complete_in_the
     for broken in (pages(), iter([b'{"items": [}'])):
         world.collect(world.machine.take(Sync("Node", broken), world.now))
         with pytest.raises((OSError, ValueError)):
-            world.machine.next(world.now)
+            apply_list(world, "Node")
         assert not world.machine.is_listing("Node")
     world.create_pod("a")
     world.settle(20)
@@ -133,6 +134,40 @@ def test_a_list_whose_pages_end_early_deletes_nothing_and_is_not_complete_in_the
     assert [each for told in replay.calls() for each in told.commands] != []
     for machine in (world.machine, replay.machine):
         assert machine.parts.cache.snapshot().node_names == ("n1", "n2")
+
+
+def apply_list(world: RecordedWorld, kind: str) -> None:
+    while world.machine.is_listing(kind):
+        world.collect(world.machine.next(world.now))
+
+
+def test_scheduling_goes_on_while_a_page_of_a_later_list_has_not_arrived_in_the_replay_too() -> None:
+    world = RecordedWorld()
+    for name in ("n1", "n2"):
+        world.create_node(name)
+    world.create_pod("a")
+    world.settle(20)
+    arrived = [json.dumps({"items": [node("n1")]}).encode()]
+    is_over = False
+
+    def pages() -> Iterator[bytes]:
+        while arrived:
+            yield arrived.pop()
+
+    machine = world.machine
+    world.collect(machine.take(Sync("Node", pages(), lambda: bool(arrived) or is_over), world.now))
+    world.collect(machine.next(world.now))
+    assert (machine.is_listing("Node"), machine.has_work) == (True, False)
+    world.create_pod("b")
+    world.settle(20)
+    assert world.node_of("b") != ""
+    assert machine.is_listing("Node")
+    is_over = True
+    apply_list(world, "Node")
+    replay = Replay(world.records[0])
+    assert [command_line(told.at, each) for told in replay.calls() for each in told.commands] == world.commanded[0]
+    for each in (machine, replay.machine):
+        assert each.parts.cache.snapshot().node_names == ("n1",)
 
 
 def test_no_pod_is_placed_after_a_first_list_that_could_not_be_read() -> None:

@@ -88,6 +88,8 @@ class World:
         self.open: list[Answered] = []
         self.events: list[PostPodEvent] = []
         self.nomination_writes: Counter[str] = Counter()
+        self.transitions = 0
+        """Statuses that took effect and changed the time of PodScheduled."""
         self.written: Counter[str] = Counter()
         self.machine: Machine = self.start()
 
@@ -237,6 +239,7 @@ class World:
             held["status"]["conditions"] = [condition]
         elif isinstance(command, WriteStatus):
             write_status(held["status"], command)
+            self.transitions += command.changes_condition
         self.put(held)
         return WriteOutcome(code=200, version=self.version)
 

@@ -108,7 +108,7 @@ def _status_patch(command: WriteStatus, at: str) -> object:
     status: dict[str, object] = {}
     if command.reason:
         refused = {"type": "PodScheduled", "status": "False", "reason": command.reason, "message": command.message}
-        status["conditions"] = [{**refused, "lastTransitionTime": at}]
+        status["conditions"] = [{**refused, "lastTransitionTime": at} if command.changes_condition else refused]
     if command.nominated_node is not None:
         status["nominatedNodeName"] = command.nominated_node or None
     return {"metadata": meta, "status": status}

@@ -214,10 +214,10 @@ class _Connection(asyncio.Protocol):
         self._pending = self._parser = None
         assert pending is not None
         assert parser is not None
+        # Before the connection is free: the next request on it forgets this answer.
+        answer = HttpAnswer(status=parser.get_status_code(), body=b"".join(self._body), retry_after=self._retry_after)
         if parser.should_keep_alive():
             self._lane.freed(self)
         else:
             self.close()
-        pending.answer(
-            HttpAnswer(status=parser.get_status_code(), body=b"".join(self._body), retry_after=self._retry_after)
-        )
+        pending.answer(answer)

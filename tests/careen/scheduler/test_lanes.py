@@ -1,0 +1,85 @@
+"""Requests on a few connections, with a server that answers as the test says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from careen.scheduler.wire.lanes import HttpAnswer, HttpCall, Lane
+from tests.patience import until
+
+
+class Here:
+    """In place of a Server."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def head(self, method: str, path: str, more: bytes = b"") -> bytes:
+        return f"{method} {path} HTTP/1.1\r\nHost: x\r\n".encode() + more + b"\r\n"
+
+    async def open(self, protocol: asyncio.Protocol) -> None:
+        await asyncio.get_running_loop().create_connection(lambda: protocol, "127.0.0.1", self.port)
+
+
+@asynccontextmanager
+async def served(answer: Callable[[str], bytes | None]) -> AsyncIterator[Any]:
+    """`answer` of a path; None: the server says nothing."""
+
+    open_: list[asyncio.Transport] = []
+
+    class Talk(asyncio.Protocol):
+        def connection_made(self, transport: Any) -> None:
+            self.transport = transport
+            open_.append(transport)
+
+        def data_received(self, data: bytes) -> None:
+            body = answer(data.split()[1].decode())
+            if body is not None:
+                self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    server = await asyncio.get_running_loop().create_server(Talk, "127.0.0.1", 0)
+    try:
+        yield Here(server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+        for each in open_:
+            each.abort()
+        await asyncio.sleep(0)
+
+
+def ask(lane: Lane, paths: list[str]) -> dict[str, HttpAnswer]:
+    answers: dict[str, HttpAnswer] = {}
+    for path in paths:
+        lane.send(HttpCall(method="GET", path=path), lambda answer, path=path: answers.update({path: answer}))  # type: ignore[misc]
+    return answers
+
+
+async def test_each_request_gets_the_body_of_its_own_answer_even_if_others_wait_for_the_connection() -> None:
+    async with served(lambda path: path.encode()) as here:
+        lane = Lane(here, connections=1)
+        paths = [f"/{number}" for number in range(5)]
+        answers = ask(lane, paths)
+        await until(lambda: len(answers) == 5)
+        lane.close()
+    assert {path: answer.body.decode() for path, answer in answers.items()} == {path: path for path in paths}
+
+
+async def test_requests_after_their_deadline_leave_nothing_in_the_lane() -> None:
+    async with served(lambda _: None) as here:
+        lane = Lane(here, connections=2, deadline_seconds=0.05)
+        answers = ask(lane, [f"/{number}" for number in range(20)])
+        await until(lambda: len(answers) == 20)
+        assert {answer.status for answer in answers.values()} == {0}
+        await until(lambda: lane.is_idle and not lane.backlog, lambda: f"{lane.backlog} requests are left")
+        lane.close()
+
+
+async def test_a_request_that_found_no_connection_was_not_sent() -> None:
+    lane = Lane(Here(1), connections=1, deadline_seconds=0.05)  # type: ignore[arg-type]
+    answers = ask(lane, ["/a"])
+    await until(lambda: len(answers) == 1)
+    assert answers["/a"].was_sent is False
+    lane.close()

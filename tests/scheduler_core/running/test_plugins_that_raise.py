@@ -1,0 +1,95 @@
+"""A plugin that raises on a pod's way to its node fails this pod's attempt, and stops no other pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.cycle import Scheduler
+from scheduler_core.framework.verdict import SUCCESS
+from scheduler_core.running.commands import Bind, WriteStatus
+from tests.scheduler_core.running.world import World
+
+
+class Clumsy:
+    name = "Clumsy"
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+
+    def events(self) -> tuple[()]:
+        return ()
+
+    def _at(self, method: str, pod: Any) -> Any:
+        if method == self.method and pod.name == "bad":
+            raise RuntimeError("no more disk")
+        return SUCCESS
+
+    def pre_enqueue(self, pod: Any) -> Any:
+        return self._at("pre_enqueue", pod)
+
+    def reserve(self, _state: Any, pod: Any, _node: str) -> Any:
+        return self._at("reserve", pod)
+
+    def unreserve(self, _state: Any, pod: Any, _node: str) -> None:
+        self._at("unreserve", pod)
+
+    def permit(self, _state: Any, pod: Any, _node: str) -> Any:
+        return self._at("permit", pod)
+
+    def pre_bind(self, _state: Any, pod: Any, _node: str) -> Any:
+        return self._at("pre_bind", pod)
+
+    def post_bind(self, _state: Any, pod: Any, _node: str) -> None:
+        self._at("post_bind", pod)
+
+
+def with_clumsy(method: str) -> World:
+    configuration = Configuration.from_mapping(
+        {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Clumsy"}]}}}]}
+    )
+    world = World(scheduler=Scheduler(configuration, plugins={"Clumsy": lambda _args, _version: Clumsy(method)}))
+    world.create_node("n1")
+    world.create_pod("bad")
+    world.create_pod("good")
+    world.deliver()
+    return world
+
+
+@pytest.mark.parametrize("method", ["reserve", "permit", "pre_bind"])
+def test_before_the_binding_the_pod_goes_back_and_its_status_says_which_plugin_failed(method: str) -> None:
+    world = with_clumsy(method)
+    world.run(2)
+    (status,) = [each for each in world.open if isinstance(each, WriteStatus)]
+    assert (status.reason, "plugin Clumsy failed: RuntimeError('no more disk')" in status.message) == (
+        "SchedulerError",
+        True,
+    )
+    assert [each.pod for each in world.open if isinstance(each, Bind)] == ["default/good"]
+    assert world.machine.parts.cache.assumed_node("default/bad") == ""
+    world.settle(30)
+    assert (world.node_of("bad"), world.node_of("good")) == ("", "n1")
+
+
+def test_after_the_binding_nothing_changes() -> None:
+    world = with_clumsy("post_bind")
+    world.settle(10)
+    assert (world.node_of("bad"), world.node_of("good")) == ("n1", "n1")
+    assert not world.machine.parts.bindings
+
+
+def test_a_pod_whose_unreserve_raises_is_tried_again() -> None:
+    world = with_clumsy("unreserve")
+    world.run(1)
+    world.carry_out(fault="403")
+    assert world.machine.parts.cache.assumed_node("default/bad") == ""
+    world.settle(30)
+    assert world.node_of("bad") == "n1"
+
+
+def test_a_pod_whose_pre_enqueue_raises_stays_out_of_the_queue() -> None:
+    world = with_clumsy("pre_enqueue")
+    world.settle(10)
+    assert (world.node_of("bad"), world.node_of("good")) == ("", "n1")
