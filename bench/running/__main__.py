@@ -33,6 +33,7 @@ from typing import Any
 from bench.scheduler import cluster
 from scheduler_core.cache.events import Sync
 from scheduler_core.cycle import Scheduler
+from scheduler_core.running import machine as machine_module
 from scheduler_core.running.commands import Bind, Commands, WriteStatus
 from scheduler_core.running.failures import WriteOutcome
 from scheduler_core.running.machine import Machine
@@ -171,7 +172,8 @@ class MeasuredRun:
         over, machine, parts = self._watch.over, self._machine, self._machine.parts
         self._set(machine, "all", "take", "next", "answered")
         machine._cycle = over("cycle", machine._cycle)  # type: ignore[method-assign]
-        self._set(parts.cache, "cache", "apply")
+        self._set(machine_module, "cache", "read_event")
+        self._set(parts.cache, "cache", "apply_read")
         self._set(parts.cache, "assume", "assume")
         self._set(parts.queue, "queue", *QUEUE_CALLS)
 

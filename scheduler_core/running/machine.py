@@ -93,7 +93,7 @@ class Machine:
             self._lists.append((event.kind, self.parts.cache.relist(event)))
             return self._out(now)
         read = read_event(event)
-        for change in self.parts.cache.apply(event):
+        for change in self.parts.cache.apply_read(read):
             observe(self.parts, change, now)
         if isinstance(read, Listing):
             self._awaits.discard(read.kind)
