@@ -32,6 +32,9 @@ bench-changes: $(INSTALLED) ## a thousand changes between agent and sleeper with
 bench-limit: $(INSTALLED) ## which memory limit an awake agent and its forecast child need with 100 nodes (root)
 	$(PYTHON) -m bench.agent.limit
 
+bench-running: $(INSTALLED) ## the scheduling machine without HTTP: processor time a pod by part, memory, a relist's longest pause
+	nice $(PYTHON) -m bench.running $(RUNNING_FLAGS) | tee bench/running/results.md
+
 bench-cache: $(INSTALLED) ## 5,000 nodes and 150,000 pods in memory: events per second, MiB, over 1,000,000 events
 	nice $(PYTHON) -m bench.cache $(CACHE_FLAGS) | tee bench/cache/results.md
 

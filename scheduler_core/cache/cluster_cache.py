@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from scheduler_core.cache.changes import Change, Changes
-from scheduler_core.cache.events import BOOKMARK, DELETED, Event, Item, Listing, Sync, read_event
+from scheduler_core.cache.events import BOOKMARK, DELETED, Event, Item, Listing, Sync, WatchEvent, read_event
 from scheduler_core.cache.other_objects import OtherObjects
 from scheduler_core.cache.placed_pods import PlacedPods
 from scheduler_core.cache.versions import Versions
@@ -77,7 +77,10 @@ class ClusterCache:
         older than the cached object changes nothing. An object that cannot be read is ignored, and listed in the
         snapshot's `problems`. Raises UnusableEventError for any other argument, and for events of type ERROR.
         """
-        read = read_event(event)
+        return self.apply_read(read_event(event))
+
+    def apply_read(self, read: WatchEvent | Listing) -> Changes:
+        """`apply` of what `read_event` gave."""
         if not self._reader.knows(read.kind, read.api_version):
             return ()
         if isinstance(read, Listing):

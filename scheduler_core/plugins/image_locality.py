@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+import numpy as np
+
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import Scores
@@ -36,7 +38,8 @@ class ImageLocality(Value):
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
         images = nodes.columns.images
-        return nodes.take(images.shares(self._images(pod.spec), _LEAST_BYTES, self._most_bytes(pod.spec)))
+        shares = images.shares(self._images(pod.spec), _LEAST_BYTES, self._most_bytes(pod.spec))
+        return nodes.take(shares).astype(np.int64)
 
     def _images(self, spec: PodSpec) -> tuple[str, ...]:
         return images_of(spec, with_volumes=self.kube_version.image_volumes_count)

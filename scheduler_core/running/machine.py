@@ -105,7 +105,7 @@ class Machine:
             self._lists.append(_List(event.kind, self.parts.cache.relist(event), event.is_ready))
             return self._out(now)
         read = read_event(event)
-        for change in self.parts.cache.apply(event):
+        for change in self.parts.cache.apply_read(read):
             observe(self.parts, change, now)
         if isinstance(read, Listing):
             self._awaits.discard(read.kind)

@@ -52,14 +52,14 @@ class Topology(Value, eq=False):
         codes = np.concatenate([old, more])
         return _topology(self.key, code_of, codes)
 
-    def sum_by_domain(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sum_by_domain(self, per_node: NDArray[np.int32]) -> NDArray[np.int64]:
         """Sums over the nodes of each domain."""
         if self.missing == len(self.codes):  # as many values as nodes: each node is its own domain, in the same order
             return np.concatenate((per_node, _NOBODY))
         return sum_by_code(self.codes, per_node, self.missing + 1)
 
 
-def sum_by_code(codes: NDArray[np.intp], per_node: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def sum_by_code(codes: NDArray[np.intp], per_node: NDArray[np.int32], size: int) -> NDArray[np.int64]:
     """Sums over all nodes with the same number in `codes`: with `Topology.codes` of the zone label, one sum per
     zone. Skips zeros, because usually most nodes have none of the counted pods."""
     rows = (per_node != 0).nonzero()[0]

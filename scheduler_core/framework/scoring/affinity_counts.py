@@ -23,6 +23,7 @@ from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
+Counts = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Labels = Mapping[str, str]
 
@@ -78,7 +79,7 @@ class DomainCount(Value, eq=False):
     domain."""
 
     topology: Topology
-    counts: Ints
+    counts: Counts
 
     def at(self, labels: Labels) -> int:
         """The count in the domain of a node with these labels; 0 if it is in no domain."""
@@ -176,7 +177,7 @@ class AffinityCounts(Value, eq=False):
 
 def _nobody(snapshot: Snapshot, key: str) -> DomainCount:
     topology = snapshot.columns.labels.topology(key)
-    return DomainCount(topology, np.zeros(topology.missing + 1, dtype=np.int64))
+    return DomainCount(topology, np.zeros(topology.missing + 1, dtype=np.int32))
 
 
 def count_required(reach: Reach, pod: Pod, pulls: PullsByKey) -> AffinityCounts | None:
@@ -256,6 +257,6 @@ def _weighed(pulls: list[tuple[int, Pull]]) -> Ints:
     """Sums by domain of `pulls`, each multiplied by its factor. The last element, for nodes without the key, is 0."""
     total = np.zeros(len(pulls[0][1].weights), dtype=np.int64)
     for factor, pull in pulls:
-        total += pull.weights if factor == 1 else pull.weights * factor
+        total += pull.weights if factor == 1 else np.multiply(pull.weights, factor, dtype=np.int64)
     total[-1] = 0
     return total

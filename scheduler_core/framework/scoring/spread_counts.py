@@ -29,6 +29,7 @@ from scheduler_core.values import Value, replace_value
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Counts = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 
@@ -111,10 +112,10 @@ def _query(namespace: str, selector: LabelSelector) -> PodQuery:
     return PodQuery(((frozenset({namespace}), selector),), live_only=True)
 
 
-def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> Ints:
+def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> Counts:
     """Without terminating pods. An empty selector matches no pod (countPodsMatchSelector in common.go)."""
     if selector.is_empty or selector.requirements is None:
-        return np.zeros(len(snapshot.columns), dtype=np.int64)
+        return np.zeros(len(snapshot.columns), dtype=np.int32)
     return snapshot.tally(QueryTally(_query(namespace, selector)))
 
 
@@ -250,9 +251,9 @@ class SoftConstraint(Value, eq=False):
     topology: Topology
     weight: float
     by_domain: Ints | None
-    by_node: Ints | None
+    by_node: Counts | None
 
-    def points(self) -> tuple[Ints, Floats]:
+    def points(self) -> tuple[NDArray[np.intp] | Counts, Floats]:
         """What this constraint adds to each node's raw score: a code for each node, and the points for each code.
 
         With the host name as key, the code is the number of matching pods on the node, otherwise the index of the
@@ -311,7 +312,7 @@ def _rounded(totals: Floats) -> Scores:
     return whole.astype(np.int64)
 
 
-def _required(column: Ints | None) -> Ints:
+def _required(column: Counts | None) -> Counts:
     assert column is not None
     return column
 

@@ -36,7 +36,7 @@ class NodeImages:
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
-        self._shares: Remembered[tuple[tuple[str, ...], int, int], NDArray[np.int64]] = Remembered(2048)
+        self._shares: Remembered[tuple[tuple[str, ...], int, int], NDArray[np.int8]] = Remembered(2048)
 
     @cached_property
     def _places(self) -> dict[str, tuple[int, list[int]]]:
@@ -80,12 +80,15 @@ class NodeImages:
                 found[self._places[name][1]] += self.states[name].spread_bytes(len(self._nodes))
         return found
 
-    def shares(self, names: tuple[str, ...], least: int, most: int) -> NDArray[np.int64]:
+    def shares(self, names: tuple[str, ...], least: int, most: int) -> NDArray[np.int8]:
         """`share_between` of `at_hand`, for each node. The caller must not change the array."""
         key = (names, least, most)
         known = self._shares.get(key)
         if known is None:
-            known = self._shares[key] = share_between(self.at_hand(names), least, most)
+            sizes = self.at_hand(names)
+            known = self._shares[key] = np.full(len(sizes), share_between(0, least, most), dtype=np.int8)
+            rows = sizes.nonzero()[0]  # few nodes have an image of one application
+            known[rows] = share_between(sizes[rows], least, most)
         return known
 
 

@@ -79,6 +79,7 @@ class _Counted:
 
 
 _Memo = dict[Hashable, _Counted]
+_MADE_ONCE: Final = _Counted(0, object(), 0, None)
 
 
 class Placements:
@@ -150,7 +151,10 @@ class Placements:
         basis, rows = tally.basis(columns), len(columns)
         known = self._memo_of_table.get(tally)
         if known is None or known.basis != basis:
-            known = self._memo_of_table[tally] = _Counted(0, basis, rows, tally.count(columns, self.table))
+            counted = _Counted(0, basis, rows, tally.count(columns, self.table))
+            # Most counts are made once and then follow the log; what is asked for again is kept.
+            self._memo_of_table[tally] = _MADE_ONCE if known is None else counted
+            known = counted
         known.over(tally, rows)
         return known.copy()
 
@@ -190,7 +194,7 @@ class Placements:
                 counted[tally] = _Counted(0, basis, len(columns), self.tally(tally, columns))
         self.table = self.table.with_changes(self.changes, len(columns))
         self._log, self._length = ChangeLog(), 0
-        self._memo, self._memo_of_table = Remembered(_REMEMBERED), counted
+        self._memo, self._memo_of_table = counted, Remembered(_REMEMBERED)
         self._is_lent, self._width = False, len(columns)
 
     def find(self, key: str) -> Pod | None:

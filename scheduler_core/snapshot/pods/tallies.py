@@ -23,6 +23,8 @@ from scheduler_core.snapshot.pods.pod_table import PodTable
 from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
+Counts = NDArray[np.int32]
+"""Kept for each application, in large clusters some tens of kilobytes each."""
 Place = TypeVar("Place", bound=Hashable)
 
 
@@ -109,11 +111,11 @@ class QueryTally(Value):
 
     query: PodQuery
 
-    def count(self, columns: Columns, table: PodTable) -> Ints:
+    def count(self, columns: Columns, table: PodTable) -> Counts:
         _, numbers = table.kinds.chosen(self.query)
-        return np.bincount(table.rows_of_classes(numbers), minlength=len(columns)).astype(np.int64)
+        return np.bincount(table.rows_of_classes(numbers), minlength=len(columns)).astype(np.int32)
 
-    def after(self, value: Ints, changes: Changes, columns: Columns, table: PodTable) -> Ints:  # noqa: ARG002
+    def after(self, value: Counts, changes: Changes, columns: Columns, table: PodTable) -> Counts:  # noqa: ARG002
         numbers, _ = table.kinds.chosen(self.query)
         relevant = changes.of_classes(numbers)
         if not relevant:
@@ -126,7 +128,7 @@ class QueryTally(Value):
     def basis(self, columns: Columns) -> Hashable:  # noqa: ARG002
         return None
 
-    def over(self, value: Ints, rows: int) -> Ints:
+    def over(self, value: Counts, rows: int) -> Counts:
         return resized(value, rows)
 
 
@@ -137,13 +139,13 @@ class DomainTally(Value):
     query: PodQuery
     key: str
 
-    def count(self, columns: Columns, table: PodTable) -> Ints:
+    def count(self, columns: Columns, table: PodTable) -> Counts:
         _, numbers = table.kinds.chosen(self.query)
         topology = columns.labels.topology(self.key)
         codes = topology.codes[table.rows_of_classes(numbers)]
-        return np.bincount(codes, minlength=topology.missing + 1).astype(np.int64)
+        return np.bincount(codes, minlength=topology.missing + 1).astype(np.int32)
 
-    def after(self, value: Ints, changes: Changes, columns: Columns, table: PodTable) -> Ints:
+    def after(self, value: Counts, changes: Changes, columns: Columns, table: PodTable) -> Counts:
         numbers, _ = table.kinds.chosen(self.query)
         left = _net((change.row, change.sign) for change in changes.of_classes(numbers))
         if not left:
@@ -156,7 +158,7 @@ class DomainTally(Value):
     def basis(self, columns: Columns) -> Hashable:
         return columns.labels.identity
 
-    def over(self, value: Ints, rows: int) -> Ints:  # noqa: ARG002
+    def over(self, value: Counts, rows: int) -> Counts:  # noqa: ARG002
         return value
 
 
@@ -200,13 +202,13 @@ class Pull(Value, eq=False):
     """The affinity terms of placed pods that select an incoming pod, for one topology key: in each domain, the sum
     of their `weights` and their number (`terms`). The last elements are for nodes without the key."""
 
-    weights: Ints
-    terms: Ints
+    weights: Counts
+    terms: Counts
 
     def copy(self) -> Pull:
         return Pull(self.weights.copy(), self.terms.copy())
 
-    def add(self, at: int | slice, weight: int, terms: int | Ints) -> None:
+    def add(self, at: int | slice, weight: int, terms: int | NDArray[np.intp]) -> None:
         """Adds, to each of the domains `at`, `terms` matching terms of this weight. In place, so only before the
         object is shared."""
         self.weights[at] += weight * terms
@@ -268,5 +270,5 @@ def _net(changes: Iterable[tuple[Place, int]]) -> list[tuple[Place, int]]:
 def _at(pulls: dict[tuple[Kind, str], Pull], kind: Kind, topology: Topology) -> Pull:
     at = (kind, topology.key)
     if at not in pulls:
-        pulls[at] = Pull(*np.zeros((2, topology.missing + 1), dtype=np.int64))
+        pulls[at] = Pull(*np.zeros((2, topology.missing + 1), dtype=np.int32))
     return pulls[at]
