@@ -21,7 +21,6 @@ from careen.report.headline import progress_sentence
 from careen.report.history_report import expected_json, expected_text
 from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import listed, paragraph, table
-from careen.rollout.durations import expected_ends
 from careen.rollout.model import Cause, NodeState, RolloutView, State
 from careen.rollout.reading import rollout
 from scheduler_core.sentences import count_of
@@ -38,6 +37,7 @@ _ORDER = (
     Phase.WAITING,
     Phase.IDLE,
 )
+_URGENCY: Mapping[str, int] = {phase: place for place, phase in enumerate(_ORDER)}
 
 
 SCREEN = 40
@@ -68,8 +68,8 @@ def fleet_text(
     strays = stray_claims(lock, nodes)
     before += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in strays]
     before += [paragraph(each, width=width) for each in _warnings(nodes)]
-    stuck = {each.name for each in model.in_state(State.STUCK)}
-    under_way = expected_text([node for node in nodes if node.name not in stuck], now, width=width)
+    ends = {each.name: each.expected for each in model.nodes if each.expected and each.state is not State.STUCK}
+    under_way = expected_text(ends, now, width=width)
     after = ["", *(under_way if lines is None else under_way[:3])] if under_way else []
     states = {each.name: each for each in model.nodes}
     counts = Counter(_phase(node, states) for node in chosen)
@@ -210,11 +210,12 @@ def fleet_json(
     raw_lock: str | None = None,
     only_busy: bool = False,
     selector: Selector | None = None,
+    model: RolloutView | None = None,
 ) -> dict[str, Any]:
-    """The nodes, those that match, and the lock as JSON."""
+    """The nodes, those that match, and the lock as JSON. Only the `model` knows expected ends."""
     chosen = in_order(_chosen(nodes, selector), lock)
     shown = [node for node in chosen if not only_busy or node.shown_phase != Phase.IDLE]
-    ends = expected_ends(nodes)
+    ends = {each.name: each.expected for each in model.nodes} if model else {}
     return {
         "lock": lock_json(lock, raw_lock),
         "strayClaims": stray_json(stray_claims(lock, nodes)),
@@ -255,9 +256,11 @@ def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
     named = lock.line.names if isinstance(lock, LockContent) else ()
 
     def key(node: NodeView) -> tuple[int, int, str]:
-        phase = node.shown_phase
-        urgency = next((place for place, each in enumerate(_ORDER) if each == phase), 0)
-        return urgency, named.index(node.name) if node.name in named else len(named), node.name
+        return (
+            _URGENCY.get(node.shown_phase, 0),
+            named.index(node.name) if node.name in named else len(named),
+            node.name,
+        )
 
     return sorted(nodes, key=key)
 
