@@ -289,7 +289,8 @@ def cordon_of(node: NodeView, now: datetime | None = None) -> str:
 
 def reason_of(node: NodeView) -> str:
     """The reason on the Node, and other facts that explain its state."""
-    parts = [unreadable(node), node.annotations.get(keys.REASON, "")]
+    why, reason = unreadable(node), node.annotations.get(keys.REASON, "")
+    parts = [why if why not in reason else "", reason]
     if keys.HOLD in node.annotations and node.shown_phase == Phase.IDLE:
         hold = node.annotations[keys.HOLD].strip()
         parts.append(f"held: {hold}" if hold else "held without a reason")
