@@ -23,6 +23,7 @@ from careen.report.lock_report import LockState, lock_json, lock_sentence, stray
 from careen.report.tables import listed, paragraph, table
 from careen.rollout.model import Cause, NodeState, RolloutView, State
 from careen.rollout.reading import rollout
+from careen.rollout.refusals import Surroundings, disproof
 from scheduler_core.sentences import count_of
 
 # Nodes that need a person first, then nodes at work, then waiting nodes, then idle ones.
@@ -79,7 +80,7 @@ def fleet_text(
     if lines is not None and len(shown) > lines - _height([*before, *after]) - 2:
         before += _causes_text(model, width)
     room = None if lines is None else max(1, lines - _height([*before, *after]) - 2)
-    return "\n".join([*before, *_table(shown, lock, model, is_wide=is_wide, width=width, room=room), *after])
+    return "\n".join([*before, *_table(shown, nodes, lock, model, is_wide=is_wide, width=width, room=room), *after])
 
 
 def _chosen(nodes: Sequence[NodeView], selector: Selector | None) -> Sequence[NodeView]:
@@ -93,6 +94,7 @@ def _phase(node: NodeView, states: Mapping[str, NodeState]) -> str:
 
 def _table(
     shown: Sequence[NodeView],
+    nodes: Sequence[NodeView],
     lock: LockState,
     model: RolloutView,
     *,
@@ -105,6 +107,7 @@ def _table(
         return []
     first = shown if room is None else shown[:room]
     states = {each.name: each for each in model.nodes}
+    present = Surroundings(views={node.name: node for node in nodes}, lock=lock, now=model.at)
     with_cordons = any(node.unschedulable for node in first)
     with_ready = not is_wide and any(not node.ready for node in first)
     header = [
@@ -123,7 +126,7 @@ def _table(
             *([ready_of(node, model.at)] if with_ready else []),
             *([cordon_of(node, model.at)] if with_cordons else []),
             *(_wide(node, model.at) if is_wide else []),
-            _told(node, states.get(node.name)),
+            _told(node, states.get(node.name), present),
         ]
         for node in first
     ]
@@ -137,8 +140,13 @@ def _table(
     return ["", *text, f"… and {count_of(left, 'more node')}: `careen status --all` shows every node, -o json too."]
 
 
-def _told(node: NodeView, state: NodeState | None) -> str:
-    """The reason; of a holder without progress first what is wrong with it."""
+def _told(node: NodeView, state: NodeState | None, present: Surroundings) -> str:
+    """The reason; of a holder without progress first what is wrong with it, and of a node whose refusals are all
+    disproved first what disproves them."""
+    if state is not None and state.state is State.QUEUED:
+        overs = [disproof(each, node, present) for each in stored_refusals(node)]
+        if overs and all(overs):
+            return f"{overs[0]}, so this is over: {reason_of(node)}"
     if state is not None and state.state is State.STUCK:
         return f"{state.trouble}; the Node says: {reason_of(node)}" if reason_of(node) else state.trouble
     return reason_of(node)

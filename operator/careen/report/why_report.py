@@ -303,6 +303,8 @@ def line_sentence(story: NodeStory) -> str:
     if name in story.lock.holders:
         return f"{name} holds a claim"
     if name in (line := story.lock.line.names):
+        if len(line) == 1:
+            return f"{name} is the only node that the lock names next"
         return f"{name} is number {line.index(name) + 1} of the {len(line)} nodes that are named next in the lock"
     if story.node.labels.get(keys.REBOOT_LABEL) == "ready":
         return f"{name} is ready, but the lock does not name it as next yet"

@@ -113,7 +113,7 @@ def test_why_takes_three_lines_for_a_node_that_no_gate_refuses(
     desk.lock(LockContent(entries=entries, max_owners=1, line=Line(names=("n1",), at=SINCE)))
     lines = desk.ok("why", "n1").splitlines()
     assert [line.split(" ")[0] for line in lines] == ["n1", "Lock:", "Next:"]
-    assert ("n1 is number 1 of the 1 nodes" in lines[1]) is (not holders)
+    assert ("n1 is the only node that the lock names next" in lines[1]) is (not holders)
 
 
 def test_why_keeps_what_nobody_expects_of_an_idle_node(desk: Desk) -> None:
