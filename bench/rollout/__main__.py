@@ -147,6 +147,7 @@ def _rows(result: Result) -> list[str]:
         ("sentinel to taint, s", _spread(figures.sentinel_to_taint)),
         ("lead time (taint to cordon), s", _spread(figures.lead)),
         ("API requests", str(requests.total)),
+        ("- API requests for Events", str(requests.events)),
         ("- API requests per node-minute", f"{requests.total / result.node_minutes:.1f}"),
         ("- API requests by verb", verbs),
         ("- API requests by call", calls),
@@ -175,6 +176,7 @@ def _medians(results: Sequence[Result]) -> list[str]:
         "pending pod-seconds": [one.moves.pending_seconds for one in figures],
         "max nodes down at once": [one.most_down for one in figures],
         "API requests": [result.requests.total for result in results],
+        "- API requests for Events": [result.requests.events for result in results],
         "processor time of all agents, s": [result.processor_seconds for result in results],
     }
     return [

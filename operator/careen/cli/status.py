@@ -69,7 +69,7 @@ async def status(
         told = rollout_json(model)
         return {
             "headline": headline_json(found),
-            **fleet_json(nodes, lock.state, raw_lock=lock.raw, only_busy=busy, selector=selector),
+            **fleet_json(nodes, lock.state, raw_lock=lock.raw, only_busy=busy, selector=selector, model=model),
             **{key: told[key] for key in ("progress", "causes")},
         }
 

@@ -121,8 +121,9 @@ def with_since(refusals: tuple[Refusal, ...], node: NodeView, now: datetime) -> 
 
 def refused_seconds(value: object) -> dict[str, int]:
     """For how many seconds each code refused, by an object of JSON; without what cannot be read, the longest first."""
-    pairs = value.items() if isinstance(value, dict) else ()
-    known = [(short(str(code), _LONGEST_CODE), whole(each, _MOST_SECONDS)) for code, each in pairs]
+    if not isinstance(value, dict):
+        return {}
+    known = [(short(str(code), _LONGEST_CODE), whole(each, _MOST_SECONDS)) for code, each in value.items()]
     ranked = sorted(((code, each) for code, each in known if each), key=lambda row: (-row[1], row[0]))
     return dict(ranked[:_MOST_CODES])
 

@@ -21,9 +21,9 @@ from careen.report.headline import progress_sentence
 from careen.report.history_report import expected_json, expected_text
 from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import listed, paragraph, table
-from careen.rollout.durations import expected_ends
 from careen.rollout.model import Cause, NodeState, RolloutView, State
 from careen.rollout.reading import rollout
+from careen.rollout.refusals import Surroundings, disproof
 from scheduler_core.sentences import count_of
 
 # Nodes that need a person first, then nodes at work, then waiting nodes, then idle ones.
@@ -38,6 +38,7 @@ _ORDER = (
     Phase.WAITING,
     Phase.IDLE,
 )
+_URGENCY: Mapping[str, int] = {phase: place for place, phase in enumerate(_ORDER)}
 
 
 SCREEN = 40
@@ -68,8 +69,8 @@ def fleet_text(
     strays = stray_claims(lock, nodes)
     before += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in strays]
     before += [paragraph(each, width=width) for each in _warnings(nodes)]
-    stuck = {each.name for each in model.in_state(State.STUCK)}
-    under_way = expected_text([node for node in nodes if node.name not in stuck], now, width=width)
+    ends = {each.name: each.expected for each in model.nodes if each.expected and each.state is not State.STUCK}
+    under_way = expected_text(ends, now, width=width)
     after = ["", *(under_way if lines is None else under_way[:3])] if under_way else []
     states = {each.name: each for each in model.nodes}
     counts = Counter(_phase(node, states) for node in chosen)
@@ -79,7 +80,7 @@ def fleet_text(
     if lines is not None and len(shown) > lines - _height([*before, *after]) - 2:
         before += _causes_text(model, width)
     room = None if lines is None else max(1, lines - _height([*before, *after]) - 2)
-    return "\n".join([*before, *_table(shown, lock, model, is_wide=is_wide, width=width, room=room), *after])
+    return "\n".join([*before, *_table(shown, nodes, lock, model, is_wide=is_wide, width=width, room=room), *after])
 
 
 def _chosen(nodes: Sequence[NodeView], selector: Selector | None) -> Sequence[NodeView]:
@@ -93,6 +94,7 @@ def _phase(node: NodeView, states: Mapping[str, NodeState]) -> str:
 
 def _table(
     shown: Sequence[NodeView],
+    nodes: Sequence[NodeView],
     lock: LockState,
     model: RolloutView,
     *,
@@ -105,6 +107,7 @@ def _table(
         return []
     first = shown if room is None else shown[:room]
     states = {each.name: each for each in model.nodes}
+    present = Surroundings(views={node.name: node for node in nodes}, lock=lock, now=model.at)
     with_cordons = any(node.unschedulable for node in first)
     with_ready = not is_wide and any(not node.ready for node in first)
     header = [
@@ -123,7 +126,7 @@ def _table(
             *([ready_of(node, model.at)] if with_ready else []),
             *([cordon_of(node, model.at)] if with_cordons else []),
             *(_wide(node, model.at) if is_wide else []),
-            _told(node, states.get(node.name)),
+            _told(node, states.get(node.name), present),
         ]
         for node in first
     ]
@@ -137,8 +140,13 @@ def _table(
     return ["", *text, f"… and {count_of(left, 'more node')}: `careen status --all` shows every node, -o json too."]
 
 
-def _told(node: NodeView, state: NodeState | None) -> str:
-    """The reason; of a holder without progress first what is wrong with it."""
+def _told(node: NodeView, state: NodeState | None, present: Surroundings) -> str:
+    """The reason; of a holder without progress first what is wrong with it, and of a node whose refusals are all
+    disproved first what disproves them."""
+    if state is not None and state.state is State.QUEUED:
+        overs = [disproof(each, node, present) for each in stored_refusals(node)]
+        if overs and all(overs):
+            return f"{overs[0]}, so this is over: {reason_of(node)}"
     if state is not None and state.state is State.STUCK:
         return f"{state.trouble}; the Node says: {reason_of(node)}" if reason_of(node) else state.trouble
     return reason_of(node)
@@ -210,11 +218,12 @@ def fleet_json(
     raw_lock: str | None = None,
     only_busy: bool = False,
     selector: Selector | None = None,
+    model: RolloutView | None = None,
 ) -> dict[str, Any]:
-    """The nodes, those that match, and the lock as JSON."""
+    """The nodes, those that match, and the lock as JSON. Only the `model` knows expected ends."""
     chosen = in_order(_chosen(nodes, selector), lock)
     shown = [node for node in chosen if not only_busy or node.shown_phase != Phase.IDLE]
-    ends = expected_ends(nodes)
+    ends = {each.name: each.expected for each in model.nodes} if model else {}
     return {
         "lock": lock_json(lock, raw_lock),
         "strayClaims": stray_json(stray_claims(lock, nodes)),
@@ -255,9 +264,11 @@ def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
     named = lock.line.names if isinstance(lock, LockContent) else ()
 
     def key(node: NodeView) -> tuple[int, int, str]:
-        phase = node.shown_phase
-        urgency = next((place for place, each in enumerate(_ORDER) if each == phase), 0)
-        return urgency, named.index(node.name) if node.name in named else len(named), node.name
+        return (
+            _URGENCY.get(node.shown_phase, 0),
+            named.index(node.name) if node.name in named else len(named),
+            node.name,
+        )
 
     return sorted(nodes, key=key)
 
@@ -286,7 +297,8 @@ def cordon_of(node: NodeView, now: datetime | None = None) -> str:
 
 def reason_of(node: NodeView) -> str:
     """The reason on the Node, and other facts that explain its state."""
-    parts = [unreadable(node), node.annotations.get(keys.REASON, "")]
+    why, reason = unreadable(node), node.annotations.get(keys.REASON, "")
+    parts = [why if why not in reason else "", reason]
     if keys.HOLD in node.annotations and node.shown_phase == Phase.IDLE:
         hold = node.annotations[keys.HOLD].strip()
         parts.append(f"held: {hold}" if hold else "held without a reason")

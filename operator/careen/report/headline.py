@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from careen.core.decision import stored_refusals
+from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import age, duration
@@ -17,7 +18,12 @@ from careen.rollout.model import RolloutView, Standstill, State
 
 def asks_for_policy(nodes: Iterable[NodeView]) -> bool:
     """To say when a window opens."""
-    return any(refusal.code is Code.OUTSIDE_WINDOW for node in nodes for refusal in stored_refusals(node))
+    return any(
+        refusal.code is Code.OUTSIDE_WINDOW
+        for node in nodes
+        if Code.OUTSIDE_WINDOW.value in node.annotations.get(keys.REFUSALS, "")  # most nodes need not be parsed
+        for refusal in stored_refusals(node)
+    )
 
 
 def headline_text(found: Standstill, now: datetime, *, width: int | None = None) -> str:

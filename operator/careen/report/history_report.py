@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +10,6 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.times import age, duration
 from careen.core.steps.shared.history import Reboot, reboots_of
 from careen.report.tables import listed, paragraph, table
-from careen.rollout.durations import expected_ends
 from careen.rollout.model import Expected
 from scheduler_core.sentences import count_of
 
@@ -54,9 +53,9 @@ def _all(nodes: Sequence[NodeView]) -> list[tuple[str, Reboot]]:
     return sorted(found, key=lambda row: (-row[1].at.timestamp(), row[0]))
 
 
-def expected_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None = None) -> list[str]:
+def expected_text(ends: Mapping[str, Expected], now: datetime, *, width: int | None = None) -> list[str]:
     """One sentence for each reboot under way."""
-    return [paragraph(_sentence(name, each, now), width=width) for name, each in expected_ends(nodes).items()]
+    return [paragraph(_sentence(name, each, now), width=width) for name, each in ends.items()]
 
 
 def _sentence(name: str, each: Expected, now: datetime) -> str:

@@ -39,6 +39,7 @@ from careen.rollout.reading import last_look
 from careen.rollout.refusals import Surroundings, disproof, with_authors
 from careen.rollout.remedies import general
 from careen.rollout.troubles import not_ready
+from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
 
 
@@ -302,6 +303,8 @@ def line_sentence(story: NodeStory) -> str:
     if name in story.lock.holders:
         return f"{name} holds a claim"
     if name in (line := story.lock.line.names):
+        if len(line) == 1:
+            return f"{name} is the only node that the lock names next"
         return f"{name} is number {line.index(name) + 1} of the {len(line)} nodes that are named next in the lock"
     if story.node.labels.get(keys.REBOOT_LABEL) == "ready":
         return f"{name} is ready, but the lock does not name it as next yet"
@@ -369,8 +372,13 @@ def why_text(story: NodeStory, *, width: int | None = None, is_whole: bool = Fal
         lines.append(paragraph(f"Seen: {seen}.", width=width))
     # Old answers of a dead agent say nothing.
     if is_whole or not unready_sentence(story) or any(each.code or each.answer is Answer.IS_OVER for each in answers):
-        rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in answers]
-        lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)]
+        # An idle or failed node's agent asks no gate: 24 rows would say only that.
+        rests = not is_whole and story.phase in {Phase.IDLE, Phase.FAILED}
+        shown = [each for each in answers if not rests or each.answer is not Answer.NOT_ASKED]
+        rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in shown]
+        lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)] if rows else [""]
+        if left := len(answers) - len(shown):
+            lines.append(f"… and {count_of(left, 'gate')} that the agent does not ask (`--all`).")
     if found:
         lines += ["", "What you can do:", *(paragraph(each, indent="  ", width=width) for each in found)]
     return "\n".join(lines)

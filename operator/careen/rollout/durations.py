@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from statistics import median
 
@@ -11,7 +11,7 @@ from careen.core.facts.phases import UNDER_CLAIM, Phase
 from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339
 from careen.core.people.requests import request_of
-from careen.core.steps.shared.history import reboots_of
+from careen.core.steps.shared.history import Reboot
 from careen.rollout.model import Expected
 from scheduler_core.sentences import count_of
 
@@ -21,23 +21,23 @@ _AFTERWARDS = frozenset({Phase.MAINTENANCE, Phase.VERIFYING, Phase.SETTLING})
 _ON_THE_WAY = UNDER_CLAIM - {Phase.CLAIMING, Phase.MAINTENANCE}
 
 
-def last_lengths(nodes: Sequence[NodeView]) -> dict[str, int]:
+def last_lengths(history: Mapping[str, Sequence[Reboot]]) -> dict[str, int]:
     """The seconds that each node's last reboot took, where they are recorded."""
     lengths = {
-        node.name: next((each.seconds for each in reboots_of(node) if each.seconds is not None), None) for node in nodes
+        name: next((each.seconds for each in reboots if each.seconds is not None), None)
+        for name, reboots in history.items()
     }
     return {name: seconds for name, seconds in lengths.items() if seconds is not None}
 
 
-def usual_seconds(lengths: dict[str, int]) -> int | None:
+def usual_seconds(lengths: Mapping[str, int]) -> int | None:
     """The median."""
     return round(median(lengths.values())) if lengths else None
 
 
-def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
+def expected_ends(nodes: Sequence[NodeView], lengths: Mapping[str, int]) -> dict[str, Expected]:
     """When each node that drains, reboots, verifies or settles should be back: after as long as its last reboot, or the
-    median of the others' last ones. A drain for maintenance has no expected end."""
-    lengths = last_lengths(nodes)
+    median of the others' last ones (`last_lengths`). A drain for maintenance has no expected end."""
     usual = usual_seconds(lengths)
     found = {}
     for node in nodes:

@@ -45,8 +45,12 @@ def rollout(
     for cause in causes:
         for name in cause.nodes:
             of_node.setdefault(name, []).append(cause.key)
-    ends = expected_ends(nodes)
-    begins = _begin(nodes)
+    history = {node.name: reboots_of(node) for node in nodes}
+    lengths = last_lengths(history)
+    ends = expected_ends(nodes, lengths)
+    needs = {node.name: node.need_since for node in nodes}
+    stand = (needs[node.name] for node in nodes if node.shown_phase != Phase.IDLE)
+    begins = min((at for at in stand if at is not None), default=None)
     entries = {entry.node: entry for entry in lock.entries} if isinstance(lock, LockContent) else {}
     named = frozenset(lock.line.names) if isinstance(lock, LockContent) else frozenset()
     statuses = tuple(
@@ -54,7 +58,8 @@ def rollout(
             node,
             entries.get(node.name),
             now,
-            begins,
+            is_done=begins is not None and any(each.at >= begins for each in history[node.name]),
+            need_since=needs[node.name],
             is_named=node.name in named,
             causes=tuple(of_node.get(node.name, ())),
             expected=ends.get(node.name),
@@ -64,7 +69,7 @@ def rollout(
     until = {name: _end(present.views[name], refusals, present) for name, refusals in held.items()}
     found = obstacle(statuses, held, until, present)
     most = max(lock.max_owners, 1) if isinstance(lock, LockContent) else 1
-    counts = _counts(statuses, now, most, usual_seconds(last_lengths(nodes)), is_stopped=found is not None)
+    counts = _counts(statuses, now, most, usual_seconds(lengths), is_stopped=found is not None)
     return RolloutView(
         at=now,
         nodes=statuses,
@@ -138,8 +143,9 @@ def _status(
     node: NodeView,
     entry: Entry | None,
     now: datetime,
-    begins: datetime | None,
     *,
+    is_done: bool,
+    need_since: datetime | None,
     is_named: bool,
     causes: tuple[str, ...],
     expected: Expected | None,
@@ -155,7 +161,7 @@ def _status(
         state = State.KEPT_DOWN
     elif phase == Phase.WAITING:
         state = State.HELD_BACK if causes else State.QUEUED
-    elif begins is not None and any(each.at >= begins for each in reboots_of(node)):
+    elif is_done:
         state = State.DONE
     else:
         state = State.IDLE
@@ -170,7 +176,7 @@ def _status(
         zone=node.zone,
         place=place,
         since=from_rfc3339(node.annotations.get(keys.SINCE, "")),
-        need_since=node.need_since,
+        need_since=need_since,
         reason=node.annotations.get(keys.REASON, ""),
         is_ready=node.ready,
         ready_since=node.ready_since,
@@ -185,12 +191,6 @@ def _doing(phase: str, *, is_kept_down: bool) -> str:
     if phase == Phase.MAINTENANCE:
         return "down for maintenance"
     return f"{phase.lower()} for maintenance" if is_kept_down else phase.lower()
-
-
-def _begin(nodes: Sequence[NodeView]) -> datetime | None:
-    """The roll-out begins with the oldest need that still stands."""
-    needs = [at for node in nodes if node.shown_phase != Phase.IDLE and (at := node.need_since) is not None]
-    return min(needs, default=None)
 
 
 def _counts(statuses: Sequence[NodeState], now: datetime, most: int, usual: int | None, *, is_stopped: bool) -> Counts:

@@ -113,7 +113,7 @@ def test_why_takes_three_lines_for_a_node_that_no_gate_refuses(
     desk.lock(LockContent(entries=entries, max_owners=1, line=Line(names=("n1",), at=SINCE)))
     lines = desk.ok("why", "n1").splitlines()
     assert [line.split(" ")[0] for line in lines] == ["n1", "Lock:", "Next:"]
-    assert ("n1 is number 1 of the 1 nodes" in lines[1]) is (not holders)
+    assert ("n1 is the only node that the lock names next" in lines[1]) is (not holders)
 
 
 def test_why_keeps_what_nobody_expects_of_an_idle_node(desk: Desk) -> None:
@@ -155,7 +155,17 @@ def test_why_shows_a_hold_that_the_agent_has_not_read_yet(desk: Desk) -> None:
 def test_why_does_not_show_an_expired_hold(desk: Desk) -> None:
     desk.node("n1", hold="disk swap until=2026-03-04T12:00:00Z")
     desk.lock()
-    assert rows(desk.ok("why", "n1"))["hold"][0] == "not asked"
+    assert rows(desk.ok("why", "n1", "--all"))["hold"][0] == "not asked"
+
+
+def test_why_lists_only_the_gates_that_will_refuse_an_idle_node(desk: Desk) -> None:
+    desk.node("n1", hold="disk swap")
+    desk.agent_on("n1")
+    desk.lock()
+    output = desk.ok("why", "n1")
+    assert [name for name in rows(output) if not name.startswith("…")] == ["hold"]
+    assert f"… and {len(GATES) - 1} gates that the agent does not ask (`--all`)." in output
+    assert "… and" not in desk.ok("why", "n1", "--all")
 
 
 def test_why_shows_a_pause_and_a_hold_as_two_reasons(desk: Desk) -> None:

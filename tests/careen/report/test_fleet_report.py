@@ -135,6 +135,15 @@ def test_careen_status_fits_a_screen_and_says_how_many_nodes_it_leaves_out() -> 
     assert len(fleet_text(nodes, LockContent(), NOW).splitlines()) > 1000
 
 
+def test_careen_status_strikes_a_reason_that_the_lock_disproves() -> None:
+    refusals = json.dumps([{"gate": "hold", "code": "paused", "sentence": "a person paused the lock", "since": ""}])
+    node = a_node("n1", "Waiting", "a person paused the lock")
+    node = replace(node, annotations={**node.annotations, keys.REFUSALS: refusals})
+    assert "the lock is not paused, so this is over: a person paused the lock" in fleet_text([node], LockContent(), NOW)
+    paused = fleet_text([node], LockContent(is_paused=True), NOW)
+    assert "so this is over" not in paused
+
+
 def test_careen_status_shows_a_dead_holder_as_dead() -> None:
     dead = replace(a_node("n1", "Draining", "evicting"), ready=False, ready_since=NOW - timedelta(seconds=107))
     lock = LockContent(entries=(Entry(node="n1", id="c", created="2026-03-04T11:00:00Z"),))

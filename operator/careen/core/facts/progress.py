@@ -204,14 +204,12 @@ def _contradiction(progress: Progress) -> str:
         return (
             f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"
         )
-    phase = phase_of(progress)
+    phase = progress.phase or Phase.IDLE  # as text: a member of `Phase` equals it, and this runs for every Node
     if bool(progress.claim) is not bool(progress.boot_left):
         return "the annotation careen.dev/progress must name a claim and the boot on which the claim began, or neither"
     if phase in UNDER_CLAIM and (not progress.claim or progress.is_releasing):
         return f"the annotation careen.dev/progress does not have the claim that the phase {phase} needs"
-    if (phase is Phase.IDLE and progress.claim) or (
-        phase is Phase.WAITING and progress.claim and not progress.is_releasing
-    ):
+    if progress.claim and (phase == Phase.IDLE or (phase == Phase.WAITING and not progress.is_releasing)):
         return f"the annotation careen.dev/progress has a claim that the phase {phase} must not have"
     return ""
 

@@ -51,6 +51,11 @@ class Code(StrEnum):
         _ITSELF,
     )
     HOME = _news("home", "No mark of careen is left on the node.", _NOTHING)
+    REQUEST_UNKNOWN = _warning(
+        "request-unknown",
+        "The agent does not understand the annotation careen.dev/request, and removes it.",
+        "Run `careen reboot NODE`, `careen drain NODE` or `careen maintenance NODE`, or write one of these words.",
+    )
     REFUSED = _news(
         "refused", "At least one gate refuses the reboot.", "`careen why NODE` lists each refusal with its own remedy."
     )

@@ -41,7 +41,9 @@ def bounded(at: datetime) -> datetime | None:
     """The instant in UTC, None outside of the years 1970 to 2200. Without a zone it is read as UTC."""
     known = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     try:
-        return known.astimezone(UTC) if EARLIEST <= known <= LATEST else None
+        if not EARLIEST <= known <= LATEST:
+            return None
+        return known if known.tzinfo is UTC else known.astimezone(UTC)
     except OverflowError:
         return None
 

@@ -31,7 +31,9 @@ def json_of(text: object) -> Any:
         value = msgspec.json.decode(text)
     except (ValueError, OverflowError, RecursionError):
         return None
-    return value if _is_shallow(value) else None
+    # each level opens a bracket, and counting the brackets is much cheaper than walking
+    is_shallow = text.count("[") + text.count("{") <= _DEEPEST or _is_shallow(value)
+    return value if is_shallow else None
 
 
 def _is_shallow(value: object) -> bool:

@@ -42,7 +42,9 @@ class RequestState(StrEnum):
 def request_of(node: NodeView) -> PersonRequest | None:
     """The request on the Node; None if there is none or it cannot be understood. With kubectl, a person may write just
     one word, such as `reboot`."""
-    text = node.annotations.get(keys.REQUEST, "").strip()
+    if keys.REQUEST not in node.annotations:
+        return None
+    text = node.annotations[keys.REQUEST].strip()
     found = object_of(text) or {"want": text}
     kind = found.get("want")
     if not isinstance(kind, str) or kind not in set(RequestKind):

@@ -43,7 +43,7 @@ def decide(situation: Situation) -> Decision:
     if need.answer is NeedAnswer.NO:
         situation.remember(need_seen_at=None)
     if _has_leftovers(situation):
-        return go_home(situation, Status(Code.HOME, _what_goes(situation)))
+        return go_home(situation, _what_goes(situation))
     if need.answer is NeedAnswer.UNKNOWN:
         return stay(
             situation,
@@ -53,10 +53,10 @@ def decide(situation: Situation) -> Decision:
     return stay(situation, Status(Code.NO_NEED, "the host does not ask for a reboot"), Stay(look=LOOK_SECONDS))
 
 
-def _what_goes(situation: Situation) -> str:
+def _what_goes(situation: Situation) -> Status:
     if unknown := requests.not_understood(situation.node):
-        return unknown
-    return "the agent removes marks that an earlier agent process left on the Node"
+        return Status(Code.REQUEST_UNKNOWN, unknown)
+    return Status(Code.HOME, "the agent removes marks that an earlier agent process left on the Node")
 
 
 def wants_reboot(situation: Situation) -> bool:

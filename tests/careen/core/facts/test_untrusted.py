@@ -283,6 +283,13 @@ def test_the_status_shows_why_a_progress_record_is_unreadable() -> None:
     )
 
 
+def test_the_status_says_once_why_a_record_is_unreadable() -> None:
+    record = {keys.PROGRESS: "{nonsense"}
+    why = decide(an_observation(a_node("n2", annotations=record)), a_policy()).reason.sentence
+    told = a_node("n2", annotations={**record, keys.REASON: why})
+    assert fleet_text([told], LockContent(), NOW).count("is not JSON that careen wrote") == 1
+
+
 # Decisions --------------------------------------------------------------------------------------------------------
 
 POLICIES = (

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from careen.core.actions import PostEvent
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer, PersonRequest, RequestKind, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress
+from careen.core.facts.reasons import Code
 from careen.core.gates.maintenance_window import is_waived
 from careen.core.people.requests import RequestState, as_need, request_of, state_of, to_annotation
 from tests.careen.core.builders import BOOT, NO, NOW, UNKNOWN_NEED, YES, a_node, an_observation, decided, the_patch
@@ -171,3 +173,10 @@ def test_a_request_that_cannot_be_understood_is_named_when_it_is_removed(text: s
     decision = decided(node={"annotations": {keys.REQUEST: text}}, need=NO)
     assert said in decision.reason.sentence
     assert the_patch(decision).annotations[keys.REQUEST] is None
+
+
+def test_an_event_warns_about_a_request_that_cannot_be_understood() -> None:
+    decision = decided(node={"annotations": {keys.REQUEST: "rebot"}}, need=NO)
+    (event,) = [action for action in decision.actions if isinstance(action, PostEvent)]
+    assert (event.code, event.is_warning) == (Code.REQUEST_UNKNOWN, True)
+    assert event.sentence == decision.reason.sentence

@@ -1,4 +1,5 @@
-"""Counts the requests in an audit log: by verb, by resource, and those with a response of status 429."""
+"""Counts the requests in an audit log: by verb, by resource, those about Events, and those with a response of status
+429."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import Any
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
     total: int
+    events: int  # of `total`: about Events, in either API group
     by_verb: dict[str, int]
     by_call: dict[str, int]  # "patch nodes", "create pods/eviction"
     too_many: int  # answered 429
@@ -22,7 +24,7 @@ def requests_of(events: Iterable[dict[str, Any]], user: str) -> Requests:
     """
     verbs: Counter[str] = Counter()
     calls: Counter[str] = Counter()
-    too_many = 0
+    events_asked = too_many = 0
     for event in events:
         if event["user"]["username"] != user:
             continue
@@ -31,9 +33,11 @@ def requests_of(events: Iterable[dict[str, Any]], user: str) -> Requests:
             continue
         verbs[event["verb"]] += 1
         calls[f"{event['verb']} {_resource(event)}"] += 1
+        events_asked += (event.get("objectRef") or {}).get("resource") == "events"
         too_many += event.get("responseStatus", {}).get("code") == 429
     return Requests(
         total=sum(verbs.values()),
+        events=events_asked,
         by_verb=dict(verbs.most_common()),
         by_call=dict(calls.most_common()),
         too_many=too_many,
