@@ -18,6 +18,7 @@ from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import NodeSample
 from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.manifests.fields import clock_at
 from scheduler_core.model.pod import Pod
 from scheduler_core.sentences import first_few
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
@@ -83,7 +84,8 @@ def simulate_drain(
     """Forecasts where the pods of these nodes would land if all of them were drained together now: one forecast per
     node, in the order of `node_names`. The snapshot does not change.
 
-    `made_at` (RFC 3339), the time of the snapshot, is copied to the forecasts. `most_scenarios` is by default
+    `made_at` (RFC 3339), the time of the snapshot, is copied to the forecasts, and decides whether a claim's device had
+    too long to get ready. `most_scenarios` is by default
     `MOST_SCENARIOS`, and fewer from about 800 nodes on. `stays` says which pods the drain leaves on the node. Raises
     UnknownNodeError if a node is missing from the snapshot.
 
@@ -92,7 +94,7 @@ def simulate_drain(
     """
     nodes = max(1, len(snapshot.nodes))
     most = most_scenarios or max(LEAST_SCENARIOS, min(MOST_SCENARIOS, _SCENARIOS_TIMES_NODES // nodes))
-    scheduler = Scheduler(configuration, kube_version)
+    scheduler = Scheduler(configuration, kube_version, clock=clock_at(made_at))
     follows_few = searches is None and start is None
     if searches is None:
         searches = possible_searches(snapshot, scheduler, most_scenarios or most_searches(nodes), start)

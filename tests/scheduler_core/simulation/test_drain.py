@@ -646,3 +646,29 @@ def test_a_left_out_pod_keeps_its_disruption_budget(owner: str, is_slow: bool, m
     (forecast,) = simulate_drain(load_pages(_full_of_rules(budget, owner)), ["a"], made_at="2026-03-04T12:00:00Z")
     (one,) = [pod for pod in forecast.pods if pod.name == "one"]
     assert (one.outcome, one.opens is not None) == (Outcome.BLOCKED, is_slow)
+
+
+def _a_claim_without_ready_devices(allocated_at: str) -> Manifest:
+    device = {"request": "r", "driver": "d", "pool": "p", "device": "x", "bindingConditions": ["ready"]}
+    allocation = {"allocationTimestamp": allocated_at, "devices": {"results": [device]}}
+    return {
+        "kind": "ResourceClaim",
+        "apiVersion": "resource.k8s.io/v1",
+        "metadata": {"name": "gpu", "namespace": "shop", "uid": "u"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "s"}}]}},
+        "status": {"allocation": allocation, "reservedFor": [{"resource": "pods", "name": "web-1", "uid": "web-1"}]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("allocated_at", "outcome"),
+    [("2025-12-31T23:50:01Z", Outcome.MOVES), ("2025-12-31T23:49:59Z", Outcome.PENDING)],
+    ids=["599 s before the lists", "601 s before the lists"],
+)
+def test_a_device_that_is_not_ready_in_600_seconds_refuses_the_nodes_of_a_forecast(
+    allocated_at: str, outcome: Outcome
+) -> None:
+    claimed = {"resourceClaims": [{"name": "r", "resourceClaimName": "gpu"}]}
+    pod = a_pod("web-1", "n1", **claimed)
+    moved = only(drain("n1", a_node("n1"), a_node("n2"), pod, _a_claim_without_ready_devices(allocated_at)))
+    assert moved.outcome is outcome, moved.sentence
