@@ -374,7 +374,9 @@ class _Report(Value):
             return _say(
                 each.pod,
                 Outcome.MOVES,
-                f"preempts pods on {listed(nodes, 'or')}" + ("" if not landing.preempts_in_part else _PREEMPTS_IN_PART),
+                f"preempts pods on {listed(nodes, 'or')}"
+                + ("" if not landing.preempts_in_part else _PREEMPTS_IN_PART)
+                + (f"; {result.preemption.doubt}" if result.preemption and result.preemption.doubt else ""),
                 landing=nodes,
                 shares=shares,
                 is_cut=landing.is_open,
