@@ -9,6 +9,7 @@ from scheduler_core.arguments import expect
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.resources import CPU, MEMORY
+from scheduler_core.sentences import html_table
 from scheduler_core.simulation.drain import FinishedDrain, run_drain
 from scheduler_core.simulation.evicted.replacements import BOUND, Recreation, recreation_of
 from scheduler_core.simulation.forecast import Forecast, Outcome
@@ -35,6 +36,15 @@ class Removable(Value, kw_only=True):
     nodes: tuple[RemovableNode, ...]
     kept: Mapping[str, str]
     without: Snapshot
+
+    def __repr__(self) -> str:
+        return f"<Removable nodes={list(self.names)} kept={len(self.kept)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the nodes that go with their moves, then why the others stay."""
+        rows = [(each.name, "goes", ", ".join(map(" to ".join, each.moves.items()))) for each in self.nodes]
+        rows += [(name, "stays", why) for name, why in self.kept.items()]
+        return html_table(("node", "", "what moves, or why"), rows)
 
     @property
     def names(self) -> tuple[str, ...]:
