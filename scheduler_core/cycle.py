@@ -97,6 +97,9 @@ class Scheduler:
         }
         self._percentages = {p.scheduler_name: self._percentage(p) for p in self.configuration.profiles}
 
+    def __repr__(self) -> str:
+        return f"<Scheduler kube_version={str(self.kube_version)!r} profiles={', '.join(self._runners)}>"
+
     def _plugin_set(self, profile: Profile, index: int, factories: Mapping[str, Factory]) -> PluginSet:
         defaults = tuple(p for p in default_plugins(self.kube_version) if p.name in factories)
         built = {

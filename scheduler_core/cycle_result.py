@@ -14,6 +14,7 @@ from scheduler_core.framework.scoring.scorer import ScoreTable
 from scheduler_core.framework.verdict import Verdict, VerdictCode
 from scheduler_core.model.pod import Pod
 from scheduler_core.sampling import Rows
+from scheduler_core.sentences import html_table
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
@@ -53,6 +54,19 @@ class CycleResult(Value, dict=True):
     sample: NodeSample | None = None
     evaluated: int | None = None  # the number of nodes that the search checked; None without a `Search`
     next_start: int | None = None  # the position in the node list where the next search starts
+
+    def __repr__(self) -> str:
+        where = repr(self.node) if self.node else f"None, sentence={self.sentence!r}"
+        return f"<CycleResult pod={self.pod.key!r} node={where}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: every node's verdict and total, the highest first."""
+        scores, rows = self.scores, []
+        for name, verdict in self.statuses.items():
+            total = scores[name].total if name in scores else None
+            rows.append((name, "" if total is None else total, verdict.plugin, verdict.message or "fits"))
+        rows.sort(key=lambda row: (-row[1] if isinstance(row[1], int) else 1, row[0]))
+        return html_table(("node", "total", "plugin", "verdict"), rows)
 
     def without_evidence(self) -> CycleResult:
         """Without the nodes' verdicts and scores and the plugins' state, so that callers can keep many results in

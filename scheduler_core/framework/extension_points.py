@@ -178,13 +178,26 @@ class Nomination(Value, kw_only=True):
     """The result of preemption: the node, and the pods to evict there ("namespace/name", sorted).
 
     `clears`: no node is nominated, and an earlier nomination is removed when the cycle fails. `is_sampled`: not all
-    nodes were tried; the real scheduler begins at a random node and may find other candidates.
+    nodes were tried; the real scheduler begins at a random node and may find other candidates. `unordered_budgets`:
+    disruption budgets that select one pod together; the real scheduler has them in random order, which may decide.
     """
 
     node: str = ""
     victims: tuple[str, ...] = ()
     clears: bool = False
     is_sampled: bool = False
+    unordered_budgets: tuple[str, ...] = ()
+
+    @property
+    def doubt(self) -> str:
+        """That the order of overlapping budgets may decide; "" if none may."""
+        if not self.unordered_budgets:
+            return ""
+        budgets = f"{', '.join(self.unordered_budgets[:-1])} and {self.unordered_budgets[-1]}"
+        return (
+            f"the disruption budgets {budgets} select the same pod, and kube-scheduler counts them in random order: it "
+            "may preempt other pods or choose another node"
+        )
 
 
 class PostFilterResult(Value):

@@ -79,9 +79,11 @@ class DefaultPreemption(Value):
         node = choose_node(candidates)
         # Preemption waits for a terminating victim and does not evict it again.
         to_evict = tuple(sorted(victim.key for victim in candidates[node].pods if not victim.terminating))
-        return PostFilterResult(
-            self._success(node, candidates[node]), Nomination(node=node, victims=to_evict, is_sampled=found.is_sampled)
+        unordered = frozenset[str]().union(*(each.unordered_budgets for each in candidates.values()))
+        nomination = Nomination(
+            node=node, victims=to_evict, is_sampled=found.is_sampled, unordered_budgets=tuple(sorted(unordered))
         )
+        return PostFilterResult(self._success(node, candidates[node]), nomination)
 
     def _success(self, node: str, victims: Victims) -> Verdict:
         if not self.kube_version.preemption_is_announced:

@@ -23,10 +23,12 @@ from scheduler_core.values import Value
 
 
 class Victims(Value, kw_only=True):
-    """The pods to evict, most important first, and how many of the evictions violate a disruption budget."""
+    """The pods to evict, most important first, and how many of the evictions violate a disruption budget.
+    `unordered_budgets`: their order, which is random in the real scheduler, may decide which pods these are."""
 
     pods: tuple[Pod, ...]
     budget_violations: int = 0
+    unordered_budgets: frozenset[str] = frozenset()
 
 
 class VictimRules(Value, kw_only=True):
@@ -85,7 +87,8 @@ def select_victims(
         return error(f'expected at least one victim pod on node "{node_info.name}"')
     if violating and others:
         lost = most_important_first(lost, rules, seen=candidates)
-    return Victims(pods=tuple(lost), budget_violations=len(lost_violating))
+    unordered = unordered_budgets(violating, budgets) if rules.stops_at_overdrawn else frozenset()
+    return Victims(pods=tuple(lost), budget_violations=len(lost_violating), unordered_budgets=unordered)
 
 
 def most_important_first(pods: list[Pod], rules: VictimRules = _RULES, seen: Sequence[Pod] | None = None) -> list[Pod]:
@@ -144,6 +147,13 @@ def split_by_budget(
                     break
         (violating if is_overdrawn else others).append(pod)
     return violating, others
+
+
+def unordered_budgets(violating: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> frozenset[str]:
+    """The budgets that select one pod together and of which one is overdrawn: since 1.37 the first of them ends the
+    count, so that their order decides how many evictions the others still allow."""
+    several = ([each.key for each in budgets if _counts_against(each, pod)] for pod in violating)
+    return frozenset(key for keys in several if len(keys) > 1 for key in keys)
 
 
 def _counts_against(budget: DisruptionBudget, pod: Pod) -> bool:

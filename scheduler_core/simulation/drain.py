@@ -18,6 +18,7 @@ from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import NodeSample
 from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.manifests.fields import clock_at
 from scheduler_core.model.pod import Pod
 from scheduler_core.sentences import first_few
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
@@ -83,7 +84,8 @@ def simulate_drain(
     """Forecasts where the pods of these nodes would land if all of them were drained together now: one forecast per
     node, in the order of `node_names`. The snapshot does not change.
 
-    `made_at` (RFC 3339), the time of the snapshot, is copied to the forecasts. `most_scenarios` is by default
+    `made_at` (RFC 3339), the time of the snapshot, is copied to the forecasts, and decides whether a claim's device had
+    too long to get ready. `most_scenarios` is by default
     `MOST_SCENARIOS`, and fewer from about 800 nodes on. `stays` says which pods the drain leaves on the node. Raises
     UnknownNodeError if a node is missing from the snapshot.
 
@@ -92,7 +94,7 @@ def simulate_drain(
     """
     nodes = max(1, len(snapshot.nodes))
     most = most_scenarios or max(LEAST_SCENARIOS, min(MOST_SCENARIOS, _SCENARIOS_TIMES_NODES // nodes))
-    scheduler = Scheduler(configuration, kube_version)
+    scheduler = Scheduler(configuration, kube_version, clock=clock_at(made_at))
     follows_few = searches is None and start is None
     if searches is None:
         searches = possible_searches(snapshot, scheduler, most_scenarios or most_searches(nodes), start)
@@ -141,6 +143,7 @@ def run_drain(
     stays: StaysBecause = moves_all,
     draw: Draw = NOTHING_DRAWN,
     counts_any_start: bool = False,
+    preempts: bool = True,
 ) -> FinishedDrain:
     """Does the work of `simulate_drain`, for callers that continue with the cluster after the drain.
 
@@ -150,13 +153,14 @@ def run_drain(
 
     `with_pending` also places the snapshot's pending pods. If more than `most_scenarios` are possible, `draw` chooses.
     Set `counts_any_start` if nothing is known of the scheduler's search: only some starts are simulated, and each
-    forecast then also considers the nodes that the others would choose.
+    forecast then also considers the nodes that the others would choose. Without `preempts`, a pod that fits nowhere
+    stays pending, which takes less time.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_scenario(
         snapshot, node_names, scheduler, stays, with_pending=with_pending, with_details=with_details
     )
-    first.searches, first.counts_any_start = searches, counts_any_start
+    first.searches, first.counts_any_start, first.preempts = searches, counts_any_start, preempts
     first.names_left_out = with_details or most_scenarios > 1
     scenarios = follow(first, most_scenarios, draw)
     report = _Report(snapshot, tuple(node_names), scheduler, scenarios, landings(scenarios), with_details, stays)
@@ -372,7 +376,9 @@ class _Report(Value):
             return _say(
                 each.pod,
                 Outcome.MOVES,
-                f"preempts pods on {listed(nodes, 'or')}" + ("" if not landing.preempts_in_part else _PREEMPTS_IN_PART),
+                f"preempts pods on {listed(nodes, 'or')}"
+                + ("" if not landing.preempts_in_part else _PREEMPTS_IN_PART)
+                + (f"; {result.preemption.doubt}" if result.preemption and result.preemption.doubt else ""),
                 landing=nodes,
                 shares=shares,
                 is_cut=landing.is_open,

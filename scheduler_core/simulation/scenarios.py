@@ -100,6 +100,7 @@ class Scenario:
     preemptions: int = 0
     reports_scores: bool = True  # keep the scores of the chosen and the next best node
     names_left_out: bool = True  # keep the names of the nodes for which no scenario is simulated
+    preempts: bool = True  # search for pods to evict for one that fits nowhere
     counts_any_start: bool = False  # call `shares_of_any_start` for each pod
     is_main: bool = True  # always takes the first option of a choice
     is_over: bool = False
@@ -235,11 +236,12 @@ class Scenario:
         """Runs a cycle with each possible search, grouped by the node that it chooses; a single one if the scheduler
         checks every node."""
         if not self.searches:
-            result = self.scheduler.schedule(self.world, each.replacement)
+            result = self.scheduler.schedule(self.world, each.replacement, preempts=self.preempts)
             return {"": Way("", result, (), ())}
         self.searches = after_others(self.searches, each.pod.key, _SECONDS_BEFORE[recreation_of(each.pod)])
         searches = tuple(dict.fromkeys(likely.search for likely in self.searches))
-        results = dict(zip(searches, self.scheduler.schedule_each(self.world, each.replacement, searches), strict=True))
+        made = self.scheduler.schedule_each(self.world, each.replacement, searches, preempts=self.preempts)
+        results = dict(zip(searches, made, strict=True))
         found = ways(each.pod.key, self.searches, [results[likely.search] for likely in self.searches])
         if set(found) == {""}:
             self.searches = found[""].searches

@@ -110,6 +110,8 @@ def load_objects(objects: Iterable[Mapping[str, Any]], *, strict: bool = True) -
         raise TypeError(f"load_objects takes several objects, got one {objects.get('kind', 'mapping')}: pass [it]")
     if isinstance(objects, str | bytes):
         raise TypeError("load_objects takes mappings, got a text: parse it, or pass [it] as bytes to load_pages")
+    if not isinstance(objects, Iterable):
+        raise TypeError(f"load_objects takes several mappings, got a {type(objects).__name__}: pass [the objects]")
     collector = Collector()
     with _without_collector():
         for manifest in objects:
@@ -125,9 +127,7 @@ def _add_object(collector: Collector, manifest: Mapping[str, Any], *, strict: bo
     if not isinstance(kind, str) or not isinstance(api_version, str):
         _refuse(collector, manifest, "kind", "an object needs a kind and an apiVersion")
     elif kind == "List" or (kind.endswith("List") and collector.knows(kind.removesuffix("List"), api_version)):
-        head = {"kind": kind.removesuffix("List"), "apiVersion": api_version}
-        for item in manifest.get("items") or ():
-            _add_object(collector, {**head, **item} if isinstance(item, Mapping) else item, strict=strict)
+        _add_items(collector, manifest, {"kind": kind.removesuffix("List"), "apiVersion": api_version}, strict=strict)
     elif collector.knows(kind, api_version):
         try:
             if strict:
@@ -138,6 +138,15 @@ def _add_object(collector: Collector, manifest: Mapping[str, Any], *, strict: bo
             collector.add(kind, manifest)
     elif meant := collector.spelt(kind):
         _refuse(collector, manifest, "kind", f"{kind!r} is not a kind; did you mean {meant}?")
+
+
+def _add_items(collector: Collector, listed: Mapping[str, Any], head: Mapping[str, str], *, strict: bool) -> None:
+    items = listed.get("items") or ()
+    if not isinstance(items, list | tuple):
+        _refuse(collector, listed, "items", f"expected a list of objects, got a {type(items).__name__}")
+        return
+    for item in items:
+        _add_object(collector, {**head, **item} if isinstance(item, Mapping) else item, strict=strict)
 
 
 def _refuse(collector: Collector, manifest: object, field: str, problem: str) -> None:

@@ -74,6 +74,10 @@ class Snapshot:
         "problems",
     )
 
+    def __repr__(self) -> str:
+        counts = f"nodes={len(self.nodes)} placed={len(self.placed_pods)} pending={len(self.pending)}"
+        return f"<Snapshot {counts} problems={len(self.problems)}>"
+
     def __init__(
         self,
         *,

@@ -9,6 +9,7 @@ from scheduler_core.arguments import expect
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.resources import CPU, MEMORY
+from scheduler_core.sentences import html_table
 from scheduler_core.simulation.drain import FinishedDrain, run_drain
 from scheduler_core.simulation.evicted.replacements import BOUND, Recreation, recreation_of
 from scheduler_core.simulation.forecast import Forecast, Outcome
@@ -36,6 +37,15 @@ class Removable(Value, kw_only=True):
     kept: Mapping[str, str]
     without: Snapshot
 
+    def __repr__(self) -> str:
+        return f"<Removable nodes={list(self.names)} kept={len(self.kept)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the nodes that go with their moves, then why the others stay."""
+        rows = [(each.name, "goes", ", ".join(map(" to ".join, each.moves.items()))) for each in self.nodes]
+        rows += [(name, "stays", why) for name, why in self.kept.items()]
+        return html_table(("node", "", "what moves, or why"), rows)
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(each.name for each in self.nodes)
@@ -46,8 +56,8 @@ def removable_nodes(
 ) -> Removable:
     """Which of the candidates (by default all nodes) could go, at most so many, the least used first.
 
-    A node stays if one of its pods finds no room elsewhere, would not come back, asks not to be disturbed, may not be
-    evicted, or would preempt others. DaemonSet pods and static pods go with their node. Pods without a node get none of
+    A node stays if one of its pods finds no room elsewhere without preemption, would not come back, asks not to be
+    disturbed, or may not be evicted. DaemonSet pods and static pods go with their node. Pods without a node get none of
     the room. Raises UnknownNodeError if a candidate does not exist.
     """
     expect("scheduler", scheduler, Scheduler, instead="removable_nodes(Scheduler(), snapshot)")
@@ -59,8 +69,8 @@ def removable_nodes(
         if most is not None and len(gone) >= most:
             kept[name] = f"{most} {'node goes' if most == 1 else 'nodes go'} already"
             continue
-        drain = run_drain(world, [name], scheduler, with_details=False, stays=_why_not)
-        if reason := _why_kept(world, drain, [name]):
+        drain = run_drain(world, [name], scheduler, with_details=False, stays=_why_not, preempts=False)
+        if reason := _why_kept(drain):
             kept[name] = reason
         else:
             gone.append(name)
@@ -72,8 +82,8 @@ def _together(scheduler: Scheduler, snapshot: Snapshot, gone: list[str], kept: d
     """Drained one by one, a pod may move several times. Cordoned together, each pod moves once, and not to a node that
     goes; if that fails, fewer nodes go."""
     while gone:
-        drain = run_drain(snapshot, gone, scheduler, with_details=False, stays=_why_not)
-        if not (reason := _why_kept(snapshot, drain, gone)):
+        drain = run_drain(snapshot, gone, scheduler, with_details=False, stays=_why_not, preempts=False)
+        if not (reason := _why_kept(drain)):
             moves = {each.pod.key: each.replacement.node_name for each in drain.displaced}
             nodes = tuple(_removable(forecast, moves) for forecast in drain.forecasts)
             return Removable(nodes=nodes, kept=kept, without=_without(drain, gone))
@@ -89,7 +99,7 @@ def _removable(forecast: Forecast, moves: Mapping[str, str]) -> RemovableNode:
     return RemovableNode(name=forecast.node, moves={key: moves[key] for key in keys if key in moves}, loses_data=lost)
 
 
-def _why_kept(before: Snapshot, drain: FinishedDrain, names: Sequence[str]) -> str:
+def _why_kept(drain: FinishedDrain) -> str:
     """ "" if nothing keeps these nodes."""
     for forecast in drain.forecasts:
         for pod in forecast.pods:
@@ -98,11 +108,7 @@ def _why_kept(before: Snapshot, drain: FinishedDrain, names: Sequence[str]) -> s
         for left in drain.world.pods_on(forecast.node):
             if recreation_of(left) is not Recreation.STAYS and not left.terminating:
                 return f"{left.key} {_why_not(left) or BOUND}"
-    homeless = next((each.pod.key for each in drain.displaced if not each.landed), None)
-    after = {pod.key for pod in drain.world.placed_pods}
-    victims = (pod.key for pod in before.placed_pods if pod.node_name not in names and pod.key not in after)
-    disturbed = homeless or min(victims, default=None)
-    return f"{disturbed} would be preempted" if disturbed else ""
+    return ""
 
 
 def _without(drain: FinishedDrain, names: Sequence[str]) -> Snapshot:

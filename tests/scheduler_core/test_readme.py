@@ -54,6 +54,12 @@ def test_the_second_and_third_example_in_the_readme_give_the_expected_results(
     ]
 
 
+def test_the_workload_of_the_readme_spreads_evenly(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = re.findall(r"## Where would a workload land\?\n\n```python\n(.*?)```", README, re.DOTALL)
+    exec(program, {})
+    assert sorted(line.split()[1] for line in capsys.readouterr().out.splitlines()) == ["a", "a", "b", "b"]
+
+
 def test_every_plugin_in_the_table_of_old_predicate_names_exists() -> None:
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", README.split("## Old names")[1], re.MULTILINE)
     assert len(rows) > 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from careen.cli.support.options import (
 from careen.cli.support.screen import BadInput, did_you_mean, no_such_node, say
 from careen.report.explain_report import explain_json, explain_text
 from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.model.manifests.fields import clock_at
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.record import explain as explain_pod
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
@@ -27,7 +29,7 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 if TYPE_CHECKING:
     from careen.cli.support.connection import Cluster
 
-World = tuple[Snapshot, str]  # and the release of its scheduler
+World = tuple[Snapshot, str, Callable[[], float] | None]  # and the release of its scheduler, the time of the lists
 
 
 @click.command()
@@ -53,9 +55,9 @@ def explain(
     from careen.cli.support.scheduler_configuration import given_configuration
 
     configuration = given_configuration(scheduler_config)
-    snapshot, version = _from_dump(dump) if dump else connection.ask(_from_cluster)
+    snapshot, version, clock = _from_dump(dump) if dump else connection.ask(_from_cluster)
     try:
-        record = explain_pod(Scheduler(configuration, version), snapshot, _find(snapshot, pod))
+        record = explain_pod(Scheduler(configuration, version, clock=clock), snapshot, _find(snapshot, pod))
     except NoProfileError as error:
         raise click.ClickException(
             f"{error}; give the configuration of the pod's scheduler with --scheduler-config FILE"
@@ -76,14 +78,15 @@ async def _from_cluster(cluster: Cluster) -> World:
 
     version, note = supported(await server_version(cluster.api))
     _say(note)
-    return await read_cluster(cluster.api), version
+    moment = cluster.clock.now().timestamp()
+    return await read_cluster(cluster.api), version, lambda: moment
 
 
 def _from_dump(path: Path) -> World:
     dump = dump_of(path)
     version, note = supported(dump.header.kube_version)
     _say(note)
-    return dump.snapshot, version
+    return dump.snapshot, version, clock_at(dump.header.taken_at)
 
 
 def _say(note: str) -> None:

@@ -308,7 +308,9 @@ def _made(request: _Request, connection: Connection) -> Plan:
         policy=policy,
         chosen=chosen,
         durations=durations,
-        scheduler=Scheduler(given_config or agents_configuration(world.agents), world.version),
+        scheduler=Scheduler(
+            given_config or agents_configuration(world.agents), world.version, clock=world.taken_at.timestamp
+        ),
         stays=stays,
         moves=movable_pods(world.snapshot, stays),
         moves_in_zone=movable_in_zone(world.snapshot, stays),

@@ -149,7 +149,7 @@ async def _run(cluster: Cluster, options: Options) -> int:
     release = await server_version(cluster.api)
     version, note = supported(release)
     configuration, agents_note = await _configuration(cluster, options.configuration)
-    scheduler = Scheduler(configuration, version)
+    scheduler = Scheduler(configuration, version, clock=lambda: cluster.clock.now().timestamp())
     notes = tuple(each for each in (note, agents_note) if each)
     run = _Run(cluster, options, scheduler, release, notes)
     try:

@@ -113,11 +113,17 @@ def _headline(record: Record) -> str:
     cpu, memory = f"{record.cpu_millis}m cpu", f"{-(-record.memory_bytes // 2**20)}Mi memory"
     now = f"The pod {pod} {place} and requests {cpu} and {memory}."
     if result.node is None:
-        return f"{now} The pod would find no node: {result.sentence or result.error}"
+        return f"{now} The pod would find no node: {result.sentence or result.error}{_doubt(record)}"
     passed = sum(1 for row in record.nodes if row.refusal is None)
     among = f", chosen at random among the equal nodes {listed(result.best)}" if len(result.best) > 1 else ""
     fitting = f"{passed} of {count_of(len(record.nodes), 'node')} can hold the pod"
     return f"{now} The pod would go to {result.node}{among}; {fitting}."
+
+
+def _doubt(record: Record) -> str:
+    """About preemption, behind the scheduler's message, which ends with a full stop."""
+    doubt = record.result.preemption.doubt if record.result.preemption else ""
+    return f" {doubt[0].upper()}{doubt[1:]}." if doubt else ""
 
 
 def _one_node(row: NodeRecord, width: int | None) -> list[str]:

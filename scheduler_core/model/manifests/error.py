@@ -11,7 +11,8 @@ class ManifestError(ValueError):
     """
 
     def __init__(self, *, kind: str, key: str, field: str, problem: str) -> None:
-        super().__init__(f"{kind} {key}: {field}: {problem}" if field else f"{kind} {key}: {problem}")
+        text = f"{kind} {key}: {field}: {problem}" if field else f"{kind} {key}: {problem}"
+        super().__init__(text.encode(errors="backslashreplace").decode())  # an unpaired surrogate cannot be printed
         self.kind = kind
         self.key = key
         self.field = field

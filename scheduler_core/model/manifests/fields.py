@@ -52,6 +52,15 @@ def seconds(text: str | None, where: str) -> float | None:
         raise FieldError(where, f"{text!r} is not a time") from trouble
 
 
+def clock_at(text: str) -> Callable[[], float] | None:
+    """A clock for `Scheduler` that stands at this time (RFC 3339), such as that of a snapshot; None if it is none."""
+    try:
+        moment = seconds(text, "")
+    except FieldError:
+        return None
+    return None if moment is None else lambda: moment
+
+
 def labels_of(written: wire.Pairs | None) -> wire.Pairs:
     """Empty if the object has none."""
     return written if written is not None else {}

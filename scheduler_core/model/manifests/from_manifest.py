@@ -32,7 +32,7 @@ from scheduler_core.model.manifests.fields import (
     template_node,
 )
 from scheduler_core.model.manifests.job_from_manifest import index_failures
-from scheduler_core.model.manifests.strict.checks import check_fields, check_kind
+from scheduler_core.model.manifests.strict.checks import check_fields, check_kind, invalid_text
 from scheduler_core.model.node import Node, NodeImage
 from scheduler_core.model.pod import (
     Container,
@@ -85,19 +85,19 @@ def node_affinity_from_manifest(manifest: Manifest | None) -> NodeAffinityRules 
     """A nodeAffinity outside of a pod, such as a profile's addedAffinity."""
     if manifest is None:
         return None
-    return node_affinity(_convert(manifest, "NodeAffinity", wire.WireNodeAffinity))
+    return node_affinity(convert(manifest, "NodeAffinity", wire.WireNodeAffinity))
 
 
 def spread_constraint_from_manifest(manifest: Manifest) -> TopologySpreadConstraint:
     """A topologySpreadConstraint outside of a pod, such as a profile's default constraint."""
-    return spread_constraint(_convert(manifest, "TopologySpreadConstraint", wire.WireSpread))
+    return spread_constraint(convert(manifest, "TopologySpreadConstraint", wire.WireSpread))
 
 
 def _read(manifest: Manifest, kind: str, shape: type[W], build: Callable[[W], M], *, strict: bool) -> M:
     check_kind(kind, manifest, manifest_key(manifest))
     if strict:
         check_fields(kind, manifest, manifest_key(manifest))
-    written = _convert(manifest, kind, shape)
+    written = convert(manifest, kind, shape)
     if not (manifest.get("metadata") or {}).get("name"):
         problem = "an object needs a name"
         raise ManifestError(kind=kind, key=manifest_key(manifest), field="metadata.name", problem=problem)
@@ -107,14 +107,20 @@ def _read(manifest: Manifest, kind: str, shape: type[W], build: Callable[[W], M]
         raise ManifestError(
             kind=kind, key=manifest_key(manifest), field=trouble.field, problem=trouble.problem
         ) from trouble
+    except UnicodeError:
+        raise invalid_text(kind, manifest, manifest_key(manifest)) from None
 
 
-def _convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
+def convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
+    """Raises ManifestError for a field with a value of another type."""
     try:
         return msgspec.convert(manifest, shape, strict=True)
     except msgspec.ValidationError as trouble:
-        text, _, path = str(trouble).partition(" - at `$.")
-        raise ManifestError(kind=kind, key=manifest_key(manifest), field=path.rstrip("`"), problem=text) from trouble
+        text, _, path = str(trouble).partition(" - at `$")
+        field = path.lstrip(".").rstrip("`")
+        raise ManifestError(kind=kind, key=manifest_key(manifest), field=field, problem=text) from trouble
+    except UnicodeError:
+        raise invalid_text(kind, manifest, manifest_key(manifest)) from None
 
 
 def manifest_key(manifest: object) -> str:

@@ -16,6 +16,7 @@ from scheduler_core.model.manifests import job_from_manifest, wire, wire_storage
 from scheduler_core.model.manifests import storage_from_manifest as storage
 from scheduler_core.model.manifests.error import FieldError, ManifestError
 from scheduler_core.model.manifests.repeated_pods import RepeatedPods
+from scheduler_core.model.manifests.strict.checks import invalid_text
 
 _GROUPS: Final = {
     "ReplicaSet": "apps",
@@ -53,10 +54,11 @@ class ObjectReader:
     def read(self, kind: str, manifest: Mapping[str, Any]) -> Any:
         """From a mapping. A ManifestError if the object cannot be read."""
         try:
-            written = msgspec.convert(manifest, self._kinds[kind].wire)
+            return self.build(kind, msgspec.convert(manifest, self._kinds[kind].wire))
         except msgspec.ValidationError as trouble:
             return _problem(kind, read.manifest_key(manifest), trouble)
-        return self.build(kind, written)
+        except UnicodeError:
+            return invalid_text(kind, manifest, read.manifest_key(manifest))
 
     def read_raw(self, kind: str, raw: bytes | msgspec.Raw) -> Any:
         """From JSON. A ManifestError if the object cannot be read. Raises msgspec.DecodeError for invalid JSON."""

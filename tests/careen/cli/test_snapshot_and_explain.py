@@ -111,6 +111,29 @@ def test_explain_prints_the_same_result_for_a_dump_as_for_the_live_cluster(shop:
     assert b"tell-tale" not in gzip.decompress(dump.read_bytes())
 
 
+def test_a_claim_whose_device_was_not_ready_in_time_refuses_the_nodes(shop: Desk, tmp_path: Path) -> None:
+    device = {"request": "r", "driver": "d", "pool": "p", "device": "x", "bindingConditions": ["ready"]}
+    allocation = {"allocationTimestamp": "2026-01-01T00:00:00Z", "devices": {"results": [device]}}
+    shop.server.seed(
+        a_pod("trainer", "n1", resourceClaims=[{"name": "r", "resourceClaimName": "gpu"}]),
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": "gpu", "namespace": "shop", "uid": "u"},
+            "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "s"}}]}},
+            "status": {
+                "allocation": allocation,
+                "reservedFor": [{"resource": "pods", "name": "trainer"}],
+            },
+        },
+    )
+    dump = tmp_path / "dump.json.gz"
+    shop.ok("snapshot", "--file", str(dump))
+    for source in ((), ("--from", str(dump), "--kubeconfig", "/nowhere")):
+        said = shop.ok("explain", "shop/trainer", "--node", "n1", *source)
+        assert "DynamicResources filter resourceclaim not available on the node" in map(" ".join, rows(said)), said
+
+
 def test_snapshot_leaves_no_partial_dump_if_a_read_fails(shop: Desk, tmp_path: Path) -> None:
     shop.server.api.authorizer = lambda *asked: "services" not in asked
     dump = tmp_path / "dump.json.gz"

@@ -104,3 +104,17 @@ def test_careen_explain_lists_the_best_nodes_first() -> None:
 def test_careen_explain_has_no_table_if_the_pod_fits_on_no_node() -> None:
     lines = explain_text(record(a_node("n1"), a_pod("5"))).splitlines()
     assert lines[1:] == ["", "1 node cannot hold the pod: NodeResourcesFit: Insufficient cpu (n1)"]
+
+
+def test_overlapping_budgets_whose_order_may_decide_a_preemption_are_named() -> None:
+    labelled = {"name": "low", "namespace": "shop", "uid": "low", "labels": {"app": "x"}}
+    low = {**a_pod("3"), "metadata": labelled, "spec": {**a_pod("3")["spec"], "nodeName": "n1"}}
+    high = {**a_pod("3"), "spec": {**a_pod("3")["spec"], "priority": 9}}
+    budgets = [
+        {"kind": "PodDisruptionBudget", "metadata": {"name": each, "namespace": "shop"}, "spec": {"selector": selector}}
+        for each in ("a", "b")
+        for selector in ({"matchLabels": {"app": "x"}},)
+    ]
+    snapshot = load_objects([a_node("n1"), low, high, *budgets])
+    made = explain(Scheduler(kube_version="1.37"), snapshot, snapshot.pod("shop/p"))
+    assert " ".join(explain_text(made).split()).find("The disruption budgets shop/a and shop/b select the same pod") > 0

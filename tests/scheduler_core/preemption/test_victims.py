@@ -1,7 +1,7 @@
 """Tests which pods on one node become victims. The filter in these tests is simple: a node has a capacity, and each pod
 a size."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -15,11 +15,13 @@ from scheduler_core.model.labels import LabelSelector, Requirement
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.preemption.victims import (
+    VictimRules,
     Victims,
     is_more_important,
     most_important_first,
     select_victims,
     split_by_budget,
+    unordered_budgets,
 )
 from scheduler_core.snapshot.node_info import NodeInfo
 
@@ -299,3 +301,22 @@ def test_no_budget_selects_a_pod_without_labels() -> None:
         [],
         [bare],
     )
+
+
+EVERY_APP = LabelSelector((Requirement("app", "Exists"),))
+
+
+@pytest.mark.parametrize(
+    ("overlapping", "named"),
+    [
+        (replace(budget(0, selector=EVERY_APP), name="all"), {"default/all", "default/b"}),
+        (replace(budget(9, selector=EVERY_APP), name="all"), {"default/all", "default/b"}),
+        (replace(budget(9, namespace="other"), name="all"), set()),
+    ],
+)
+def test_budgets_that_select_one_pod_are_named_if_one_is_overdrawn(
+    overlapping: DisruptionBudget, named: set[str]
+) -> None:
+    rules = VictimRules(stops_at_overdrawn=True)
+    several = [budget(0), overlapping]
+    assert unordered_budgets(split_by_budget(PODS, several, rules)[0], several) == named

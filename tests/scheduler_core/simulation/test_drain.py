@@ -66,8 +66,9 @@ def a_budget(allowed: int, *, healthy: int = 3, desired: int = 2, expected: int 
     }
 
 
-def drain(node: str, *objects: Manifest) -> Forecast:
-    return simulate_drain(load_objects(objects), [node], made_at="2026-01-01T00:00:00Z")[0]
+def drain(node: str, *objects: Manifest, kube_version: str = "1.36") -> Forecast:
+    made_at = "2026-01-01T00:00:00Z"
+    return simulate_drain(load_objects(objects), [node], made_at=made_at, kube_version=kube_version)[0]
 
 
 def only(forecast: Forecast) -> PodForecast:
@@ -646,3 +647,51 @@ def test_a_left_out_pod_keeps_its_disruption_budget(owner: str, is_slow: bool, m
     (forecast,) = simulate_drain(load_pages(_full_of_rules(budget, owner)), ["a"], made_at="2026-03-04T12:00:00Z")
     (one,) = [pod for pod in forecast.pods if pod.name == "one"]
     assert (one.outcome, one.opens is not None) == (Outcome.BLOCKED, is_slow)
+
+
+def _a_claim_without_ready_devices(allocated_at: str) -> Manifest:
+    device = {"request": "r", "driver": "d", "pool": "p", "device": "x", "bindingConditions": ["ready"]}
+    allocation = {"allocationTimestamp": allocated_at, "devices": {"results": [device]}}
+    return {
+        "kind": "ResourceClaim",
+        "apiVersion": "resource.k8s.io/v1",
+        "metadata": {"name": "gpu", "namespace": "shop", "uid": "u"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "s"}}]}},
+        "status": {"allocation": allocation, "reservedFor": [{"resource": "pods", "name": "web-1", "uid": "web-1"}]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("allocated_at", "outcome"),
+    [("2025-12-31T23:50:01Z", Outcome.MOVES), ("2025-12-31T23:49:59Z", Outcome.PENDING)],
+    ids=["599 s before the lists", "601 s before the lists"],
+)
+def test_a_device_that_is_not_ready_in_600_seconds_refuses_the_nodes_of_a_forecast(
+    allocated_at: str, outcome: Outcome
+) -> None:
+    claimed = {"resourceClaims": [{"name": "r", "resourceClaimName": "gpu"}]}
+    pod = a_pod("web-1", "n1", **claimed)
+    moved = only(drain("n1", a_node("n1"), a_node("n2"), pod, _a_claim_without_ready_devices(allocated_at)))
+    assert moved.outcome is outcome, moved.sentence
+
+
+@pytest.mark.parametrize(("kube_version", "is_told"), [("1.36", False), ("1.37", True)])
+def test_a_forecast_names_overlapping_budgets_whose_order_may_decide_a_preemption(
+    kube_version: str, is_told: bool
+) -> None:
+    second = {**a_budget(5, app="batch"), "metadata": {"name": "other", "namespace": "shop"}}
+    forecast = drain(
+        "n1",
+        a_node("n1"),
+        a_node("n2"),
+        a_pod("important", "n1", cpu="3", priority=1000),
+        a_pod("humble", "n2", cpu="3", app="batch"),
+        a_budget(0, app="batch"),
+        second,
+        kube_version=kube_version,
+    )
+    told = (
+        "; the disruption budgets shop/batch and shop/other select the same pod, and kube-scheduler counts them in "
+        "random order: it may preempt other pods or choose another node"
+    )
+    assert forecast.pods[0].sentence == f"preempts pods on n2{told if is_told else ''}"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler_core import Scheduler, Snapshot, load_objects
+from scheduler_core.plugins.default_preemption import DefaultPreemption
 from scheduler_core.snapshot.snapshot import UnknownNodeError
 from scheduler_core.testing.builders import PodBuilder, a_budget, a_node, a_pod, manifests
 from scheduler_core.what_if.removable_nodes import removable_nodes
@@ -68,6 +69,17 @@ def test_a_node_stays_if_a_budget_forbids_the_eviction() -> None:
 def test_a_node_stays_if_its_pods_would_preempt_others() -> None:
     filling = [web(f"low{number}", f"n{number}", "4").with_priority(1) for number in (1, 2)]
     found = removable_nodes(SCHEDULER, cluster(web("high", "n0", "2").with_priority(9), *filling), ["n0"])
+    assert found.names == ()
+    assert found.kept["n0"].startswith("default/high 0/3 nodes are available: ")
+
+
+def test_no_search_for_victims_is_made_for_a_node_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def searched(*_: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(DefaultPreemption, "find_candidates", searched)
+    filling = [web(f"low{number}", f"n{number}", "4").with_priority(1) for number in (1, 2)]
+    found = removable_nodes(SCHEDULER, cluster(web("high", "n0", "2").with_priority(9), *filling))
     assert found.names == ()
 
 

@@ -7,6 +7,7 @@ and raises its OOM score, so that the kernel kills it before the agent.
 from __future__ import annotations
 
 import ctypes
+import errno
 import gc
 import json
 import os
@@ -28,6 +29,7 @@ from careen.cluster.wire.lean_imports import load_lean_client
 
 if TYPE_CHECKING:
     from scheduler_core.config.configuration import Configuration
+    from scheduler_core.cycle import Scheduler
     from scheduler_core.simulation.evicted.replacements import StaysBecause
     from scheduler_core.simulation.searches import Likely
     from scheduler_core.snapshot.snapshot import Snapshot  # only here: the agent must not load numpy
@@ -93,6 +95,7 @@ def _is_want_of_memory(error: BaseException | None) -> bool:
         return False
     return (
         isinstance(error, MemoryError)
+        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
         or "failed to map segment" in str(error)
         or "can't start new thread" in str(error)
         or _is_want_of_memory(error.__cause__ or error.__context__)
@@ -120,6 +123,8 @@ def _die_with_parent() -> None:
 
 
 def _answer(order: ForecastRequest) -> dict[str, Any]:
+    from scheduler_core.cycle import Scheduler
+    from scheduler_core.model.manifests.fields import clock_at
     from scheduler_core.simulation.drain import simulate_drain
     from scheduler_core.simulation.evicted.replacements import moves_all
     from scheduler_core.simulation.forecast import Outcome
@@ -142,13 +147,14 @@ def _answer(order: ForecastRequest) -> dict[str, Any]:
     if order.slow_pod_selectors:
         snapshot = _with_listed(snapshot, order.slow_pod_selectors)
     stays = _rule_of(order.drain_pod_selector) if order.drain_pod_selector else moves_all
+    scheduler = Scheduler(configuration, version, clock=clock_at(made_at))
     made = simulate_drain(
         snapshot,
         order.nodes,
         made_at=made_at,
         configuration=configuration,
         kube_version=version,
-        searches=_learnt_searches(learnt, snapshot, configuration, version),
+        searches=_learnt_searches(learnt, snapshot, scheduler),
         stays=stays,
     )
     more: dict[str, Any] = {}
@@ -157,7 +163,7 @@ def _answer(order: ForecastRequest) -> dict[str, Any]:
         from careen.agent.forecast.nodes_asked import NoTemplateError, nodes_asked
 
         try:
-            more = nodes_asked(order, snapshot, configuration, version, stays)
+            more = nodes_asked(order, snapshot, scheduler, stays)
         except NoTemplateError as error:
             return {"mistake": f"--with-nodes: {error}"}
     unread = [
@@ -188,18 +194,15 @@ def _with_listed(snapshot: Snapshot, selectors: Iterable[str]) -> Snapshot:
     return snapshot.with_objects(budgets=with_listed(snapshot.objects.budgets, snapshot.placed_pods, policy))
 
 
-def _learnt_searches(
-    learnt: object, snapshot: Snapshot, configuration: Configuration | None, version: str
-) -> tuple[Likely, ...] | None:
+def _learnt_searches(learnt: object, snapshot: Snapshot, scheduler: Scheduler) -> tuple[Likely, ...] | None:
     """The possible searches for the next pod, which `careen shadow` learned and stored in its dump; None if the dump
     has none."""
     if learnt is None:
         return None
-    from scheduler_core.cycle import Scheduler
     from scheduler_core.learning.stored_estimate import learnt_searches
     from scheduler_core.simulation.drain import most_searches
 
-    return learnt_searches(learnt, snapshot, Scheduler(configuration, version), most_searches(len(snapshot.nodes)))
+    return learnt_searches(learnt, snapshot, scheduler, most_searches(len(snapshot.nodes)))
 
 
 def _from_dump(path: str) -> tuple[Snapshot, str, str, object]:

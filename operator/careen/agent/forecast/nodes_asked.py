@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from careen.agent.forecast.order import ForecastRequest, NodesToAdd
-from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.from_manifest import node_from_manifest
@@ -22,13 +21,12 @@ class NoTemplateError(ValueError):
 
 
 def nodes_asked(
-    order: ForecastRequest, snapshot: Snapshot, configuration: Configuration | None, version: str, stays: StaysBecause
+    order: ForecastRequest, snapshot: Snapshot, scheduler: Scheduler, stays: StaysBecause
 ) -> dict[str, Any]:
     """Fields for the forecast's JSON: `moreNodes`, the effect of the requested nodes; otherwise `notes` with a sentence
     about nodes that would help, if any. Raises NoTemplateError."""
     import msgspec
 
-    scheduler = Scheduler(configuration, version)
     if order.more_nodes is not None:
         template = _template(order.more_nodes, snapshot, scheduler)
         after = after_drain(snapshot, order.nodes, scheduler, stays)

@@ -12,7 +12,15 @@ from typing import Any, Final
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.strict.known_fields import unknown_field
 
-_API_VERSIONS: Final = {"Pod": "v1", "Node": "v1", "PodDisruptionBudget": "policy/v1"}
+_WORKLOADS: Final = {
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "Job": "batch/v1",
+    "CronJob": "batch/v1",
+}
+_API_VERSIONS: Final = {"Pod": "v1", "Node": "v1", "PodDisruptionBudget": "policy/v1", **_WORKLOADS}
 
 
 def check_kind(kind: str, manifest: object, key: str) -> None:
@@ -29,6 +37,16 @@ def check_kind(kind: str, manifest: object, key: str) -> None:
         raise ManifestError(kind=kind, key=key, field="apiVersion", problem=problem)
     problem = f"expected a {kind}, got a {given}{_instead(kind, str(given), manifest)}"
     raise ManifestError(kind=kind, key=key, field="kind", problem=problem)
+
+
+def check_workload(manifest: object, key: str) -> str:
+    """The workload's kind. Raises ManifestError for a manifest of another kind or without one."""
+    given = manifest.get("kind") if isinstance(manifest, Mapping) else "workload"
+    if isinstance(manifest, Mapping) and not (isinstance(given, str) and given in _WORKLOADS):
+        problem = f"expected one of {', '.join(_WORKLOADS)}, got {given!r}"
+        raise ManifestError(kind="workload", key=key, field="kind", problem=problem)
+    check_kind(str(given), manifest, key)
+    return str(given)
 
 
 def _instead(kind: str, given: str, manifest: Mapping[str, Any]) -> str:
@@ -49,3 +67,20 @@ def check_fields(kind: str, manifest: Mapping[str, Any], key: str) -> None:
     meant = f"; did you mean {close[0]}?" if close else ""
     problem = f"no release from 1.32 to 1.37 has this field{meant} (strict=False ignores unknown fields)"
     raise ManifestError(kind=kind, key=key, field=found.path, problem=problem)
+
+
+def invalid_text(kind: str, manifest: object, key: str) -> ManifestError:
+    """The error for an object with a text that UTF-8 cannot write, such as half of a surrogate pair."""
+    problem = "is no valid Unicode text: write it without unpaired surrogates"
+    return ManifestError(kind=kind, key=key, field=_invalid_place(manifest, "") or "", problem=problem)
+
+
+def _invalid_place(value: object, path: str) -> str | None:
+    if isinstance(value, str):
+        return None if value.encode(errors="replace").decode() == value else path
+    if isinstance(value, Mapping):
+        pairs = [(f"{path}.{each}".lstrip("."), (each, inner)) for each, inner in value.items()]
+    else:
+        items = value if isinstance(value, list | tuple) else ()
+        pairs = [(f"{path}[{place}]", ("", each)) for place, each in enumerate(items)]
+    return next((found for where, several in pairs for each in several if (found := _invalid_place(each, where))), None)

@@ -117,7 +117,25 @@ ContainerStatus: allocatedResources allocatedResourcesStatus:ResourceStatus cont
   lastState:ContainerState name ready resources:ResourceRequirements restartCount started state:ContainerState
   stopSignal user:ContainerUser volumeMounts:VolumeMountStatus
 ContainerUser: linux:LinuxContainerUser
+CronJob: apiVersion kind metadata:ObjectMeta spec:CronJobSpec status:CronJobStatus
+CronJobSpec: concurrencyPolicy failedJobsHistoryLimit jobTemplate:JobTemplateSpec schedule startingDeadlineSeconds
+  successfulJobsHistoryLimit suspend timeZone
+CronJobStatus: active:ObjectReference lastScheduleTime lastSuccessfulTime
 DaemonEndpoint: Port
+DaemonSet: apiVersion kind metadata:ObjectMeta spec:DaemonSetSpec status:DaemonSetStatus
+DaemonSetCondition: lastTransitionTime message reason status type
+DaemonSetSpec: minReadySeconds revisionHistoryLimit selector:LabelSelector template:PodTemplateSpec
+  updateStrategy:DaemonSetUpdateStrategy
+DaemonSetStatus: collisionCount conditions:DaemonSetCondition currentNumberScheduled desiredNumberScheduled
+  numberAvailable numberMisscheduled numberReady numberUnavailable observedGeneration updatedNumberScheduled
+DaemonSetUpdateStrategy: rollingUpdate:RollingUpdateDaemonSet type
+Deployment: apiVersion kind metadata:ObjectMeta spec:DeploymentSpec status:DeploymentStatus
+DeploymentCondition: lastTransitionTime lastUpdateTime message reason status type
+DeploymentSpec: minReadySeconds paused progressDeadlineSeconds replicas revisionHistoryLimit selector:LabelSelector
+  strategy:DeploymentStrategy template:PodTemplateSpec
+DeploymentStatus: availableReplicas collisionCount conditions:DeploymentCondition observedGeneration readyReplicas
+  replicas terminatingReplicas unavailableReplicas updatedReplicas
+DeploymentStrategy: rollingUpdate:RollingUpdateDeployment type
 DeviceAllocationConfiguration: opaque:OpaqueDeviceConfiguration requests source
 DeviceAllocationResult: config:DeviceAllocationConfiguration results:DeviceRequestAllocationResult
 DeviceClaim: config:DeviceClaimConfiguration constraints:DeviceConstraint requests:DeviceRequest
@@ -185,6 +203,7 @@ JobSpec: activeDeadlineSeconds backoffLimit backoffLimitPerIndex completionMode 
   template:PodTemplateSpec ttlSecondsAfterFinished
 JobStatus: active completedIndexes completionTime conditions:JobCondition failed failedIndexes ready startTime succeeded
   terminating uncountedTerminatedPods:UncountedTerminatedPods
+JobTemplateSpec: metadata:ObjectMeta spec:JobSpec
 KeyToPath: key mode path user
 LabelSelector: matchExpressions:LabelSelectorRequirement matchLabels
 LabelSelectorRequirement: key operator values
@@ -339,6 +358,8 @@ ResourceFieldSelector: containerName divisor resource
 ResourceHealth: health message resourceID
 ResourceRequirements: claims:ContainerResourceClaim limits requests
 ResourceStatus: name resources:ResourceHealth
+RollingUpdateDaemonSet: maxSurge maxUnavailable
+RollingUpdateDeployment: maxSurge maxUnavailable
 RollingUpdateStatefulSetStrategy: maxUnavailable partition
 SELinuxOptions: level role type user
 ScaleIOPersistentVolumeSource: fsType gateway protectionDomain readOnly secretRef:SecretReference sslEnabled storageMode

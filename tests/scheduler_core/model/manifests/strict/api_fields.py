@@ -16,7 +16,7 @@ from scheduler_core.model.manifests.object_reader import ObjectReader
 
 Types = dict[str, dict[str, str]]
 
-KINDS: Final = frozenset(ObjectReader().kinds)
+KINDS: Final = frozenset({*ObjectReader().kinds, "Deployment", "DaemonSet", "CronJob"})
 
 # Fields that 1.32 to 1.36 had and the installed client, which is of 1.37, has not.
 GONE: Final[Types] = {
