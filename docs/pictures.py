@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rich.console import Console
@@ -23,7 +24,8 @@ from drydock.rollout.view import table_of
 FOLDER = Path(__file__).parent / "pictures"
 NODES, SEED = 12, 1
 PAGE_WIDTH, PAGE_HEIGHT = 1000, 735
-BEGINS = "2026-03-04T21:58:00Z"  # the picture is the same whenever it is drawn
+# `careen plan` refuses an instant in the past.
+BEGINS = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%d}T21:58:00Z"
 
 
 async def _watched(folder: Path) -> tuple[str, str]:
