@@ -378,7 +378,7 @@ def why_text(story: NodeStory, *, width: int | None = None, is_whole: bool = Fal
         rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in shown]
         lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)] if rows else [""]
         if left := len(answers) - len(shown):
-            lines.append(f"… and {count_of(left, 'gate')} that the agent does not ask (`--all`).")
+            lines.append(paragraph(f"… and {count_of(left, 'gate')} that the agent does not ask (`--all`)."))
     if found:
         lines += ["", "What you can do:", *(paragraph(each, indent="  ", width=width) for each in found)]
     return "\n".join(lines)

@@ -64,7 +64,8 @@ def test_a_file_that_appears_during_the_exec_wakes(slept: Begin) -> None:
 
 def test_a_file_that_cannot_be_checked_wakes(slept: Begin, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    agent = slept(files={str(tmp_path / "folder/file"): "absent:4"}).begin(FILE_SECONDS=1.0).falls_asleep()
+    file = str(tmp_path / "folder/file")
+    agent = slept(files={file: sleeper.file_signature(file)}).begin(FILE_SECONDS=1.0).falls_asleep()
     (tmp_path / "folder").rmdir()
     (tmp_path / "folder").write_text("no folder any more")
     assert "cannot be checked: Not a directory" in agent.why()
@@ -403,8 +404,8 @@ def ordinary(woken: dict[str, Any]) -> None:
 def test_a_sleeper_without_descriptors_wakes_and_does_not_spin(slept: Begin) -> None:
     agent = slept().begin().falls_asleep()
     used = {int(each.name) for each in Path(f"/proc/{agent.process.pid}/fd").iterdir()}
-    first_free = next(number for number in range(len(used) + 1) if number not in used)  # inherited ones leave gaps
-    resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE, (first_free, first_free))
+    free = [number for number in range(len(used) + 10) if number not in used][:10]  # inherited ones leave gaps
+    resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE, (free[-1] + 1, free[-1] + 1))
     held = [socket.create_connection(agent.listener.getsockname()) for _ in range(12)]
     try:
         woken = agent.woken()
