@@ -139,5 +139,5 @@ def test_careen_why_reports_who_cordoned_a_node(story: Story) -> None:
     (host,) = story.nodes(1)
     story.cordon(host)
     answer = story.command("why", host.name)
-    cordon = rf"^Cordon: (?!.*careen-agent).+ cordoned {host.name}, and careen leaves the node cordoned\.$"
+    cordon = rf"^Cordon: (?!.*careen-agent).+ cordoned {host.name} \w+ ago, and careen leaves the node cordoned\.$"
     assert re.search(cordon, answer.stdout, re.MULTILINE)

@@ -97,34 +97,34 @@ def test_an_agents_token_can_take_and_release_its_claim(scene: Guarded, before: 
     others = json.loads(before).get("locks", [{"nodeID": "n01"}]) if before else []
     first = others[0].get("nodeID", "unreadable entry") if others else scene.own
     claimed = {"nodeID": first, "locks": [*others, {"nodeID": scene.own, "id": "1"}], "next": ["n01"]}
-    for text in (json.dumps(claimed, separators=(",", ":")), before, None):
+    for text in (compact(claimed), None if before is None else compact(json.loads(before)), None):
         scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: text}))
 
 
 def test_the_policies_accept_a_lock_of_the_largest_size(scene: Guarded) -> None:
     """If an expression of a policy costs too much, the API server stops its evaluation and refuses the request."""
     story = scene.story
-    claims = [{"nodeID": f"node-{number:04}.example.org", "id": "x" * 140, "TTL": 0} for number in range(1_000)]
-    story.write_lock(json.dumps({"nodeID": claims[0]["nodeID"], "locks": claims}))
+    claims = [{"nodeID": f"node-{number:04}.example.org", "id": "x" * 140, "TTL": 0} for number in range(999)]
+    story.write_lock(compact({"nodeID": claims[0]["nodeID"], "locks": claims}))
     mine = {"nodeID": claims[0]["nodeID"], "locks": [*claims, {"nodeID": scene.own}]}
-    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(mine)}))
+    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: compact(mine)}))
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("late", scene.own))
     story.wait_for(
-        "the API server accepts an eviction by the agent, whose claim is the last of 1,001 claims",
+        "the API server accepts an eviction by the agent, whose claim is the last of 1,000 claims",
         lambda: not refusal(lambda: evict(scene.agent, "shop", "late")),
     )
     fewer = {"nodeID": claims[0]["nodeID"], "locks": claims[:800]}
-    story.write_lock(json.dumps(fewer))
+    story.write_lock(compact(fewer))
     gone = {"nodeID": claims[1]["nodeID"], "locks": claims[1:800]}
-    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(gone)}))
+    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: compact(gone)}))
     story.write_lock(None)
 
 
 def test_the_policies_accept_a_paused_lock_with_a_thousand_entries(scene: Guarded) -> None:
     rows = [{"nodeID": "manual", "metadata": {"unschedulable": False}, "TTL": 0}] * 1_000
-    scene.story.write_lock(json.dumps({"nodeID": "manual", "locks": rows}))
+    scene.story.write_lock(compact({"nodeID": "manual", "locks": rows}))
     mine = {"nodeID": "manual", "locks": [{"nodeID": scene.own}, *rows[1:]]}
-    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(mine)}))
+    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: compact(mine)}))
     scene.story.write_lock(None)
 
 
@@ -140,7 +140,7 @@ def test_the_policies_accept_a_node_with_the_largest_annotations(scene: Guarded)
 def test_an_agents_token_can_write_a_paused_lock_without_ending_the_pause(scene: Guarded) -> None:
     scene.story.write_lock('{"nodeID": "manual", "reason": "a \\"nodeID\\": \\"n01\\" in a text, \u00e4"}')
     after = {"nodeID": "manual", "locks": [{"nodeID": "manual"}, {"nodeID": scene.own}], "reason": '{"nodeID":"n01"}'}
-    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(after)}))
+    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: compact(after)}))
     scene.story.write_lock(None)
 
 
@@ -157,7 +157,12 @@ def test_an_agents_token_can_dry_run_an_eviction_although_the_node_has_no_claim_
 
 
 def lock_of(node: str) -> str:
-    return json.dumps({"nodeID": node, "locks": [{"nodeID": node, "id": "1"}]}, separators=(",", ":"))
+    return compact({"nodeID": node, "locks": [{"nodeID": node, "id": "1"}]})
+
+
+def compact(lock: object) -> str:
+    """As agents write it, kured's too."""
+    return json.dumps(lock, separators=(",", ":"))
 
 
 def test_the_policies_do_not_restrict_other_accounts(scene: Guarded) -> None:
