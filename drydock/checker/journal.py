@@ -52,6 +52,11 @@ class Write:
         return self.key[1]
 
     @property
+    def uid(self) -> str:
+        """Of the object; "" if it has none."""
+        return str(((self.after or self.before).get("metadata") or {}).get("uid", ""))
+
+    @property
     def agent(self) -> str:
         """The node of the agent that wrote, "" if no agent did."""
         return self.actor.removeprefix(AGENT_PREFIX) if self.actor.startswith(AGENT_PREFIX) else ""
@@ -213,6 +218,15 @@ def claims_in(daemon_set: Object) -> dict[str, str] | None:
     """The id of each holder's claim, "" for a claim without one; None if the lock is unreadable."""
     lock = _lock(daemon_set)
     return None if lock is None else {row["nodeID"]: str(row.get("id", "")) for row in _rows(lock)}
+
+
+def wanted_after(write: Write, default: int | None = None) -> int | None:
+    """How many pods the object wants after the write, whatever its kind: 0 if it was deleted, `default` if it does not
+    say."""
+    if not write.after:
+        return 0
+    replicas = (write.after.get("spec") or {}).get("replicas", default)
+    return replicas if isinstance(replicas, int) else None
 
 
 def claim_rows_in(daemon_set: Object) -> set[tuple[str, str]]:

@@ -33,6 +33,7 @@ from drydock.checker.journal import (
     claim_rows_in,
     claims_in,
     labels_of,
+    wanted_after,
 )
 from drydock.checker.rule import Breach, rule
 
@@ -159,7 +160,7 @@ class _World:
                 case "poddisruptionbudgets":
                     self._budgets[entry.key] = entry.after
                 case "daemonsets":
-                    uid = str((entry.after or entry.before).get("metadata", {}).get("uid", ""))
+                    uid = entry.uid
                     status = entry.after.get("status") or {}
                     if uid in self.sets and (not entry.after or "desiredNumberScheduled" in status):
                         self.sets[uid].wanted = int(status.get("desiredNumberScheduled", 0))
@@ -184,12 +185,9 @@ class _World:
 
     def _owner(self, write: Write) -> None:
         """How many pods the object wants, whatever its kind: those of a controller that was deleted are not missed."""
-        each = write.after or write.before
-        uid = str((each.get("metadata") or {}).get("uid", ""))
-        replicas = (each.get("spec") or {}).get("replicas", 1 if write.plural in _OWNERS else None)
-        if uid in self.sets or write.plural in _OWNERS:
-            wanted = 0 if not write.after else int(replicas) if isinstance(replicas, int) else None
-            self.sets.setdefault(uid, _Set()).wanted = wanted
+        if write.uid in self.sets or write.plural in _OWNERS:
+            default = 1 if write.plural in _OWNERS else None
+            self.sets.setdefault(write.uid, _Set()).wanted = wanted_after(write, default)
 
     def _host(self, event: HostEvent) -> None:
         if event.what == "asked":

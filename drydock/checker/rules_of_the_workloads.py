@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from math import inf
 
-from drydock.checker.journal import Journal, Object
+from drydock.checker.journal import Journal, Object, wanted_after
 from drydock.checker.rule import Breach, rule
 from drydock.checker.rules_of_the_lock import released_nodes
 
@@ -78,11 +78,9 @@ def _wanted_over_time(journal: Journal) -> dict[str, Timeline]:
     none if it does not say."""
     lines: dict[str, Timeline] = {}
     for write in journal.writes():
-        each = write.after or write.before
-        replicas = (write.after.get("spec") or {}).get("replicas") if write.after else 0
-        uid = str((each.get("metadata") or {}).get("uid", ""))
-        if write.plural != "pods" and uid and isinstance(replicas, int):
-            lines.setdefault(uid, []).append((write.at, replicas))
+        uid, wanted = write.uid, wanted_after(write)
+        if write.plural != "pods" and uid and wanted is not None:
+            lines.setdefault(uid, []).append((write.at, wanted))
     return lines
 
 

@@ -148,10 +148,10 @@ def _item(written: Mapping[str, Any]) -> Item:
 def _of_head(head: _Head, written: Any) -> Item:
     meta = head.metadata
     key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-    return Item(written, key, meta.uid, _number(meta.resource_version))
+    return Item(written, key, meta.uid, version_number(meta.resource_version))
 
 
-def _number(resource_version: str) -> int | None:
+def version_number(resource_version: str) -> int | None:
     """Versions of a kind are increasing integers (KEP-5504). None for another form, which cannot be compared."""
     is_number = resource_version.isascii() and resource_version.isdecimal() and len(resource_version) <= _LONGEST
     return int(resource_version) if is_number and resource_version[0] != "0" else None

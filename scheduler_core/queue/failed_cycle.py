@@ -36,9 +36,14 @@ class FailedCycle(Value, kw_only=True):
 
     @property
     def event(self) -> str:
-        if len(self.message) <= _EVENT_LIMIT:
-            return self.message
-        return self.message[: _EVENT_LIMIT - len(_TRUNCATED)] + _TRUNCATED
+        return event_note(self.message)
+
+
+def event_note(message: str) -> str:
+    """The message, shortened to the characters that an Event's note may have."""
+    if len(message) <= _EVENT_LIMIT:
+        return message
+    return message[: _EVENT_LIMIT - len(_TRUNCATED)] + _TRUNCATED
 
 
 def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: CycleResult, now: float) -> FailedCycle:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from scheduler_core.model.pod import Pod
 from scheduler_core.running import binding
 from scheduler_core.running.commands import Count, DeleteVictim, PostPodEvent
-from scheduler_core.running.parts import BindingStep, Eviction, Parts
+from scheduler_core.running.parts import Eviction, Parts
 
 
 def announce(parts: Parts, preemptor: Pod) -> None:
@@ -23,8 +23,7 @@ def begin(parts: Parts, preemptor: Pod, node: str, victims: tuple[str, ...], now
     pods = [pod for pod in map(parts.cache.find_pod, victims) if pod is not None]
     parts.out.append(Count(metric="preemption_attempts_total"))
     parts.out.append(Count(metric="preemption_victims", amount=len(pods)))
-    before_bind = (BindingStep.PERMIT, BindingStep.VOLUMES)
-    to_reject = [each for pod in pods if (each := parts.bindings.get(pod.uid)) is not None and each.step in before_bind]
+    to_reject = [each for pod in pods if (each := parts.bindings.get(pod.uid)) is not None and each.is_before_bind]
     rejected = {each.pod.uid for each in to_reject}
     to_delete = [pod for pod in pods if pod.uid not in rejected]
     if not to_delete:  # the preemptor must not be held back when the rejections free the room

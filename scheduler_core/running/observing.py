@@ -21,7 +21,7 @@ from scheduler_core.queue.events import (
 from scheduler_core.queue.hints.changes import node_changes, pod_changes
 from scheduler_core.running import binding
 from scheduler_core.running.commands import WriteStatus
-from scheduler_core.running.parts import BindingStep, Parts
+from scheduler_core.running.parts import Parts
 
 _NODE_ADDED: Final = ClusterEvent(Resource.NODE, Action.ADD)
 _NODE_DELETED: Final = ClusterEvent(Resource.NODE, Action.DELETE)
@@ -107,7 +107,7 @@ def _assumed_pod_changed(parts: Parts, new: Pod, now: float) -> None:
     """Only a deletion matters, and only before the Bind may have taken effect: then the room on the node is free at
     once."""
     on_its_way = parts.bindings.get(new.uid)
-    if new.terminating and on_its_way is not None and on_its_way.step in (BindingStep.PERMIT, BindingStep.VOLUMES):
+    if new.terminating and on_its_way is not None and on_its_way.is_before_bind:
         binding.reject(parts, on_its_way, "the pod is being deleted", now)
 
 

@@ -63,6 +63,11 @@ class PodOnItsWay:
     volumes: list[VolumeToBind] = field(default_factory=list)
     prepared: int = 0
 
+    @property
+    def is_before_bind(self) -> bool:
+        """Whether it can still be taken back without a look at the pod."""
+        return self.step in (BindingStep.PERMIT, BindingStep.VOLUMES)
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Eviction:

@@ -14,9 +14,11 @@ from typing import Any
 import click
 
 from careen.agent.clock import SystemClock
-from careen.agent.telemetry.http_server import Heartbeat, HttpServer
+from careen.agent.telemetry.http_server import Heartbeat
+from careen.cli.serving.metrics_server import serve_metrics
 from careen.cli.support.connection import kubeconfig_file
-from careen.cli.support.files import text_of, why
+from careen.cli.support.files import text_of
+from careen.cli.support.options import metrics_options
 from careen.cli.support.screen import BadInput, say
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.wire.api import ClusterApi
@@ -55,13 +57,7 @@ from scheduler_core.framework.plugin_set import Factory
 @click.option(
     "--identity", metavar="NAME", help="This process in the Lease and in Events; the default is the host's name."
 )
-@click.option("--metrics-host", default="", metavar="HOST", help="Where --metrics-port listens; by default everywhere.")
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    metavar="PORT",
-    help="The port for /metrics, /healthz and /readyz; 0 means any free port.",
-)
+@metrics_options
 @click.option(
     "-v",
     "verbosity",
@@ -93,7 +89,8 @@ def scheduler(
     except ValueError as error:
         raise BadInput(str(error)) from error
     file = kubeconfig_file(kubeconfig or settings.kubeconfig or None)
-    clock, heartbeat, metrics = SystemClock(), Heartbeat(SystemClock().monotonic), SchedulerMetrics()
+    clock, metrics = SystemClock(), SchedulerMetrics()
+    heartbeat = Heartbeat(clock.monotonic)
     try:
         access = ServerAccess(file, context=context)
         server = Server(access, agent=user_agent("scheduler"), monotonic=clock.monotonic)
@@ -114,8 +111,7 @@ def scheduler(
         health=heartbeat,
         verbosity=verbosity,
     )
-    if metrics_port is not None:
-        _serve(metrics_host, metrics_port, heartbeat, metrics)
+    serve_metrics(metrics_host, metrics_port, heartbeat=heartbeat, exposition=metrics.exposition)
     _on_a_loop(lambda: _run(configuration, settings, process, metrics=metrics, factories=factories))
 
 
@@ -166,14 +162,6 @@ def _read(path: Path | None) -> tuple[Configuration, ProcessSettings]:
         return configuration, process_settings(mapping, configuration)
     except (ConfigurationError, yaml_text.BadYaml) as error:
         raise BadInput(f"--config {path}: {error}") from error
-
-
-def _serve(host: str, port: int, heartbeat: Heartbeat, metrics: SchedulerMetrics) -> None:
-    try:
-        server = HttpServer(host, port, heartbeat=heartbeat, exposition=metrics.exposition)
-    except OSError as error:
-        raise BadInput(f"--metrics-port {port} cannot be used: {why(error)}") from error
-    say(f"careen serves /metrics, /healthz and /readyz on port {server.port}", err=True)
 
 
 def _leave(why: str) -> None:

@@ -16,11 +16,19 @@ import click
 from careen.agent.forecast.child import supported
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
 from careen.agent.telemetry.shadow_metrics import ShadowMetrics, Traffic
+from careen.cli.serving.metrics_server import serve_metrics
 from careen.cli.snapshot import write_snapshot
 from careen.cli.support.agents_settings import agents_of
 from careen.cli.support.connection import watching_transport
-from careen.cli.support.files import Written, why
-from careen.cli.support.options import Connection, connection_options, output_option, scheduler_config_option, show
+from careen.cli.support.files import Written
+from careen.cli.support.options import (
+    Connection,
+    connection_options,
+    metrics_options,
+    output_option,
+    scheduler_config_option,
+    show,
+)
 from careen.cli.support.scheduler_configuration import agents_configuration, given_configuration
 from careen.cli.support.screen import BadInput, say
 from careen.cluster.reflector.cluster_feed import ClusterFeed
@@ -95,18 +103,7 @@ class Options(Value, kw_only=True):
     metavar="N",
     help="How many of the last disagreements between kube-scheduler and scheduler_core to show.",
 )
-@click.option(
-    "--metrics-host",
-    default="",
-    metavar="HOST",
-    help="The address on which --metrics-port listens; the default is all addresses.",
-)
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    metavar="PORT",
-    help="The port for /metrics, /healthz and /readyz; 0 means any free port.",
-)
+@metrics_options
 @output_option
 @connection_options
 def shadow(
@@ -288,15 +285,10 @@ class _Run:
     # ---- for others ----
 
     def _serve(self) -> None:
-        if self._options.metrics_port is None:
-            return
-        metrics = ShadowMetrics(self._shadow.tally, self._traffic)
-        host, port = self._options.metrics_host, self._options.metrics_port
-        try:
-            self._server = HttpServer(host, port, heartbeat=self._heartbeat, exposition=metrics.exposition)
-        except OSError as error:
-            raise BadInput(f"--metrics-port {port} cannot be used: {why(error)}") from error
-        say(f"careen serves /metrics, /healthz and /readyz on port {self._server.port}", err=True)
+        options, metrics = self._options, ShadowMetrics(self._shadow.tally, self._traffic)
+        self._server = serve_metrics(
+            options.metrics_host, options.metrics_port, heartbeat=self._heartbeat, exposition=metrics.exposition
+        )
 
     def _traffic(self) -> Traffic:
         sizes = self._feed.cache.sizes()

@@ -27,7 +27,6 @@ class SchedulerFeed:
     ) -> None:
         self.troubles: dict[str, ClusterError] = {}
         """The kinds that cannot be watched at the moment, each with its error."""
-        self.events = self.lists = 0
         self._pump = pump
         self.missing = {source.kind for source in sources}
         self._reflectors = [Reflector(source, api, streams, self, chance=chance) for source in sources]
@@ -60,14 +59,12 @@ class SchedulerFeed:
             await self._pump.listed(kind)
         if not arriving.is_read:
             raise ValueError(f"a page of the list of kind {kind} cannot be read")
-        self.lists += 1
         self.missing.discard(kind)
         self.heard(kind)
 
     async def changed(self, kind: str, line: bytes) -> None:
         del kind
         self._pump.take(line)
-        self.events += 1
 
     def heard(self, kind: str) -> None:
         self.troubles.pop(kind, None)

@@ -155,7 +155,7 @@ class Election:
     async def _try(self) -> None:
         lease = await self._read()
         now = self._api.clock.monotonic()
-        if self._seen is None or lease is None or lease != self._seen:
+        if lease != self._seen:
             self._seen, self._seen_at = lease, now
         self.holder = "" if lease is None else lease.spec.holder_identity or ""
         step = next_step(lease, me=self._me, unchanged_seconds=now - self._seen_at)

@@ -13,12 +13,12 @@ from typing import Final
 import msgspec
 
 from careen.scheduler.wire.lanes import HttpCall
+from scheduler_core.queue.failed_cycle import event_note
 from scheduler_core.running.commands import PostPodEvent
 from scheduler_core.values import Value
 
 SERIES_SECONDS: Final = 360.0
 """An equal Event so long after the last one is a new Event."""
-_LONGEST_NOTE: Final = 1024  # characters, by validation
 _MOST_KEPT: Final = 10_000
 _ENCODER: Final = msgspec.json.Encoder()
 _NAME: Final = re.compile(r"[^a-z0-9.-]")
@@ -74,7 +74,7 @@ class PodEvents:
             "action": event.action,
             "reason": event.reason,
             "type": "Warning" if event.is_warning else "Normal",
-            "note": event.note if len(event.note) <= _LONGEST_NOTE else event.note[: _LONGEST_NOTE - 4] + " ...",
+            "note": event_note(event.note),
             "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": pod, "uid": event.uid},
         }
 

@@ -186,7 +186,6 @@ class _ElectionThread(threading.Thread):
         self._process = process
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
-        self._is_ending = False
 
     def run(self) -> None:
         try:

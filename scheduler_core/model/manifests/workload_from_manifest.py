@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from scheduler_core.model.manifests import wire
-from scheduler_core.model.manifests.error import ManifestError
+from scheduler_core.model.manifests.error import FieldError, ManifestError
 from scheduler_core.model.manifests.fields import label_selector
 from scheduler_core.model.manifests.from_manifest import Manifest, convert, manifest_key, pod_from_manifest
 from scheduler_core.model.manifests.strict.checks import check_fields, check_workload
@@ -69,21 +69,14 @@ def workload_from_manifest(manifest: Manifest, *, count: int | None = None, stri
         check_fields(kind, manifest, key)
     try:
         return _pods(kind, manifest, convert(manifest, kind, _Workload), count=count)
-    except _WrongError as wrong:
-        raise ManifestError(kind=kind, key=key, field=wrong.field, problem=wrong.problem) from None
-
-
-class _WrongError(Exception):
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(field, problem)
-        self.field = field
-        self.problem = problem
+    except FieldError as trouble:
+        raise ManifestError(kind=kind, key=key, field=trouble.field, problem=trouble.problem) from None
 
 
 def _pods(kind: str, manifest: Manifest, written: _Workload, *, count: int | None) -> WorkloadPods:
     name, namespace = written.metadata.name, written.metadata.namespace or "default"
     if not name:
-        raise _WrongError("metadata.name", "an object needs a name")
+        raise FieldError("metadata.name", "an object needs a name")
     where, spec, raw = "spec", written.spec or _Spec(), manifest.get("spec") or {}
     if kind == "CronJob":
         inner = written.spec.job_template if written.spec else None
@@ -93,7 +86,7 @@ def _pods(kind: str, manifest: Manifest, written: _Workload, *, count: int | Non
     template = spec.template
     if template is None or template.spec is None or not template.spec.containers:
         problem = "a workload needs a template of its pods: write metadata.labels and spec.containers in it"
-        raise _WrongError(f"{where}.template", problem)
+        raise FieldError(f"{where}.template", problem)
     controller = _controller(kind, where, manifest, spec, raw)
     reference = {
         "apiVersion": controller["apiVersion"],
@@ -110,7 +103,7 @@ def _pods(kind: str, manifest: Manifest, written: _Workload, *, count: int | Non
         try:
             return pod_from_manifest({**parts, "metadata": identity}, strict=False)  # checked with the workload
         except ManifestError as error:
-            raise _WrongError(f"{where}.template.{error.field}", error.problem) from error
+            raise FieldError(f"{where}.template.{error.field}", error.problem) from error
 
     first = pod(0)
     if kind != "StatefulSet":
@@ -137,7 +130,7 @@ def _number(where: str, spec: _Spec) -> int:
     else:
         field, number = "parallelism", 1 if spec.parallelism is None else spec.parallelism
     if not 0 <= number <= _MOST:
-        raise _WrongError(f"{where}.{field}", f"{number} is no number of pods: expected 0 to {_MOST}")
+        raise FieldError(f"{where}.{field}", f"{number} is no number of pods: expected 0 to {_MOST}")
     return number
 
 
@@ -155,7 +148,7 @@ def _controller(kind: str, where: str, manifest: Manifest, spec: _Spec, raw: Man
         selector = label_selector(spec.selector)
         if not selector.matches(labels or {}):
             problem = selector.problem or f"does not match the labels of the template: {dict(labels or {})}"
-            raise _WrongError(f"{where}.selector", problem)
+            raise FieldError(f"{where}.selector", problem)
     metadata = {key: value for key, value in manifest["metadata"].items() if key != "ownerReferences"}
     return {"apiVersion": version, "kind": owner, "metadata": metadata, "spec": kept}
 
@@ -163,7 +156,7 @@ def _controller(kind: str, where: str, manifest: Manifest, spec: _Spec, raw: Man
 def _claim_template(where: str, index: int, written: _ClaimTemplate, raw: Manifest) -> tuple[str, dict[str, Any]]:
     if not written.metadata.name:
         field = f"{where}.volumeClaimTemplates[{index}].metadata.name"
-        raise _WrongError(field, "an object needs a name")
+        raise FieldError(field, "an object needs a name")
     claim = raw["volumeClaimTemplates"][index]
     spec = claim.get("spec") or {}
     kept = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": dict(claim["metadata"]), "spec": spec}

@@ -88,7 +88,7 @@ MUTANTS = (
     ),
     Mutant(
         "A Retry-After header stops the agent for years",
-        _ERRORS + "retry_after",
+        _ERRORS + "retry_after_seconds",
         "min(float(text), LONGEST_RETRY_AFTER_SECONDS)",
         "float(text)",
     ),

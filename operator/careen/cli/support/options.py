@@ -173,6 +173,22 @@ def scheduler_config_option(*, otherwise: str = "kube-scheduler's default profil
     return click.option("--scheduler-config", type=_FILE, metavar="FILE", help=about)
 
 
+def metrics_options(function: Callable[..., T]) -> Callable[..., T]:
+    """Adds `--metrics-host` and `--metrics-port`, for `cli/serving/metrics_server.py`."""
+    function = click.option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        metavar="PORT",
+        help="The port for /metrics, /healthz and /readyz; 0 means any free port.",
+    )(function)
+    return click.option(
+        "--metrics-host",
+        default="",
+        metavar="HOST",
+        help="The address on which --metrics-port listens; the default is all addresses.",
+    )(function)
+
+
 def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:
     """Prints table, JSON or YAML. `text` gets the terminal's columns, None without a terminal."""
     say_lines(_for_programs(output, value()) if output in ("json", "yaml") else text(_terminal_width()))

@@ -143,10 +143,17 @@ def retry_after(response: Response, *, now: datetime) -> float | None:
     """In seconds, from either form of Retry-After; at most a minute, because a wrong header must not stop an agent for
     years."""
     text = response.headers.get("retry-after", "").strip()
-    if re.fullmatch(r"[0-9]+", text):
-        return LONGEST_RETRY_AFTER_SECONDS if len(text) > _DIGITS else min(float(text), LONGEST_RETRY_AFTER_SECONDS)
+    if (seconds := retry_after_seconds(text)) is not None:
+        return seconds
     at = http_date(text)
     return None if at is None else min(max(0.0, (at - now).total_seconds()), LONGEST_RETRY_AFTER_SECONDS)
+
+
+def retry_after_seconds(text: str) -> float | None:
+    """Of the form that is a number, which API servers send; None for any other text."""
+    if not re.fullmatch(r"[0-9]+", text):
+        return None
+    return LONGEST_RETRY_AFTER_SECONDS if len(text) > _DIGITS else min(float(text), LONGEST_RETRY_AFTER_SECONDS)
 
 
 def http_date(text: str) -> datetime | None:

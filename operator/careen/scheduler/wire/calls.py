@@ -6,12 +6,13 @@ from typing import Any, Final
 
 import msgspec
 
+from careen.cluster.wire.errors import retry_after_seconds
 from careen.scheduler.wire.lanes import HttpAnswer, HttpCall
+from scheduler_core.cache.events import version_number
 from scheduler_core.running.commands import Answered, Bind, DeleteVictim, LookAtPod, PatchVolume, WriteStatus
 from scheduler_core.running.failures import LOST, WriteOutcome
 
 STRATEGIC: Final = "application/strategic-merge-patch+json"
-_LONGEST_RETRY_SECONDS: Final = 60.0  # a wrong header must not stop the scheduler for years
 _NOT_SENT: Final = WriteOutcome(code=429, is_complete=False, retry_after_seconds=1.0)
 """The machine sends the command again, as after 429: the server has not seen it."""
 
@@ -65,8 +66,8 @@ def outcome(command: Answered, answer: HttpAnswer) -> WriteOutcome:
     return WriteOutcome(
         code=answer.status,
         is_complete=is_success and body is not None and _is_expected(command, body),
-        retry_after_seconds=_seconds(answer.retry_after),
-        version=_version(body),
+        retry_after_seconds=retry_after_seconds(answer.retry_after) or 0.0,
+        version=None if body is None else version_number(body.metadata.resource_version),
         message="" if is_success or body is None else body.message,
         found_uid=body.metadata.uid if body is not None and isinstance(command, LookAtPod) else "",
         found_node=body.spec.node_name if body is not None and isinstance(command, LookAtPod) else "",
@@ -167,13 +168,3 @@ def _read(body: bytes) -> _Body | None:
         return _BODY.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
-
-
-def _version(body: _Body | None) -> int | None:
-    text = "" if body is None else body.metadata.resource_version
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 40 else None
-
-
-def _seconds(retry_after: str) -> float:
-    is_number = retry_after.isascii() and retry_after.isdecimal() and len(retry_after) < 6
-    return min(float(retry_after), _LONGEST_RETRY_SECONDS) if is_number else 0.0

@@ -58,7 +58,6 @@ class Lane:
         self._opening = 0
         self._failures = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self.sent = 0
 
     @property
     def backlog(self) -> int:
@@ -88,7 +87,6 @@ class Lane:
         while self._waiting and self._free:
             pending = self._waiting.popleft()
             if not pending.is_over:
-                self.sent += 1
                 self._free.pop().send(pending, self._server)
         if self._waiting and len(self._open) + self._opening < self._size:
             self._opening += 1
