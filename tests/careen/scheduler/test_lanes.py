@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from careen.cluster.wire.client import RELOAD_SECONDS
 from careen.scheduler.wire.lanes import HttpAnswer, HttpCall, Lane
+from careen.scheduler.wire.server import Server
 from tests.patience import until
 
 
@@ -16,6 +18,10 @@ class Here:
 
     def __init__(self, port: int) -> None:
         self.port = port
+        self.refusals = 0
+
+    def refused(self) -> None:
+        self.refusals += 1
 
     def head(self, method: str, path: str, more: bytes = b"") -> bytes:
         return f"{method} {path} HTTP/1.1\r\nHost: x\r\n".encode() + more + b"\r\n"
@@ -25,7 +31,7 @@ class Here:
 
 
 @asynccontextmanager
-async def served(answer: Callable[[str], bytes | None]) -> AsyncIterator[Any]:
+async def served(answer: Callable[[str], bytes | None], status: bytes = b"200 OK") -> AsyncIterator[Any]:
     """`answer` of a path; None: the server says nothing."""
 
     open_: list[asyncio.Transport] = []
@@ -38,7 +44,7 @@ async def served(answer: Callable[[str], bytes | None]) -> AsyncIterator[Any]:
         def data_received(self, data: bytes) -> None:
             body = answer(data.split()[1].decode())
             if body is not None:
-                self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+                self.transport.write(b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body))
 
     server = await asyncio.get_running_loop().create_server(Talk, "127.0.0.1", 0)
     try:
@@ -83,3 +89,34 @@ async def test_a_request_that_found_no_connection_was_not_sent() -> None:
     await until(lambda: len(answers) == 1)
     assert answers["/a"].was_sent is False
     lane.close()
+
+
+async def test_an_answer_401_to_any_request_asks_for_fresh_credentials() -> None:
+    async with served(lambda path: path.encode(), status=b"401 Unauthorized") as here:
+        lane = Lane(here, connections=1)
+        answers = ask(lane, ["/a"])
+        await until(lambda: len(answers) == 1)
+        lane.close()
+    assert here.refusals == 1
+
+
+class RotatedAccess:
+    host, proxy, tls_server_name = "http://127.0.0.1:1", None, None
+
+    def __init__(self) -> None:
+        self.reads = 1
+
+    def authorization(self) -> str:
+        return f"Bearer {self.reads}"
+
+    def reload(self) -> None:
+        self.reads += 1
+
+
+def test_credentials_are_read_again_after_a_refusal_but_not_for_each_of_many() -> None:
+    now, access = [0.0], RotatedAccess()
+    server = Server(access, agent="test", monotonic=lambda: now[0])  # type: ignore[arg-type]
+    for now[0] in (RELOAD_SECONDS, RELOAD_SECONDS + 1.0, RELOAD_SECONDS + 2.0):
+        server.refused()
+    assert access.reads == 2
+    assert b"Authorization: Bearer 2\r\n" in server.head("GET", "/")

@@ -87,7 +87,7 @@ class Lane:
         while self._waiting and self._free:
             pending = self._waiting.popleft()
             if not pending.is_over:
-                self._free.pop().send(pending, self._server)
+                self._free.pop().send(pending)
         if self._waiting and len(self._open) + self._opening < self._size:
             self._opening += 1
             task = asyncio.get_running_loop().create_task(self._connect())
@@ -95,7 +95,7 @@ class Lane:
             task.add_done_callback(self._tasks.discard)
 
     async def _connect(self) -> None:
-        connection = _Connection(self)
+        connection = _Connection(self, self._server)
         try:
             await self._server.open(connection)
         except OSError:  # TimeoutError is one
@@ -154,24 +154,25 @@ class _Pending:
 class _Connection(asyncio.Protocol):
     """One request at a time."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: Lane, server: Server) -> None:
         self._lane = lane
+        self._server = server
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpResponseParser | None = None
         self._pending: _Pending | None = None
         self._body: list[bytes] = []
         self._retry_after = ""
 
-    def send(self, pending: _Pending, server: Server) -> None:
+    def send(self, pending: _Pending) -> None:
         assert self._transport is not None
         self._pending, pending.connection = pending, self
         self._parser, self._body, self._retry_after = httptools.HttpResponseParser(self), [], ""
         call = pending.call
         if call.body is None:
-            data = server.head(call.method, call.path)
+            data = self._server.head(call.method, call.path)
         else:
             more = f"Content-Type: {call.content_type}\r\nContent-Length: {len(call.body)}\r\n".encode()
-            data = server.head(call.method, call.path, more) + call.body
+            data = self._server.head(call.method, call.path, more) + call.body
         self._transport.write(data)
 
     def close(self) -> None:
@@ -214,6 +215,8 @@ class _Connection(asyncio.Protocol):
         assert parser is not None
         # Before the connection is free: the next request on it forgets this answer.
         answer = HttpAnswer(status=parser.get_status_code(), body=b"".join(self._body), retry_after=self._retry_after)
+        if answer.status == 401:
+            self._server.refused()
         if parser.should_keep_alive():
             self._lane.freed(self)
         else:

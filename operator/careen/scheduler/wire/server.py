@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
-from careen.cluster.wire.client import ServerAccess
+from careen.cluster.wire.client import RELOAD_SECONDS, ServerAccess
 
 CONNECT_SECONDS: Final = 5.0
 _HEADERS_SECONDS: Final = 30.0  # a mounted token is renewed once an hour, long before it ends
@@ -26,6 +26,7 @@ class Server:
         self._agent = agent
         self._monotonic = monotonic
         self._headers, self._headers_at = b"", 0.0
+        self._reloaded_at = monotonic()
         self.is_encrypted = parts.scheme != "http"
         self.host = parts.hostname or "localhost"
         self.port = parts.port or (443 if self.is_encrypted else 80)
@@ -33,8 +34,12 @@ class Server:
         self._authority = parts.netloc.rpartition("@")[2]
         self.tls = _tls(access) if self.is_encrypted else None
 
-    def reload(self) -> None:
-        """After a 401: the credentials may have been rotated. New connections use them."""
+    def refused(self) -> None:
+        """After a 401: the credentials may have been rotated. Reads them again, but not more often than every
+        `RELOAD_SECONDS`. New connections use them."""
+        if self._monotonic() - self._reloaded_at < RELOAD_SECONDS:
+            return
+        self._reloaded_at = self._monotonic()
         self._access.reload()
         self.tls = _tls(self._access) if self.is_encrypted else None
         self._headers = b""

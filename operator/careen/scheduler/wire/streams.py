@@ -45,8 +45,6 @@ class LoopTransport:
         if not answer.status:
             why = f"{what}: the API server did not answer in time, or the connection broke"
             raise Unclear(why) if answer.was_sent else NotSent(why)
-        if answer.status == 401:
-            self._server.reload()
         return Response(status=answer.status, headers={"retry-after": answer.retry_after}, body=answer.body)
 
     async def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
@@ -61,7 +59,7 @@ class LoopTransport:
             async for chunk in _until_silence(stream, request.timeout_seconds, what):
                 if stream.status and not 200 <= stream.status < 300:
                     if stream.status == 401:
-                        self._server.reload()
+                        self._server.refused()
                     response = Response(status=stream.status, headers={}, body=chunk[:_LONGEST_REFUSAL])
                     raise_unless_ok(request, response, now=self._now())
                 yield chunk
