@@ -28,13 +28,6 @@ from bench.scheduler import cluster
 from scheduler_core import ClusterCache, Scheduler, Snapshot, Sync, node_from_manifest, pod_from_manifest
 from scheduler_core.model.pod import Pod
 
-LISTS = {
-    "Node": "0-nodes",
-    "Namespace": "1-namespaces",
-    "Service": "2-services",
-    "ReplicaSet": "3-replicasets",
-    "Pod": "4-pods",
-}
 PARTS = 10
 BATCH = 2_000
 TEMPLATE_EVERY = 1_000
@@ -86,7 +79,7 @@ def _loaded(folder: Path, nodes: int, seed: int) -> tuple[ClusterCache, float]:
     place = folder / f"{nodes}-{seed}"
     cluster.write(place, nodes=nodes, seed=seed)
     cache, began = ClusterCache(), time.process_time()
-    for kind, stem in LISTS.items():
+    for kind, stem in cluster.LISTS.items():
         cache.apply(Sync(kind, (path.read_bytes() for path in sorted(place.glob(f"{stem}-*.json")))))
     cache.snapshot()
     return cache, time.process_time() - began

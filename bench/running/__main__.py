@@ -38,13 +38,6 @@ from scheduler_core.running.commands import Bind, Commands, WriteStatus
 from scheduler_core.running.failures import WriteOutcome
 from scheduler_core.running.machine import Machine
 
-LISTS = {
-    "Node": "0-nodes",
-    "Namespace": "1-namespaces",
-    "Service": "2-services",
-    "ReplicaSet": "3-replicasets",
-    "Pod": "4-pods",
-}
 QUEUE_CALLS = ("add", "update", "delete", "move_all", "pop", "done", "add_unschedulable", "flush_backoff")
 SECTIONS = ("cycle", "cache", "queue", "assume", "sum", "all", "gc")
 WARM_UP = 200
@@ -131,7 +124,7 @@ class MeasuredRun:
         self._machine = Machine(Scheduler())
 
     def measured(self) -> dict[str, str]:
-        for kind in LISTS:
+        for kind in cluster.LISTS:
             self._list(kind)
         listed = _resident()
         gc.collect()
@@ -159,7 +152,7 @@ class MeasuredRun:
 
     def _list(self, kind: str) -> float:
         """The longest piece of the list, in processor milliseconds."""
-        pages = (path.read_bytes() for path in sorted(self._place.glob(f"{LISTS[kind]}-*.json")))
+        pages = (path.read_bytes() for path in sorted(self._place.glob(f"{cluster.LISTS[kind]}-*.json")))
         self._machine.take(Sync(kind, pages), self._now)
         longest = 0
         while self._machine.is_listing(kind):

@@ -21,6 +21,14 @@ REVISION = "5d4f"  # that of every running pod
 PAGE = 500
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 KINDS = ("spread", "anti-affinity", "preferred-affinity", "plain")
+LISTS = {
+    "Node": "0-nodes",
+    "Namespace": "1-namespaces",
+    "Service": "2-services",
+    "ReplicaSet": "3-replicasets",
+    "Pod": "4-pods",
+}
+"""How the names of the pages of each kind begin."""
 
 
 def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACES, old_revisions: int = 0) -> None:
@@ -31,10 +39,10 @@ def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACE
     directory.mkdir(parents=True, exist_ok=True)
     d = random.Random(f"{seed}:{nodes}")
     applications = _applications(nodes)
-    _pages(directory, "0-nodes", "v1", "NodeList", (_node(d, i) for i in range(nodes)))
+    _pages(directory, LISTS["Node"], "v1", "NodeList", (_node(d, i) for i in range(nodes)))
     _pages(
         directory,
-        "1-namespaces",
+        LISTS["Namespace"],
         "v1",
         "NamespaceList",
         (
@@ -42,10 +50,10 @@ def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACE
             for i in range(namespaces)
         ),
     )
-    _pages(directory, "2-services", "v1", "ServiceList", (_service(a, namespaces) for a in range(applications)))
+    _pages(directory, LISTS["Service"], "v1", "ServiceList", (_service(a, namespaces) for a in range(applications)))
     _pages(
         directory,
-        "3-replicasets",
+        LISTS["ReplicaSet"],
         "apps/v1",
         "ReplicaSetList",
         (
@@ -54,7 +62,7 @@ def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACE
             for revision in (*(f"old{i}" for i in range(old_revisions)), REVISION)
         ),
     )
-    _pages(directory, "4-pods", "v1", "PodList", _placed(d, nodes, applications, namespaces))
+    _pages(directory, LISTS["Pod"], "v1", "PodList", _placed(d, nodes, applications, namespaces))
     (directory / "done").touch()
 
 
