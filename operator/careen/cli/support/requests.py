@@ -25,8 +25,7 @@ from scheduler_core.values import Value
 LOOK_SECONDS = 2.0
 LOOK_SECONDS_PER_NODE = 0.2  # at most five requests a second, however many nodes a person waits for
 
-# Decision 24. An agent that may not sleep or lacks the right to watch its Node reads it every five minutes.
-IDLE_LOOK = "an idle agent sees the request within seconds, at the latest after five minutes"
+IDLE_LOOK = "an idle agent sees the request within five minutes"
 _NO_ANSWER = "the API server does not answer; the command waits for an answer"
 
 

@@ -68,8 +68,7 @@ PHASES: tuple[PhaseRow, ...] = (
         phase=Phase.IDLE,
         has_happened="The host needs no reboot; the node has no marks of careen.",
         evidence=_HERE,
-        # an idle node whose agent is awake makes one GET of itself in five minutes; a write from an old reading
-        # gets a conflict
+        # an idle node makes one GET of itself in five minutes; a write from an old reading gets a conflict
         node_max_age_seconds=300,
     ),
     PhaseRow(
