@@ -49,7 +49,8 @@ _PAUSE_SECONDS: Final = 1.0  # after an answer 429 without Retry-After
 
 
 class Attempt(Value, kw_only=True):
-    """One try to place a pod. `result`: None if the pod was left pending without a cycle, because of `problem`."""
+    """One try to place a pod. `result`: None if there is none because of `problem`: a plugin failed (`is_error`), or
+    the pod was left pending without a cycle."""
 
     pod: Pod
     at: float
@@ -57,6 +58,15 @@ class Attempt(Value, kw_only=True):
     nominated: Nominated
     result: CycleResult | None
     problem: str = ""
+    is_error: bool = False
+
+    @property
+    def outcome(self) -> str:
+        """`scheduled`, `unschedulable` or `error`, as kube-scheduler's metrics call it."""
+        if self.is_error or (self.result is not None and self.result.error):
+            return "error"
+        has_node = self.result is not None and self.result.node is not None and not self.result.unknown
+        return "scheduled" if has_node else "unschedulable"
 
 
 @dataclass(slots=True, eq=False)
@@ -230,7 +240,7 @@ class Machine:
         parts, profile = self.parts, pod.spec.scheduler_name
         runner = parts.scheduler.runner(pod)
         plugin, problem = broken_plugins.failure(runner, bug)
-        self._show(pod, None, now, problem=problem)
+        self._show(pod, None, now, problem=problem, is_error=True)
         is_too_often = plugin != "" and self._broken.raised(profile, plugin)
         if is_too_often and broken_plugins.only_scores(runner, plugin):
             parts.scheduler = broken_plugins.without(parts.scheduler, profile, plugin)
@@ -273,11 +283,21 @@ class Machine:
         nominations = self.parts.queue.nominations
         return {node: nominations.on(node) for _, node in nominations.all}
 
-    def _show(self, pod: Pod, result: CycleResult | None, now: float, *, problem: str = "") -> None:
+    def _show(
+        self, pod: Pod, result: CycleResult | None, now: float, *, problem: str = "", is_error: bool = False
+    ) -> None:
         if self._on_attempt is not None:
             snapshot, nominated = self.parts.cache.snapshot(), self._nominated()
             self._on_attempt(
-                Attempt(pod=pod, at=now, snapshot=snapshot, nominated=nominated, result=result, problem=problem)
+                Attempt(
+                    pod=pod,
+                    at=now,
+                    snapshot=snapshot,
+                    nominated=nominated,
+                    result=result,
+                    problem=problem,
+                    is_error=is_error,
+                )
             )
 
     # ---- answers ----

@@ -11,6 +11,7 @@ from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.verdict import SUCCESS, Verdict
 from scheduler_core.queue.scheduling_queue import Room
 from scheduler_core.running.commands import WriteStatus
+from scheduler_core.running.machine import Attempt, Machine
 from tests.scheduler_core.running.test_machine import coming, ready, room
 from tests.scheduler_core.running.world import World
 
@@ -108,3 +109,15 @@ def test_a_cycle_that_does_not_ask_the_plugin_does_not_show_that_it_works() -> N
     assert (world.written["Bind"], plugin.calls) == (1, 2)
     world.settle(60)
     assert (world.node_of("a") != "", plugin.calls) == (True, 3)
+
+
+def test_an_attempt_in_which_a_plugin_raised_is_an_error() -> None:
+    seen: list[Attempt] = []
+    world = running(Filters())
+    machine = Machine(world.machine.parts.scheduler, on_attempt=seen.append)
+    pod = {"metadata": {"name": "a", "namespace": "shop", "uid": "u"}, "spec": {"containers": [{"name": "c"}]}}
+    node = {"metadata": {"name": "n1", "uid": "n"}, "status": {"allocatable": {"cpu": "1", "pods": "9"}}}
+    for kind, item in (("Node", node), ("Pod", pod)):
+        machine.take({"apiVersion": "v1", "kind": f"{kind}List", "items": [item]}, 0.0)
+    machine.next(1.0)
+    assert [each.outcome for each in seen] == ["error"]

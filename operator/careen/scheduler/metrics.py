@@ -92,7 +92,7 @@ class SchedulerMetrics(Collector):
         if attempt is None:
             return
         profile = attempt.pod.spec.scheduler_name
-        result = _result(attempt)
+        result = attempt.outcome
         self._tried.labels(result, profile).inc()
         self._seconds.labels(result, profile).observe(seconds)
         self._algorithm.observe(seconds)
@@ -119,10 +119,3 @@ class SchedulerMetrics(Collector):
             size.add_metric([name], number)
         yield size
         yield GaugeMetricFamily("scheduler_goroutines", "Threads.", value=threading.active_count())
-
-
-def _result(attempt: Attempt) -> str:
-    result = attempt.result
-    if result is None or result.error:
-        return "error" if result is None and not attempt.problem.startswith("spec.") else "unschedulable"
-    return "scheduled" if result.node is not None and not result.unknown else "unschedulable"
