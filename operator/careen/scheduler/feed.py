@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
+from careen.cluster.reflector.cluster_feed import next_page
 from careen.cluster.reflector.reflector import Reflector, WatchedKind
 from careen.cluster.reflector.streams import Streams
 from careen.cluster.wire.api import ClusterApi
@@ -45,7 +46,7 @@ class SchedulerFeed:
         arriving = _ArrivingPages()
         self._pump.take(Sync(kind, arriving, arriving.is_ready))
         try:
-            while (page := await anext(pages, None)) is not None:
+            while (page := await next_page(pages)) is not None:
                 arriving.put(page)
                 del page
                 self._pump.wake()

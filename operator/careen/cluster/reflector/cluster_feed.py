@@ -120,9 +120,13 @@ def _apply(slices: Iterator[Changes]) -> None:
 def _from(pages: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
     """Yields an asynchronous list's pages to the thread that parses them; the event loop reads the next one
     meanwhile."""
-    while (page := asyncio.run_coroutine_threadsafe(_next(pages), loop).result()) is not None:
+    while (page := asyncio.run_coroutine_threadsafe(next_page(pages), loop).result()) is not None:
         yield page
 
 
-async def _next(pages: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(pages, None)
+async def next_page(pages: AsyncIterator[bytes]) -> bytes | None:
+    """None at the end. Not `anext(pages, None)`: Python 3.11.7 has crashed in it while its loop was closed."""
+    try:
+        return await pages.__anext__()
+    except StopAsyncIteration:
+        return None
