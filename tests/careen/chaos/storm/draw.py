@@ -191,30 +191,22 @@ def _needs(names: list[str], chance: random.Random) -> list[Event]:
 def _nights(names: list[str], chance: random.Random) -> list[Event]:
     """Draw what disturbs sleeping agents, in half of the storms: also late needs. The draws are apart
     from those of the storm."""
-    if chance.random() < 0.5:
-        return []
-    return [
-        Event(
-            at=_at(chance, 0.0, _ACTING_SECONDS),
-            node=chance.choice(names),
-            what=chance.choice(sleep_acts.SLEEP).__name__,
-            seed=chance.getrandbits(32),
-        )
-        for _ in range(chance.randint(1, 4))
-    ]
+    return _drawn(sleep_acts.SLEEP, 4, names, chance, begins=0.0) if chance.random() >= 0.5 else []
 
 
 def _acts(weather: Weather, names: list[str], chance: random.Random) -> list[Event]:
-    if not weather.acts:
-        return []
+    return _drawn(weather.acts, weather.most_acts, names, chance, begins=3.0) if weather.acts else []
+
+
+def _drawn(acts: Sequence[Act], most: int, names: list[str], chance: random.Random, *, begins: float) -> list[Event]:
     return [
         Event(
-            at=_at(chance, 3.0, _ACTING_SECONDS),
+            at=_at(chance, begins, _ACTING_SECONDS),
             node=chance.choice(names),
-            what=chance.choice(weather.acts).__name__,
+            what=chance.choice(acts).__name__,
             seed=chance.getrandbits(32),
         )
-        for _ in range(chance.randint(1, weather.most_acts))
+        for _ in range(chance.randint(1, most))
     ]
 
 
