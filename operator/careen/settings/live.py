@@ -35,6 +35,33 @@ class SeenConfigMap(Value, kw_only=True):
     resource_version: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Differs after each change."""
+        return self.uid, self.resource_version
+
+
+class KeptSettings(Value, kw_only=True):
+    """What an agent keeps of its settings while it sleeps: the ConfigMap in force, and the identity of a newer one that
+    it refused; NO_CONFIG_MAP if that was deleted."""
+
+    config_map: SeenConfigMap | None = None
+    refused: tuple[str, str] | None = None
+
+    @property
+    def last_read(self) -> tuple[str, str]:
+        """The identity of the ConfigMap that was read last."""
+        return self.refused or (self.config_map.identity if self.config_map else NO_CONFIG_MAP)
+
+    @property
+    def length(self) -> int:
+        """In characters."""
+        data = self.config_map.data if self.config_map else {}
+        return sum(len(key) + len(text) for key, text in data.items())
+
+
+NO_CONFIG_MAP = ("", "")
+
 
 class Invocation(Value, kw_only=True):
     """The agent's command line and environment, which do not change while it runs."""
@@ -53,8 +80,10 @@ class LiveSettings:
         *,
         config_map_name: str,
         instead: LastGood | None = None,
+        is_woken: bool = False,
     ) -> None:
-        """The settings at the start. Those of `instead` are in force until `offer` gets usable ones.
+        """The settings at the start. Those of `instead` are in force until `offer` gets usable ones. With `is_woken`,
+        those of this process before it slept: a file that they name may be gone, as at any time.
 
         Without `instead`, raises `BadSettings` if they are unusable: there are no older ones.
         """
@@ -66,7 +95,7 @@ class LiveSettings:
         self._waiting: tuple[str, ...] = ()
         if instead is None:
             self.resolved = self._resolve(self._data)
-            self._scheduler_text = self._read_scheduler_config(self.resolved, self._data, is_new=True)
+            self._scheduler_text = self._read_scheduler_config(self.resolved, self._data, is_new=not is_woken)
         else:
             self.resolved = instead.resolved
         self._policy = self._policy_of(self.resolved)
@@ -117,8 +146,9 @@ class LiveSettings:
         """Whether `scheduler_config` may contain file names, which its reader opens."""
         return _may_name_files(self.settings)
 
-    def offer(self, config_map: SeenConfigMap | None) -> tuple[str, ...]:
-        """Puts the ConfigMap's settings into force. Unusable ones change nothing; their problems are returned."""
+    def offer(self, config_map: SeenConfigMap | None, *, is_start: bool = False) -> tuple[str, ...]:
+        """Puts the ConfigMap's settings into force; those that need a restart only with `is_start`. Unusable ones
+        change nothing; their problems are returned."""
         if config_map is None:
             return self._missed()
         if self._instead is None and self._seen is not None and config_map.data == self._data:
@@ -130,7 +160,7 @@ class LiveSettings:
             text = self._read_scheduler_config(resolved, config_map.data, is_new=is_new)
         except BadSettings as error:
             return error.problems
-        self._take(config_map, resolved, text)
+        self._take(config_map, resolved, text, is_start=is_start)
         return ()
 
     def _missed(self) -> tuple[str, ...]:
@@ -143,9 +173,9 @@ class LiveSettings:
         )
         return (problem,)
 
-    def _take(self, config_map: SeenConfigMap, resolved: Resolved, text: str) -> None:
+    def _take(self, config_map: SeenConfigMap, resolved: Resolved, text: str, *, is_start: bool) -> None:
         changed = _changed(self.settings, resolved.settings)
-        waiting = [name for name in changed if not SETTINGS[name].is_live]
+        waiting = [name for name in changed if not SETTINGS[name].is_live and not is_start]
         # Settings that need a restart keep their values, so that the policy and the parts built from them agree.
         settings = replace(resolved.settings, **{name: getattr(self.settings, name) for name in waiting})
         self._seen, self._instead, self._waiting = config_map, None, tuple(waiting)

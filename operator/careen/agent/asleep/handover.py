@@ -15,7 +15,7 @@ from careen.core.facts.memory import Memory
 from careen.core.facts.observation import NodeView
 from careen.core.lock.pauses import spread_seconds
 from careen.core.steps.shared import stagger
-from careen.settings.live import SeenConfigMap
+from careen.settings.live import KeptSettings
 from scheduler_core.values import Value
 from scheduler_core.values import replace_value as replace
 
@@ -31,6 +31,7 @@ class CarriedMemory(Value, kw_only=True):
     memory: Memory = Memory()
     told: tuple[str, str] = ("", "")
     slept: tuple[float, ...] = ()
+    settings: KeptSettings | None = None
     is_reviewed: bool = False
     """Whether the agent that fell asleep had every right, its own lock, and a self-test without problems."""
 
@@ -90,12 +91,11 @@ def node_of(node: NodeView, *, may_watch: bool) -> dict[str, Any]:
     }
 
 
-def config_of(namespace: str, name: str, seen: SeenConfigMap | None) -> dict[str, Any] | None:
-    """The ConfigMap whose settings are in force; None without one."""
+def config_of(namespace: str, name: str, kept: KeptSettings) -> dict[str, Any] | None:
+    """The ConfigMap as the agent last read it; None without a `name`."""
     if not name:
         return None
-    signature = ["", ""] if seen is None else [seen.uid, seen.resource_version]
-    return {"path": f"/api/v1/namespaces/{namespace}/configmaps/{name}", "signature": signature}
+    return {"path": f"/api/v1/namespaces/{namespace}/configmaps/{name}", "signature": list(kept.last_read)}
 
 
 def moment_of(node: str, agents: int | None) -> dict[str, float] | None:

@@ -19,12 +19,13 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.times import span
 from careen.core.people import asleep
 from careen.host.node_host import LocalHost
-from careen.settings.live import SeenConfigMap
+from careen.settings.live import KeptSettings
 from careen.settings.tree import Settings
 
 _LOG = logging.getLogger("careen.asleep")
 
 _FILES_SECONDS = 2.0
+_MOST_SETTINGS = 64 * 1024  # characters; the sleeper holds them in memory
 _BUSY_LOOKS, _BUSY_LOOK_SECONDS = 10, 0.05
 _BUSY_TURNS = 6  # an agent that is still busy after them starts what an awake agent needs, such as the watch
 
@@ -36,7 +37,8 @@ class SleepAttempt:
         self,
         *,
         settings: Callable[[], Settings],
-        config_map: Callable[[], SeenConfigMap | None],
+        kept_settings: Callable[[], KeptSettings],
+        may_read_settings: Callable[[], bool],
         host: LocalHost,
         need: NeedWatch,
         reconciler: Reconciler,
@@ -50,7 +52,8 @@ class SleepAttempt:
     ) -> None:
         """`signatures` looks at the files that `host` watches. Raises OSError if one cannot be told."""
         self._settings = settings
-        self._config_map = config_map
+        self._kept_settings = kept_settings
+        self._may_read_settings = may_read_settings
         self._host = host
         self._need = need
         self._reconciler = reconciler
@@ -101,6 +104,8 @@ class SleepAttempt:
     def _verdict(self, result: TurnResult | None) -> asleep.Rest | str:
         if result is None or result.stop is not None or not result.is_reported:
             return "the last turn did not finish"
+        if (length := self._kept_settings().length) > _MOST_SETTINGS:
+            return f"the ConfigMap has {length} characters, too many to keep while the agent sleeps"
         dues = [self._host.need.longest_uptime_seconds]
         if (due := self._need.next_question) is not None:
             dues.append(self._host.uptime() + due - self._need.now)
@@ -130,13 +135,14 @@ class SleepAttempt:
             return None
         if now.answer is not before.answer and before.request is None:
             return None
-        settings, loop = self._settings(), self.loop
+        settings, kept, loop = self._settings(), self._kept_settings(), self.loop
         slept = (*self._remembered.slept, self._host.uptime())[-asleep.MOST_SLEEPS :]
         remembered = CarriedMemory(
             memory=verdict.memory,
             told=loop.told if loop is not None else ("", ""),
             slept=slept,
             is_reviewed=self._is_reviewed(),
+            settings=kept,
         )
         return {
             "name": node.name,
@@ -145,7 +151,9 @@ class SleepAttempt:
             "file_seconds": settings.sentinel_timeout,
             "moment": handover.moment_of(node.name, verdict.memory.agents),
             "node": handover.node_of(node, may_watch=self._may_follow),
-            "config": handover.config_of(settings.ds_namespace, settings.config_map, self._config_map()),
+            "config": handover.config_of(
+                settings.ds_namespace, settings.config_map if self._may_read_settings() else "", kept
+            ),
             "server": handover.server_of(
                 self._credentials(), agent=user_agent("agent"), kubeconfig=settings.kubeconfig
             ),

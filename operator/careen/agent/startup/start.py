@@ -32,7 +32,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import ForecastPolicy, Policy
 from careen.core.facts.reasons import Code, event_reason
 from careen.settings import last_good
-from careen.settings.live import Invocation, LiveSettings, SeenConfigMap
+from careen.settings.live import NO_CONFIG_MAP, Invocation, KeptSettings, LiveSettings, SeenConfigMap
 from careen.settings.sources import BadSettings, is_written
 from careen.settings.tree import DEFAULTS, Settings
 
@@ -73,6 +73,12 @@ class Start:
     metrics: Metrics
     heartbeat: Heartbeat
     in_background: Callable[[Coroutine[Any, Any, object]], None]
+    kept: KeptSettings | None = None
+    """The settings of this process before it slept; None at an ordinary start."""
+    are_settings_new: bool = field(default=True, init=False)
+    """Whether they differ from those before the sleep."""
+    refused: tuple[str, str] | None = field(default=None, init=False)
+    """The identity of the newest ConfigMap if it cannot be used."""
     lock_problem: str = field(default="", init=False)
     """Why the lock may differ from the other agents' lock."""
     node_read: tuple[NodeView, float] | None = field(default=None, init=False)
@@ -83,6 +89,7 @@ class Start:
     def __post_init__(self) -> None:
         """Flags and environment determine which rights the agent needs."""
         basics = self.basics
+        self.refused = self.kept.refused if self.kept else None
         needed = needed_rights(
             node=basics.node_id,
             namespace=basics.ds_namespace,
@@ -190,7 +197,7 @@ class Start:
             if tries and not self.rights.is_whole:
                 await self.review_rights()
             self.show_settings(live)
-            for note in live.resolved.notes:
+            for note in live.resolved.notes if self.kept is None else ():
                 _LOG.warning("%s", note)
             return live
 
@@ -207,11 +214,25 @@ class Start:
             await self.review_rights()
 
     async def _settings_or_last_good(self) -> LiveSettings:
-        """Unusable settings are replaced by those stored with the claim.
+        """Unusable settings are replaced by those from before the sleep, or by those stored with the claim.
 
         Raises `ClusterError`; `BadSettings` if the settings are unusable and there is no claim.
         """
-        seen, name = await self._read_config_map(), self.config_map
+        name = self.config_map
+        try:
+            seen = await self._read_config_map()
+        except Forbidden as error:
+            await self._review_rights_after(error)
+            if self.kept is not None and (continued := self._continued(self.kept)) is not None:
+                _LOG.warning(
+                    "the agent keeps the present settings, because it may not read ConfigMap %s any more", name
+                )
+                return continued
+            raise
+        if self.kept is not None:
+            offered = () if OptionalRight.SETTINGS in self.rights.without else (seen,)
+            if (continued := self._continued(self.kept, *offered)) is not None:
+                return continued
         if seen is None and self.basics.config_map:
             claim = await self._claim()
             if claim is not None and not last_good.says_nothing(claim.settings):
@@ -224,6 +245,23 @@ class Start:
             if claim is None:
                 raise
             return self._stand_in(claim, seen, f"the settings cannot be used: {'; '.join(error.problems)}")
+        return live
+
+    def _continued(self, kept: KeptSettings, *seen: SeenConfigMap | None) -> LiveSettings | None:
+        """As an agent that did not sleep meets the ConfigMap `seen`, if it may read one. None if the settings from
+        before the sleep cannot be used any more."""
+        try:
+            live = LiveSettings(self.given, kept.config_map, config_map_name=self.config_map, is_woken=True)
+        except BadSettings as error:
+            _LOG.warning("the settings from before the sleep cannot be used any more: %s", error)
+            self.kept = None
+            return None
+        before = live.settings
+        for each in seen:
+            self.judged(live, each, live.offer(each, is_start=True))
+        self.are_settings_new = live.settings != before
+        if self.are_settings_new:
+            self.in_background(message_urls.tell(live.resolved))
         return live
 
     async def _judge_messages(self, live: LiveSettings) -> None:
@@ -302,15 +340,28 @@ class Start:
         problems = [each for each in (self.lock_problem, policy.settings_problem) if each]
         return replace(policy, settings_problem="; ".join(problems), are_settings_whole=False)
 
-    def show_settings(self, live: LiveSettings, problems: tuple[str, ...] = ()) -> None:
+    def judged(self, live: LiveSettings, seen: SeenConfigMap | None, problems: tuple[str, ...]) -> None:
+        """After `live` was offered the ConfigMap: reports `problems`, once for each refused ConfigMap."""
+        identity = seen.identity if seen else NO_CONFIG_MAP
+        is_told, self.refused = self.refused == identity, identity if problems else None
+        self.show_settings(live)
+        if not problems or is_told:
+            return
+        sentence = "; ".join(problems)
+        if seen is not None:
+            sentence = f"the agent keeps the present settings, because the new ones cannot be used: {sentence}"
+        _LOG.error("%s", sentence)
+        self.tell_bad_settings(live, seen, sentence)
+
+    def show_settings(self, live: LiveSettings) -> None:
         """Shows in a metric and in the readiness probe whether the agent uses the current settings and the other
         agents' lock.
 
-        An agent on older settings or on another lock is not ready, so a roll-out of the DaemonSet stops at it.
-        `problems`, why a changed ConfigMap cannot be used, appear only in the metric.
+        An agent on older settings or on another lock is not ready, so a roll-out of the DaemonSet stops at it. That a
+        changed ConfigMap cannot be used appears only in the metric.
         """
         missing = self.lock_problem or live.stands_in
-        self.metrics.show_config(ok=not problems and not missing)
+        self.metrics.show_config(ok=self.refused is None and not missing)
         self.heartbeat.hold_readiness(missing)
 
     def check_keys(self, live: LiveSettings) -> None:

@@ -55,7 +55,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code, event_reason
 from careen.host import single_agent
 from careen.host.node_host import Host, LocalHost
-from careen.settings.live import Invocation, LiveSettings, SeenConfigMap
+from careen.settings.live import Invocation, KeptSettings, LiveSettings, SeenConfigMap
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import Settings, flag
 
@@ -119,6 +119,7 @@ class Agent:
             metrics=self._metrics,
             heartbeat=self._heartbeat,
             in_background=self._in_background,
+            kept=self._remembered.settings,
         )
         self._rights = self._start.rights
 
@@ -222,6 +223,7 @@ class Agent:
             metrics=self._metrics,
             heartbeat=self._heartbeat,
             after_first_turn=lambda: self._after_first_turn(
+                live,
                 rest,
                 lambda: self._test_host(host, need, tests),
                 lambda: self._begin_the_rest(live, reconciler, loop),
@@ -250,7 +252,8 @@ class Agent:
             return None
         return SleepAttempt(
             settings=lambda: live.settings,
-            config_map=lambda: live.seen,
+            kept_settings=lambda: KeptSettings(config_map=live.seen, refused=self._start.refused),
+            may_read_settings=lambda: OptionalRight.SETTINGS not in self._rights.without,
             host=host,
             need=need,
             reconciler=reconciler,
@@ -259,7 +262,10 @@ class Agent:
             is_busy=lambda: bool(
                 self._background or self._stopping.is_set() or self._start.lock_problem or live.stands_in
             ),
-            is_reviewed=lambda: self._rights.is_whole and not (tests.last is not None and tests.last.obstacle),
+            is_reviewed=lambda: (
+                (self._rights.is_whole or (self._remembered.is_reviewed and not self._rights.is_known))
+                and not (tests.last is not None and tests.last.obstacle)
+            ),
             may_follow=OptionalRight.WATCHING not in self._rights.without,
             not_ready=lambda: "" if self._heartbeat.readiness()[0] else self._heartbeat.readiness()[1],
             signatures=lambda: self._signatures_of(host),
@@ -328,9 +334,15 @@ class Agent:
         return None
 
     def _after_first_turn(
-        self, rest: SleepAttempt | None, test: Callable[[], Coroutine[Any, Any, None]], begin: Callable[[], None]
+        self,
+        live: LiveSettings,
+        rest: SleepAttempt | None,
+        test: Callable[[], Coroutine[Any, Any, None]],
+        begin: Callable[[], None],
     ) -> None:
         """An agent that may sleep at once begins only what must be done before; the rest if it stays awake."""
+        if self._start.are_settings_new:
+            self._start.check_keys(live)
         if not self._remembered.is_reviewed:
             self._in_background(test())
         if rest is None:
@@ -351,7 +363,6 @@ class Agent:
         if self._basics.config_map and not {OptionalRight.SETTINGS, OptionalRight.FOLLOWING} & self._rights.without:
             self._follow_config_map(live, loop)
         self._in_background(self._review_rights(live, reconciler))
-        self._start.check_keys(live)
 
     def _follow_config_map(self, live: LiveSettings, loop: Loop) -> None:
         ours = asyncio.get_running_loop()
@@ -364,19 +375,14 @@ class Agent:
 
     def _config_map_changed(self, live: LiveSettings, loop: Loop, seen: SeenConfigMap | None) -> None:
         stood_in, problems = live.stands_in, live.offer(seen)
-        self._start.show_settings(live, problems)
-        if not problems:
-            loop.wake()
-            self._start.check_keys(live)
-            self._in_background(message_urls.tell(live.resolved))
-            if stood_in:
-                self._leave_older_settings(live)
+        self._start.judged(live, seen, problems)
+        if problems:
             return
-        sentence = "; ".join(problems)
-        if seen is not None:
-            sentence = f"the agent keeps the present settings, because the new ones cannot be used: {sentence}"
-        _LOG.error("%s", sentence)
-        self._start.tell_bad_settings(live, seen, sentence)
+        loop.wake()
+        self._start.check_keys(live)
+        self._in_background(message_urls.tell(live.resolved))
+        if stood_in:
+            self._leave_older_settings(live)
 
     def _leave_older_settings(self, live: LiveSettings) -> None:
         _LOG.info("the settings of ConfigMap %s can be used again", self._start.config_map)

@@ -21,7 +21,7 @@ from careen.agent.turn import Reconciler
 from careen.cluster.wire.client import Credentials
 from careen.cluster.wire.errors import ClusterError
 from careen.cluster.wire.transport import Request, Response
-from careen.settings.live import SeenConfigMap
+from careen.settings.live import KeptSettings, SeenConfigMap
 from careen.settings.tree import Settings
 from drydock.server.kinds.resources import resource_named
 from drydock.server.store import HistoryGone
@@ -78,7 +78,8 @@ def attempt(
     settings = Settings(node_id=process.node, ds_namespace="careen")
     return SleepAttempt(
         settings=lambda: settings,
-        config_map=lambda: seen_config_map(agents),
+        kept_settings=lambda: KeptSettings(config_map=seen_config_map(agents)),
+        may_read_settings=lambda: True,
         host=host,  # type: ignore[arg-type]
         need=need,
         reconciler=reconciler,
