@@ -232,6 +232,16 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {4: [], 10: [{"holder": "n1"}], 70: []},
     ),
+    "an agent that hangs, and one that sleeps for an hour and then hangs": (
+        "CareenAgentStuck",
+        [
+            *series("careen_last_turn_seconds", (0, 180, 0)),
+            *series("careen_asleep", (0, 180, 0)),
+            *series("careen_last_turn_seconds", (0, 180, 0), labels='node="n2"'),
+            *series("careen_asleep", (0, 60, 1), (61, 180, 0), labels='node="n2"'),
+        ],
+        {30: [], 40: [{"node": "n1"}], 60: [{"node": "n1"}], 75: [{"node": "n1"}, {"node": "n2"}]},
+    ),
     "a node whose agent has stopped, and a node whose agent is replaced": (
         "CareenAgentMissing",
         [

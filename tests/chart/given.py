@@ -130,7 +130,7 @@ GIVEN: dict[str, Any] = {
     "clusterName": "prod",
     "metricsHost": "0.0.0.0",
     "metricsPort": 9000,
-    "sleep": "auto",
+    "sleep": "off",
     "logFormat": "json",
     "logLevel": "debug",
 }

@@ -613,11 +613,11 @@ class Settings:
         bootstrap=True,
     )
     sleep: str = _ours(
-        "off",
+        "auto",
         kinds.word("auto", "off"),
         "Whether an agent that has nothing to do replaces itself by a small program, which needs a fifth of the memory "
         "and wakes the agent. auto: if the next look is at least five minutes away. While it sleeps, a change of the "
-        "ConfigMap takes effect within five minutes.",
+        "ConfigMap takes effect within five minutes; `careen recheck` wakes it at once.",
         live=False,
     )
     log_format: str = _kured(

@@ -55,7 +55,9 @@ def test_the_reboot_request_contains_the_current_boot_id_and_the_reason(desk: De
     found = asked(desk, "n1")
     assert (found.kind, found.boot, found.reason, found.is_now) == (RequestKind.REBOOT, "boot-1", "new kernel", False)
     assert (
-        output == "Requested: n1 reboots when it is next in line; an idle agent sees the request within five minutes.\n"
+        output
+        == "Requested: n1 reboots when it is next in line; an idle agent sees the request within seconds, or within "
+        "five minutes if it stays awake.\n"
     )
 
 

@@ -25,7 +25,7 @@ from scheduler_core.values import Value
 LOOK_SECONDS = 2.0
 LOOK_SECONDS_PER_NODE = 0.2  # at most five requests a second, however many nodes a person waits for
 
-IDLE_LOOK = "an idle agent sees the request within five minutes"
+IDLE_LOOK = "an idle agent sees the request within seconds, or within five minutes if it stays awake"
 _NO_ANSWER = "the API server does not answer; the command waits for an answer"
 
 

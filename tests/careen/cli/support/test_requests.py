@@ -152,7 +152,10 @@ def test_maintenance_of_two_nodes_ends_when_both_are_drained_and_when_both_are_b
 
 def test_recheck_asks_the_agents_to_look_again(fleet: Desk) -> None:
     assert fleet.ok("recheck", "n1", "n2").splitlines() == [
-        "Requested: the agent of n1 looks again in its next turn; an idle agent sees the request within five minutes.",
+        (
+            "Requested: the agent of n1 looks again in its next turn; an idle agent sees the request within seconds, "
+            "or within five minutes if it stays awake."
+        ),
         "Requested: the agent of n2 looks again in its next turn.",
     ]
     assert from_rfc3339(fleet.annotations("n1")[keys.RECHECK]) is not None

@@ -1,0 +1,162 @@
+"""Whole agents that sleep meet every change of their ConfigMap as agents that are awake, within five minutes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from careen.cluster.wire.transport import Request, Response
+from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.stories import _put_agents_pods
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.whole_agents import WholeAgents, on_virtual_hosts
+from tests.careen.chaos.fleet.world import Shape, World
+
+NAMES = ("n1", "n2")
+CLOSED, OPEN = "reboot-days: []\nforecast: 'off'", "reboot-days: [mo,tu,we,th,fr,sa,su]\nforecast: 'off'"
+CHANGED = "the ConfigMap has changed"
+
+Spoil = Callable[[World], None]
+
+
+def put_settings(world: World, text: str) -> None:
+    """As `kubectl apply` does."""
+    if world.server.get("configmaps", "careen", "careen") is None:
+        metadata = {"name": "careen", "namespace": "careen"}
+        world.server.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, actor="person")
+    world.server.change(
+        "configmaps",
+        "careen",
+        lambda old: {**old, "data": {"config.yaml": text}},
+        actor="person",
+        namespace="careen",
+    )
+
+
+def delete_settings(world: World) -> None:
+    world.server.remove("configmaps", "careen", actor="person", namespace="careen")
+
+
+def forbid_settings(world: World) -> None:
+    """Somebody takes the right to read the ConfigMap away."""
+    answer = world.server.answer
+
+    def refuse(request: Request, actor: str) -> Response:
+        if actor.startswith("careen-agent") and "/configmaps/" in request.path:
+            return world.server.refusal(403, "configmaps is forbidden")
+        return answer(request, actor)
+
+    world.server.answer = refuse  # type: ignore[method-assign]
+
+
+def told(world: World) -> int:
+    return sum(1 for each in world.agents.sent_events if each.reason == "BadSettings")
+
+
+def config_ok(world: World, name: str) -> float:
+    return float(world.agents.metrics_of(name)._config_ok.labels(name)._value.get())
+
+
+def wakes(world: World) -> list[str]:
+    return [why for _, _, why in world.agents.changes if why]
+
+
+def all_sleep(world: World) -> bool:
+    return all(each.is_asleep for each in world.agents.processes)
+
+
+def refusals(world: World, name: str) -> str:
+    return people._annotations(world, name).get("careen.dev/refusals", "")
+
+
+def play(story: Callable[[World], object]) -> World:
+    """A world of two whole agents that sleep behind a closed window."""
+    worlds: list[World] = []
+
+    def prepare(world: World) -> None:
+        worlds.append(world)
+        put_settings(world, CLOSED)
+        _put_agents_pods(world)
+
+    async def whole() -> World:
+        world = World(Shape(nodes=2), agents=WholeAgents, prepare=prepare)
+        await asyncio.sleep(30.0)
+        assert all_sleep(world), world.report([])
+        await story(world)  # type: ignore[misc]
+        world.stop()
+        return world
+
+    with on_virtual_hosts(worlds):
+        return run_virtually(whole())
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reports"),
+    [
+        (lambda world: put_settings(world, "reboot-days: [someday]"), 1),
+        (lambda world: put_settings(world, "reboot-days: ["), 1),
+        (lambda world: put_settings(world, "reboot-dayz: [mo]"), 1),
+        (delete_settings, 1),
+        (forbid_settings, 0),
+    ],
+    ids=["a bad value", "no YAML", "an unknown key", "deleted", "no right"],
+)
+def test_settings_that_cannot_be_used_leave_those_before_in_force_for_every_later_form(
+    spoil: Spoil, reports: int
+) -> None:
+    async def story(world: World) -> None:
+        spoil(world)
+        await asyncio.sleep(700.0)
+        assert len(world.agents.processes) == 2
+        assert not world.agents.deaths
+        if reports:
+            assert wakes(world).count(CHANGED) == 2, wakes(world)
+            assert [config_ok(world, name) for name in NAMES] == [0.0, 0.0]
+        await asyncio.sleep(3600.0)
+        assert all_sleep(world) or not reports
+        assert wakes(world).count(CHANGED) == 2 * reports, wakes(world)
+        assert told(world) == 2 * reports
+        await world.all_need_a_reboot()
+        await asyncio.sleep(30.0)
+        assert ["outside-window" in refusals(world, name) for name in NAMES] == [True, True]
+        assert told(world) == 2 * reports
+
+    world = play(story)
+    assert not world.agents.deaths
+    assert not [event for event in world.fleet.log if event.what == "asked"]
+    assert not world.agents.breaches
+
+
+def test_repaired_settings_are_in_force_within_five_minutes() -> None:
+    async def story(world: World) -> None:
+        put_settings(world, "reboot-days: [someday]")
+        await asyncio.sleep(301.0)
+        put_settings(world, OPEN)
+        await asyncio.sleep(301.0)
+        assert [config_ok(world, name) for name in NAMES] == [1.0, 1.0]
+        await world.all_need_a_reboot()
+        await world.until_home(900.0)
+
+    world = play(story)
+    assert world.verdict() == [], world.report(world.verdict())
+    assert {event.host for event in world.fleet.log if event.what == "booted"} == set(NAMES)
+
+
+def test_a_process_that_dies_has_no_settings_from_before_its_sleep() -> None:
+    """As any new process: without a claim, it ends until the ConfigMap can be used."""
+
+    async def story(world: World) -> None:
+        put_settings(world, "reboot-days: [someday]")
+        await asyncio.sleep(301.0)
+        people.crash_agent(world, "n1")
+        await asyncio.sleep(30.0)
+        assert [line for line in world.agents.trace if "n1: the start is refused" in line]
+        assert not [line for line in world.agents.trace if "n2: the start is refused" in line]
+        put_settings(world, OPEN)
+        await world.all_need_a_reboot()
+        await world.until_home(900.0)
+
+    world = play(story)
+    assert world.verdict() == [], world.report(world.verdict())
