@@ -86,10 +86,14 @@ def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> F
     elif answer.get("nodes") is not None:
         items = _mapping(answer["nodes"], "Nodes").get("items") or []
         passed = [
-            _text(_mapping(item, "Nodes.items").get("metadata", {}).get("name"), "Nodes.items.metadata.name")
+            _text(
+                _mapping(_mapping(item, "Nodes.items").get("metadata") or {}, "Nodes.items.metadata").get("name"),
+                "Nodes.items.metadata.name",
+            )
             for item in _list(items, "Nodes.items")
         ]
-    stranger = next((name for name in passed if name not in set(asked)), None)
+    known = set(asked)
+    stranger = next((name for name in passed if name not in known), None)
     if stranger is not None:
         raise ExtenderError(f'claims a filtered node "{stranger}" which is not found in the input node list')
     return FilterAnswer(
@@ -123,12 +127,15 @@ def read_preemption_answer(body: bytes, pods_on: Mapping[str, Sequence[Pod]]) ->
         victims: list[Pod] = []
         for entry in _list(fields.get("pods") or [], "MetaVictims.Pods"):
             uid = next((value for key, value in _mapping(entry, "MetaPod").items() if key.lower() == "uid"), "")
-            if uid not in by_uid:
+            if not isinstance(uid, str) or uid not in by_uid:
                 raise ExtenderError(
                     f"claims to preempt pod (UID: {uid}) on node: {node}, but the pod is not found on that node"
                 )
             victims.append(by_uid[uid])
-        remaining[node] = Victims(pods=tuple(victims), budget_violations=int(fields.get("numpdbviolations") or 0))
+        violations = fields.get("numpdbviolations") or 0
+        if not isinstance(violations, int):
+            raise ExtenderError(f"MetaVictims.NumPDBViolations: expected an integer, got {type(violations).__name__}")
+        remaining[node] = Victims(pods=tuple(victims), budget_violations=violations)
     return remaining
 
 
@@ -146,7 +153,7 @@ def _fields(body: bytes, what: str) -> dict[str, Any]:
 def _decode(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
-    except msgspec.DecodeError as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise ExtenderError(f"the answer is not JSON: {problem}") from problem
 
 

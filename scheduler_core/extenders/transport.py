@@ -1,4 +1,5 @@
-"""One POST request to an extender, with a time limit. The library does no other I/O; tests may replace this transport.
+"""One POST request to an extender, with limits of time and size. The library does no other I/O; tests may replace this
+transport.
 
 Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. Uses no proxy and follows no redirect.
 """
@@ -11,13 +12,17 @@ import ssl
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from scheduler_core.config.configuration import ExtenderSettings, ExtenderTls
 from scheduler_core.extenders.protocol import ExtenderError
+from scheduler_core.extenders.timed_http import TimedResponse, TooLong, connected, whole
 
-_CHUNK = 1 << 16
+_MOST_BYTES = 16 * 2**20
+"""And twice the size of the request: an answer contains nodes of the request, and reasons."""
+_AT_ONCE = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),)
 
 
 class HttpTransport:
@@ -38,17 +43,16 @@ class HttpTransport:
 
     def post(self, verb: str, body: bytes) -> bytes:
         url = f"{self._prefix}/{verb}"
-        deadline = time.monotonic() + self._timeout_seconds
-        connection = self._connection()
+        connection = self._connection(ends=time.monotonic() + self._timeout_seconds)
         try:
-            connection.connect()
             connection.request("POST", f"{self._path}/{verb}", body, {"Content-Type": "application/json"})
-            sock = connection.sock
             with connection.getresponse() as response:  # the response may outlive the connection
-                answer = _read(response, sock, deadline)
+                answer = whole(response.read1, _MOST_BYTES + 2 * len(body))
+            if response.length:
+                raise ExtenderError(f"POST {url}: the answer ended early")
         except TimeoutError as problem:
             raise ExtenderError(f"POST {url}: no answer within {self._timeout_seconds:g} s") from problem
-        except (OSError, http.client.HTTPException) as problem:
+        except (OSError, http.client.HTTPException, TooLong) as problem:
             raise ExtenderError(f"POST {url}: {problem or type(problem).__name__}") from problem
         finally:
             connection.close()
@@ -56,47 +60,32 @@ class HttpTransport:
             raise ExtenderError(f"failed {verb} with extender at URL {url}, code {response.status}")
         return answer
 
-    def _connection(self) -> http.client.HTTPConnection:
-        if self._context is None:
-            return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_seconds)
-        return _NamedHttpsConnection(
-            self._host, self._port, self._tls.server_name or self._host, self._context, self._timeout_seconds
+    def _connection(self, ends: float) -> _Connection:
+        return _Connection(
+            self._host, self._port, ends=ends, context=self._context, name=self._tls.server_name or self._host
         )
 
 
-class _NamedHttpsConnection(http.client.HTTPSConnection):
-    """Verifies the server's certificate for a configured name instead of the address, which is often not in an
+class _Connection(http.client.HTTPConnection):
+    """For one request. Verifies the server's certificate for `name` instead of the address, which is often not in an
     extender's certificate."""
 
-    def __init__(
-        self, host: str, port: int | None, server_name: str, context: ssl.SSLContext, timeout_seconds: float
-    ) -> None:
-        super().__init__(host, port, timeout=timeout_seconds, context=context)
-        self._server_name = server_name
-        self._trust = context
+    def __init__(self, host: str, port: int | None, *, ends: float, context: ssl.SSLContext | None, name: str) -> None:
+        super().__init__(host, port or (http.client.HTTP_PORT if context is None else http.client.HTTPS_PORT))
+        self.response_class = partial(TimedResponse, ends=ends)  # type: ignore[assignment]
+        self._ends = ends
+        self._context = context
+        self._name = name
 
     def connect(self) -> None:
-        plain = socket.create_connection((self.host, self.port), self.timeout)
+        seconds = self._ends - time.monotonic()
+        plain = connected(self.host, self.port, seconds=seconds, ends=self._ends, options=_AT_ONCE)
         try:
-            self.sock = self._trust.wrap_socket(plain, server_hostname=self._server_name)
+            plain.settimeout(max(self._ends - time.monotonic(), 0.001))  # of the whole handshake
+            self.sock = plain if self._context is None else self._context.wrap_socket(plain, server_hostname=self._name)
         except BaseException:
             plain.close()
             raise
-
-
-def _read(response: http.client.HTTPResponse, sock: socket.socket, deadline: float) -> bytes:
-    """Raises an error at the call's deadline, so that a server that sends slowly cannot delay scheduling."""
-    pieces: list[bytes] = []
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        if sock.fileno() >= 0:  # Already closed if the whole answer has arrived.
-            sock.settimeout(left)
-        piece = response.read1(_CHUNK)
-        if not piece:
-            return b"".join(pieces)
-        pieces.append(piece)
 
 
 def _trust(tls: ExtenderTls, *, has_to_be_https: bool) -> ssl.SSLContext:

@@ -103,7 +103,8 @@ MAY = {
     "careen.agent.telemetry.http_server": "a server that is handed over waits in real time for answers under way",
     "scheduler_core.__main__": "a command line",
     "careen.agent.observe": "random claim ids, because no two claims may have the same id",
-    "careen.services.wire.bounded": "a thread stops reading a response when the real clock reaches the deadline",
+    "careen.services.wire.bounded": "a thread stops asking when the real clock reaches the deadline",
+    "scheduler_core.extenders.timed_http": "a thread stops reading a response at that deadline",
     "careen.services.wire.starts": "the age of a server's start, and how long its rules have not been evaluated",
     "scheduler_core.extenders.transport": "deadlines of requests to another scheduler",
 }

@@ -149,7 +149,8 @@ def test_an_answer_that_arrives_slowly_is_abandoned_after_twice_the_deadline(mon
     """Each single read of the response ends in time, so the deadline for reads never ends the request. Without a total
     deadline, the thread of this request would never be free again."""
     clock = itertools.count(0.0, LONG_SECONDS)
-    monkeypatch.setattr("careen.services.wire.bounded.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    for module in ("careen.services.wire.bounded", "scheduler_core.extenders.timed_http"):
+        monkeypatch.setattr(f"{module}.time", SimpleNamespace(monotonic=lambda: next(clock)))
     session = bounded.session(LONG_SECONDS, 100 * LONG_SECONDS)
     with an_endless_answer(size=1) as url, pytest.raises(bounded.Unbounded, match="the answer did not end within"):
         read_json(session, "GET", url, Access(), if_rejected="")

@@ -19,6 +19,9 @@ from careen.services.notify import send
 from careen.services.prometheus import Prometheus
 from careen.services.silences import Silences
 from drydock.rollout.patience import crowding
+from scheduler_core.config.configuration import ExtenderSettings
+from scheduler_core.extenders.protocol import ExtenderError, read_filter_answer
+from scheduler_core.extenders.transport import HttpTransport
 from tests.careen.services import nasty
 from tests.careen.services.nasty import BROKEN, ENDLESS, SLOW, WRONG, serving, with_length
 from tests.patience import LONG_SECONDS, until
@@ -36,6 +39,19 @@ def silences(url: str, seconds: float) -> Silences:
     return Silences(url, node="n1", matchers=[[matcher]], timeout_seconds=seconds)
 
 
+async def extender(url: str, seconds: float) -> Any:
+    """An extender of the scheduler, which forecasts ask as well."""
+    asking = HttpTransport(ExtenderSettings(url_prefix=url, timeout_seconds=2 * seconds))
+
+    def ask() -> Any:
+        try:
+            return read_filter_answer(asking.post("filter", b"{}"), asked=["n1"], by_name=True)
+        except ExtenderError as error:
+            return Unknown(str(error))
+
+    return await asyncio.to_thread(ask)
+
+
 ASKING: dict[str, Ask] = {
     "alerts of Prometheus": lambda url, seconds: Prometheus(url, timeout_seconds=seconds).active_alerts(),
     "samples of Prometheus": lambda url, seconds: Prometheus(url, timeout_seconds=seconds).samples(
@@ -44,6 +60,7 @@ ASKING: dict[str, Ask] = {
     "alerts of Alertmanager": lambda url, seconds: Alertmanager(url, timeout_seconds=seconds).active_alerts(),
     "the begin of a silence": lambda url, seconds: silences(url, seconds).begin(60.0, now=NOW),
     "the end of a silence": lambda url, seconds: silences(url, seconds).end(),
+    "an extender": extender,
 }
 SENDING = {
     "a webhook": "generic+{url}/hook",
@@ -94,9 +111,12 @@ async def test_a_broken_or_wrong_answer_is_unknown_and_no_redirect_is_followed(c
 
 async def test_a_redirect_is_named_with_what_to_do() -> None:
     with serving(nasty.redirect, "http://127.0.0.1:9") as server:
-        for ask in ASKING.values():
+        for client, ask in ASKING.items():
             found = await ask(server.url, LONG_SECONDS)
-            assert "status 302; careen follows no redirect, so give the URL that it leads to" in found.why
+            assert (
+                client == "an extender"
+                or "status 302; careen follows no redirect, so give the URL that it leads to" in found.why
+            )
 
 
 @pytest.mark.parametrize("target", SENDING)

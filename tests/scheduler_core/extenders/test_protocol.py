@@ -132,6 +132,9 @@ def test_each_form_of_a_filter_response_is_read(answer: dict[str, Any], by_name:
         (encoded([]), "filter result: expected a JSON object, got list"),
         (b"<html>", "the answer is not JSON: "),
         (b"", "the answer is not JSON: "),
+        (b"[" * 100_000, "the answer is not JSON: "),
+        (b'{"\xff": 1}', "the answer is not JSON: "),
+        (encoded({"Nodes": {"items": [{"metadata": 5}]}}), "Nodes.items.metadata: expected a JSON object, got int"),
     ],
 )
 def test_an_invalid_filter_answer_is_an_error(body: bytes, problem: str) -> None:
@@ -174,6 +177,14 @@ def test_victims_in_an_extenders_response_are_found_by_uid() -> None:
         (
             {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "x"}]}}},
             "claims to preempt pod (UID: x) on node: n1, but the pod is not found on that node",
+        ),
+        (
+            {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": [1]}]}}},
+            "claims to preempt pod (UID: [1]) on node: n1, but the pod is not found on that node",
+        ),
+        (
+            {"NodeNameToMetaVictims": {"n1": {"NumPDBViolations": "x"}}},
+            "MetaVictims.NumPDBViolations: expected an integer, got str",
         ),
     ],
 )

@@ -18,6 +18,7 @@ SIGTERM with them.
 from __future__ import annotations
 
 import _thread
+import io
 import json
 import os
 import random
@@ -43,8 +44,8 @@ SEALS = 0x1 | 0x2 | 0x4 | 0x8  # F_SEAL_SEAL, _SHRINK, _GROW, _WRITE of linux/fc
 _ADD_SEALS, _GET_SEALS = 1033, 1034
 _MOST_BYTES = 4 * 1024 * 1024  # of a handover, an answer or an event; a Node's metadata is a few KiB
 _WATCH_SECONDS = 3600
-_SILENCE_SECONDS = 150.0  # a watch gets a bookmark about once a minute
-_REQUEST_SECONDS = 10.0
+_SILENCE_SECONDS = 150.0  # between two events: a watch gets a bookmark about once a minute
+_REQUEST_SECONDS = 10.0  # for the whole answer
 _RARE_SECONDS = 300.0  # between two reads of the ConfigMap, and of the Node without the right to watch it
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 60.0
 _LATE_SECONDS = 60.0  # after which an agent that should have woken, or a file system that hangs, is unhealthy
@@ -152,6 +153,25 @@ def read_handover(descriptor: int) -> dict[str, Any]:
         os.close(descriptor)
 
 
+class Answer(io.RawIOBase):
+    """The bytes of an answer until `ends`, by `time.monotonic`. The time limit of a socket holds for each read, so a
+    server that sends a byte now and then would never exceed it."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.ends = time.monotonic() + _REQUEST_SECONDS
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.ends - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the answer takes too long")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
 class Api:
     """Reads from one API server, each request on its own connection."""
 
@@ -161,7 +181,7 @@ class Api:
 
     async def get(self, path: str, accept: str) -> tuple[int, dict[str, Any]]:
         """The status, and the body if it is JSON."""
-        status, body = self._ask(path, accept, _REQUEST_SECONDS)
+        status, body, _ = self._ask(path, accept)
         text = b""
         for piece in body:
             text += piece
@@ -173,11 +193,12 @@ class Api:
         return status, found
 
     async def watch(self, path: str, accept: str) -> tuple[int, AsyncIterator[dict[str, Any]]]:
-        """The status, and the events until the server ends the watch."""
-        status, body = self._ask(path, accept, _SILENCE_SECONDS)
-        return status, _lines(body)
+        """The status, and the events until the server ends the watch, or sends none for too long."""
+        status, body, answer = self._ask(path, accept)
+        answer.ends = time.monotonic() + _SILENCE_SECONDS
+        return status, _lines(body, answer)
 
-    def _ask(self, path: str, accept: str, seconds: float) -> tuple[int, Iterator[bytes]]:
+    def _ask(self, path: str, accept: str) -> tuple[int, Iterator[bytes], Answer]:
         server = self._server
         try:
             connection = socket.create_connection((server["host"], server["port"]), timeout=_REQUEST_SECONDS)
@@ -190,18 +211,18 @@ class Api:
             if authorization := self._authorization():
                 lines.append(f"Authorization: {authorization}")
             connection.sendall("\r\n".join([*lines, "", ""]).encode())
-            reader = connection.makefile("rb")
+            answer = Answer(connection)
+            reader = io.BufferedReader(answer)
             version, _, rest = reader.readline(_MOST_REQUEST).partition(b" ")
             status = int(rest[:3])
             if not version.startswith(b"HTTP/1."):
                 raise ValueError("not an answer of HTTP/1")
             headers = _headers(reader)
-            connection.settimeout(seconds)
         except BaseException:
             self._count("lost")
             raise
         self._count(str(status))
-        return status, _body(reader, headers)
+        return status, _body(reader, headers), answer
 
     def _tls(self) -> ssl.SSLContext:
         server = self._server  # its files may change, and a request is rare
@@ -253,13 +274,15 @@ def _body(reader: Any, headers: dict[str, str]) -> Iterator[bytes]:
 
 
 def _exactly(reader: Any, size: int) -> bytes:
+    if size < 0:
+        raise ValueError("the answer has a negative length")
     found: bytes = reader.read(size)
     if len(found) < size:
         raise ConnectionError("the answer ended early")
     return found
 
 
-async def _lines(body: Iterator[bytes]) -> AsyncIterator[dict[str, Any]]:
+async def _lines(body: Iterator[bytes], answer: Answer) -> AsyncIterator[dict[str, Any]]:
     text = b""
     for piece in body:
         *whole, text = (text + piece).split(b"\n")
@@ -267,6 +290,7 @@ async def _lines(body: Iterator[bytes]) -> AsyncIterator[dict[str, Any]]:
             event = json.loads(line)
             if not isinstance(event, dict):
                 raise ValueError("the event is not an object")
+            answer.ends = time.monotonic() + _SILENCE_SECONDS
             yield event
         if len(text) > _MOST_BYTES:
             raise ValueError("the event is too long")

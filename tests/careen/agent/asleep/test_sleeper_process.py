@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import resource
@@ -20,6 +21,7 @@ import pytest
 
 from careen.agent.asleep import sleeper
 from tests.careen.agent.asleep.slept import METADATA, OPERATOR, STUB, Api, Slept, serving
+from tests.careen.services import nasty
 from tests.patience import wait_until
 
 Begin = Callable[..., Slept]
@@ -124,6 +126,32 @@ def test_watches_that_end_at_once_are_renewed_after_longer_and_longer_pauses(sle
     agent = slept().begin(FIRST_PAUSE_SECONDS=0.02, FILE_SECONDS=0.02).falls_asleep()
     agent.stays_asleep_until(lambda: len(api.moments) >= 6)
     assert api.moments[5] - api.moments[0] >= 0.02 * (1 + 2 + 4 + 8 + 16) / 2
+
+
+@pytest.mark.parametrize("answer", [*nasty.SLOW, *nasty.ENDLESS], ids=lambda each: each.__name__)
+def test_an_answer_without_an_end_neither_wakes_nor_makes_deaf(slept: Begin, answer: Callable[..., Any]) -> None:
+    nasty.packed()
+    with nasty.serving(answer) as server:
+        agent = slept(server={"port": int(server.url.rpartition(":")[2])})
+        agent.begin(REQUEST_SECONDS=0.5, SILENCE_SECONDS=0.5, FIRST_PAUSE_SECONDS=0.05, LONGEST_PAUSE_SECONDS=0.05)
+        agent.falls_asleep().stays_asleep_until(lambda: server.opened > 3)
+
+
+def test_a_watch_that_sends_bytes_but_no_event_ends(slept: Begin) -> None:
+    def dripping(_: str) -> Iterator[bytes]:
+        yield nasty.JSON + b"\r\n"
+        while True:
+            yield b" "
+
+    with nasty.serving(dripping) as server:
+        agent = slept(server={"port": int(server.url.rpartition(":")[2])})
+        agent.begin(SILENCE_SECONDS=0.5, FIRST_PAUSE_SECONDS=0.05).falls_asleep()
+        agent.stays_asleep_until(lambda: server.opened > 1)
+
+
+def test_an_answer_of_negative_length_is_not_read() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        sleeper._exactly(io.BytesIO(b"x"), -1)
 
 
 def test_a_version_that_the_server_no_longer_has_costs_one_read(slept: Begin, api: Api) -> None:

@@ -25,9 +25,11 @@ _TEXTS = (
     "\u2028",
     "%22",
     "2",
+    "locks",
+    "nodeID",
 )
 _KEYS = ("nodeID", "nodeID", "nodeID", "locks", "was", "metadata", "overdue", "id", "reason", "next", "maxOwners",
-         "form", "failed", "groups", "NodeID", "nodeid")  # fmt: skip
+         "form", "failed", "groups", "NodeID", "nodeid", "LOCKS")  # fmt: skip
 _SPACE = ("", "", "", "", "", "", " ", "\n", "\t ", "\r\n", "\u00a0", "\f", "\v", "\u2003", "/**/")
 _PIECES = ('"nodeID":"manual"', '"nodeID":"n01"', '"nodeID":""', ',"nodeID":"manual"', '{"nodeID":"manual"},',
            '"was":{"nodeID":"n00"},', '"locks":[],', '"locks":[{"nodeID":"n01"}],', '"form":3', '"form":2,', "{", "}",
@@ -59,13 +61,13 @@ def hostile_lock(chance: Random) -> str:
 
 def canonical_lock(chance: Random) -> str:
     """A text in the form that careen writes."""
-    rows = tuple(_entry(chance) for _ in range(chance.randrange(4)))
+    rows = tuple(dict.fromkeys(_entry(chance) for _ in range(chance.randrange(4))))
     content = LockContent(
         entries=rows,
         max_owners=chance.choice((0, 1, 3)),
         is_paused=chance.random() < 0.3,
-        pause_reason=chance.choice(("", 'für "db": {"nodeID":"n01"}', "x\\", "[{")),
-        line=Line(names=("n02", "n01"), at="2026-03-04T12:00:00Z", waiting=2) if chance.random() < 0.4 else Line(),
+        pause_reason=chance.choice(("", 'für "db": {"nodeID":"n01"}', "x\\", "[{", "locks", "nodeID")),
+        line=Line(names=("n02", "locks"), at="2026-03-04T12:00:00Z", waiting=2) if chance.random() < 0.4 else Line(),
     )
     return notation.render(content) or ""
 
@@ -75,9 +77,9 @@ def _entry(chance: Random) -> Entry:
     return Entry(
         node=node,
         id=chance.choice(("c1", "", 'a"b', "ü")),
-        groups=chance.choice(((), ("zone=a",), ("selector:app in (a,b)",))),
+        groups=chance.choice(((), ("zone=a",), ("locks",), ("selector:app in (a,b)",))),
         cordoned=chance.random() < 0.3,
-        zone=chance.choice((None, "", "a")),
+        zone=chance.choice((None, "", "a", "nodeid")),
         failed=chance.choice(("", "", "never-ready")),
         unread=foreign if node.startswith("unread") else chance.choice(("", "", foreign)),
     )

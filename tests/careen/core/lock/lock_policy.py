@@ -101,14 +101,14 @@ READING: dict[str, tuple[str, Callable[[Known], Any]]] = {
     ),
     "isListPlaced": (
         (
-            r"""variables.textAfter.findAll('"locks"').size() == 0 || """
-            r"""(variables.textAfter.findAll('"locks"').size() == 1 && """
+            r"""variables.textAfter.findAll(r'(?i)"locks"\s*:').size() == 0 || """
+            r"""(variables.textAfter.findAll(r'(?i)"locks"\s*:').size() == 1 && """
             r"""variables.textAfter.matches(r'^\s*\{[^{}]*(?:\{[^{}]*\}[^{}]*)?"locks"\s*:'))"""
         ),
         lambda given: (
-            _count(given["textAfter"], '"locks"') == 0
+            _count(given["textAfter"], r'(?i)"locks"\s*:') == 0
             or (
-                _count(given["textAfter"], '"locks"') == 1
+                _count(given["textAfter"], r'(?i)"locks"\s*:') == 1
                 and _matches(given["textAfter"], r'^\s*\{[^{}]*(?:\{[^{}]*\}[^{}]*)?"locks"\s*:')
             )
         ),
@@ -192,14 +192,14 @@ VALIDATIONS: dict[str, tuple[str, Callable[[Known], bool]]] = {
     "write the lock only in a form that all its readers read alike": (
         (
             r"variables.textAfter.matches(r'^\s*(?:\{|$)') && !variables.isOddAfter && variables.isListPlaced && "
-            """variables.areListsFlat && variables.textAfter.findAll('"nodeID"').size() == variables.placed"""
+            r"""variables.areListsFlat && variables.textAfter.findAll(r'(?i)"nodeid"\s*:').size() == variables.placed"""
         ),
         lambda given: (
             _matches(given["textAfter"], r"^\s*(?:\{|$)")
             and not given["isOddAfter"]
             and given["isListPlaced"]
             and given["areListsFlat"]
-            and _count(given["textAfter"], '"nodeID"') == given["placed"]
+            and _count(given["textAfter"], r'(?i)"nodeid"\s*:') == given["placed"]
         ),
     ),
     "write the lock only as JSON that every agent can read": (

@@ -74,14 +74,18 @@ def disagreement(text: str) -> str:
 
 
 def plain_readers(text: str) -> list[set[str]] | None:
-    """The owners that a simple JSON parser sees (kured, and the previous release), where it takes the last and where it
-    takes the first of repeated keys; None if the text is no JSON."""
+    """The owners that a simple JSON parser sees, where it takes the last and where it takes the first of repeated keys,
+    and that of kured, for which a key in other letters is the same; None if the text is no JSON."""
 
     def first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         return dict(reversed(pairs))
 
+    def of_go(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        known = {each.casefold(): each for each in ("nodeID", "locks")}
+        return {known.get(key.casefold(), key): value for key, value in pairs}
+
     try:
-        read = [json.loads(text), json.loads(text, object_pairs_hook=first)]
+        read = [json.loads(text, object_pairs_hook=hook) for hook in (dict, first, of_go)]
     except (ValueError, RecursionError):
         return None
     return [_owners_of(each) for each in read]
@@ -199,6 +203,23 @@ def test_a_claim_counts_wherever_it_is(text: str) -> None:
     content = notation.parse(text)
     assert isinstance(content, LockContent)
     assert "n01" in content.nodes
+
+
+@pytest.mark.parametrize("name", ["locks", "nodeID", "nodeid", "form", "manual"])
+def test_a_text_may_be_the_name_of_a_key(name: str) -> None:
+    """A Node, a zone, a group, or the reason that a person gives."""
+    own = an_entry(name.lower() if name != "manual" else "n01", "c", zone=name, groups=(name,))
+    paused = changes.pause(held(own).with_line(Line(names=(name,), at="2026-03-04T12:00:00Z")), name, 2)
+    text = notation.render(paused)
+    content = notation.parse(text)
+    assert isinstance(content, LockContent)
+    assert (content.entries, content.pause_reason, content.line) == (paused.entries, name, paused.line)
+    assert lock_policy.refusal(text, text, "n00") == ""
+
+
+@pytest.mark.parametrize("text", ['{"nodeID":"","NODEID":"n00"}', '{"nodeID":"n00","Locks":[],"locks":[]}'])
+def test_no_token_can_write_a_key_that_only_kured_reads(text: str) -> None:
+    assert lock_policy.refusal(None, text, "n00") == "write the lock only in a form that all its readers read alike"
 
 
 DISGUISED = {
