@@ -1,6 +1,7 @@
 """StatefulSets: pods with ordinals, one after another, never two of one name. Source: pkg/controller/statefulset.
 
-Volume claim templates are ignored: the embedded cluster provides no storage.
+A pod mounts the claim of a volume claim template if the claim exists. Others are ignored: the embedded cluster
+provides no storage.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from drydock.controllers.ownership import (
     write_status,
 )
 from drydock.server.evictions import pod_is_ready
+from drydock.server.kinds.object_rules import Object
 from drydock.server.kinds.resources import resource_named
 from drydock.server.store import Content
 from drydock.server.verbs import DeleteOptions, Verbs
 
 _SETS = resource_named("statefulsets")
+_CLAIMS = resource_named("persistentvolumeclaims")
 _ACTOR = "system:statefulset-controller"
 
 
@@ -57,6 +60,17 @@ def _names(owner: Content) -> list[str]:
     return [f"{owner['metadata']['name']}-{start + i}" for i in range(owner["spec"]["replicas"])]
 
 
+def _claimed(verbs: Verbs, owner: Content, pod: str) -> list[Object]:
+    """The pod's volumes by the owner's templates."""
+    names = [each["metadata"]["name"] for each in owner["spec"].get("volumeClaimTemplates") or ()]
+    namespace = owner["metadata"]["namespace"]
+    return [
+        {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{pod}"}}
+        for name in names
+        if verbs.store.get(_CLAIMS.storage, (namespace, f"{name}-{pod}")) is not None
+    ]
+
+
 def _fill(verbs: Verbs, owner: Content, existing: dict[str, Content], revision: str) -> None:
     """Replaces finished and creates missing pods, by ordinal. With OrderedReady, stops at the first that is not
     ready."""
@@ -73,7 +87,9 @@ def _fill(verbs: Verbs, owner: Content, existing: dict[str, Content], revision: 
                 "controller-revision-hash": revision,
             }
             made = pod_from_template(owner, owner["spec"]["template"], name=name, labels=labels)
+            volumes = [*(made["spec"].get("volumes") or ()), *_claimed(verbs, owner, name)]
             made["spec"] = {**made["spec"], "hostname": name, "subdomain": owner["spec"].get("serviceName", "")}
+            made["spec"] |= {"volumes": volumes} if volumes else {}
             pod = verbs.create(PODS, owner["metadata"]["namespace"], made, actor=_ACTOR).content
         if in_order and not (is_active(pod) and pod_is_ready(pod)):
             return

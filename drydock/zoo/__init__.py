@@ -12,14 +12,30 @@ from functools import partial
 from drydock.zoo.after_boot import AfterBoot, graceful_shutdown, guard_pods, static_etcd
 from drydock.zoo.ceph import rook_ceph
 from drydock.zoo.citizen import Citizen, Habitat
-from drydock.zoo.databases import cloudnative_pg, elasticsearch, zalando_postgres
-from drydock.zoo.eviction_webhooks import kubevirt, legacy_drain_cleaner, pod_graceful_drain, strimzi_drain_cleaner
-from drydock.zoo.foreign_sets import advanced_stateful_set, clone_set, strimzi, workflow
-from drydock.zoo.in_motion import hpa, roll_out, typha, vault
+from drydock.zoo.databases import cloudnative_pg, elasticsearch, scylla, zalando_postgres
+from drydock.zoo.eviction_webhooks import (
+    gatekeeper,
+    kubevirt,
+    legacy_drain_cleaner,
+    pod_graceful_drain,
+    strimzi_drain_cleaner,
+)
+from drydock.zoo.foreign_sets import advanced_stateful_set, clone_set, spark, strimzi, tikv, workflow
+from drydock.zoo.in_motion import (
+    argo_rollouts,
+    descheduler,
+    device_plugin,
+    hpa,
+    keda,
+    prometheus_operator,
+    roll_out,
+    typha,
+    vault,
+)
 from drydock.zoo.monitoring import prometheus_pod
-from drydock.zoo.node_owners import argo_cd, cilium, cloud_controller, uncordoner
+from drydock.zoo.node_owners import argo_cd, cilium, cloud_controller, cluster_autoscaler, uncordoner
 from drydock.zoo.storage import longhorn, portworx
-from drydock.zoo.volumes import late_volumes, stuck_pods
+from drydock.zoo.volumes import late_volumes, long_goodbye, redpanda, stuck_pods
 
 Settler = Callable[[Habitat], Citizen]
 
@@ -60,6 +76,24 @@ CITIZENS: Mapping[str, Settler] = {
     "stuck-pods": stuck_pods,
     "cloud-controller": cloud_controller,
     "argo-cd": argo_cd,
+    "tikv": tikv,
+    "scylla": scylla,
+    "cassandra-racks": partial(scylla, per_node=2),
+    "redpanda": redpanda,
+    "long-goodbye": long_goodbye,
+    "gatekeeper": gatekeeper,
+    "stuck-webhook": partial(gatekeeper, is_stuck=True),
+    "longhorn-single": partial(longhorn, is_single=True),
+    "graceful-shutdown-completed": partial(graceful_shutdown, how=AfterBoot.COMPLETED),
+    "cluster-autoscaler": cluster_autoscaler,
+    "keda": keda,
+    "shrinking-clone-set": partial(clone_set, shrinks=True),
+    "prometheus-operator": prometheus_operator,
+    "argo-rollouts": argo_rollouts,
+    "bad-argo-rollouts": partial(argo_rollouts, is_good=False),
+    "descheduler": descheduler,
+    "device-plugin": device_plugin,
+    "spark": spark,
 }
 
 IN_THE_DEMO = (

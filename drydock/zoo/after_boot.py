@@ -81,6 +81,10 @@ class AfterBoot(StrEnum):
     FAILED = "failed"  # the pod of the last boot, as the shutdown left it
     LATE = "late"  # a new pod, which is not ready yet
     MISSING = "missing"  # no pod
+    COMPLETED = "completed"  # the pod of the last boot, Succeeded, which nobody replaces (kubernetes#117018)
+
+
+_ENDED = (AfterBoot.FAILED, AfterBoot.COMPLETED)
 
 
 def graceful_shutdown(habitat: Habitat, *, how: AfterBoot = AfterBoot.FAILED, seconds: float = 90.0) -> Citizen:
@@ -126,7 +130,7 @@ class _DaemonPods:
         """Whether the node's pod is not yet what it should be."""
         pod = pod_named(verbs, f"cni-{node}")
         if not is_up(verbs, node):
-            if pod is not None and self._how is AfterBoot.FAILED:
+            if pod is not None and self._how in _ENDED:
                 self._shut_down(verbs, pod)
             return False
         boot = str((node_named(verbs, node) or {})["status"]["nodeInfo"]["bootID"])
@@ -145,17 +149,16 @@ class _DaemonPods:
         return since is not None and verbs.store.clock() - since < self._seconds
 
     def _replace(self, verbs: Verbs, owner: Content, node: str, pod: Content | None) -> None:
-        if self._how is AfterBoot.FAILED and pod is not None:
+        if self._how in _ENDED and pod is not None:
             self._shut_down(verbs, pod)
             return
         self._remove(verbs, pod)
         if self._how is AfterBoot.LATE:
             self._create(verbs, owner, node, ready_after=round(self._seconds))
 
-    @staticmethod
-    def _shut_down(verbs: Verbs, pod: Content) -> None:
+    def _shut_down(self, verbs: Verbs, pod: Content) -> None:
         status = {
-            "phase": "Failed",
+            "phase": "Failed" if self._how is AfterBoot.FAILED else "Succeeded",
             "reason": "Terminated",
             "message": "Pod was terminated in response to imminent node shutdown.",
             "conditions": [{"type": "Ready", "status": "False", "reason": "PodFailed"}],

@@ -19,6 +19,8 @@ from drydock.server.verbs import DeleteOptions, EvictionWebhook, Verbs
 NAMESPACE = "zoo"
 NODES = resource_named("nodes")
 BUDGETS = resource_named("poddisruptionbudgets")
+ENDS_AFTER = "zoo.example/ends-after"
+"""A pod's annotation: how many seconds its containers need to end. Only the tests' kubelets know it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,6 +104,29 @@ def elasticsearch(habitat: Habitat) -> Citizen:
     )
 
 
+def scylla(habitat: Habitat, *, per_node: int = 1) -> Citizen:
+    """A StatefulSet with a volume on each node, and a budget that lets one pod go. With two pods on a node, the second
+    may go only when the first is back, and that one waits for the node (k8ssandra/cass-operator#824)."""
+    homes = [node for node in habitat.nodes for _ in range(per_node)]
+    local = [local_volume(f"data-scylla-{number}", node) for number, node in enumerate(homes)]
+    claims = [{"metadata": {"name": "data"}, "spec": local[0][1]["spec"]}]
+    return Citizen(
+        name="scylla" if per_node == 1 else "cassandra-racks",
+        objects=(
+            *(manifest for both in local for manifest in both),
+            workload(
+                "StatefulSet",
+                "scylla",
+                len(homes),
+                serviceName="scylla",
+                podManagementPolicy="Parallel",
+                volumeClaimTemplates=claims,
+            ),
+            budget("scylla", {"app": "scylla"}, maxUnavailable=1),
+        ),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Names:
     label: str

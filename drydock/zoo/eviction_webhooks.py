@@ -12,7 +12,7 @@ from datetime import datetime
 
 from drydock.controllers.control_loop import Controller
 from drydock.controllers.ownership import PODS, is_active, is_going
-from drydock.server.api_errors import denied
+from drydock.server.api_errors import denied, internal_error
 from drydock.server.kinds.object_rules import Object
 from drydock.server.store import Content
 from drydock.server.verbs import DeleteOptions, Verbs, rfc3339
@@ -138,6 +138,28 @@ def legacy_drain_cleaner(verbs: Verbs, pod: Content, options: DeleteOptions) -> 
     if is_broker and not options.dry_run:
         change_pod(verbs, pod, "annotations", {"strimzi.io/manual-rolling-update": "true"}, actor="drain-cleaner")
     return options
+
+
+def gatekeeper(habitat: Habitat, *, is_stuck: bool = False) -> Citizen:
+    """A webhook of which one pod runs, and without which the API server refuses evictions (`failurePolicy: Fail`): it
+    is away while its own pod moves. With `is_stuck` its pod runs and never answers (strimzi/drain-cleaner#58)."""
+
+    def intercept(verbs: Verbs, _: Content, options: DeleteOptions) -> DeleteOptions:
+        own = [each for each in pods_of_the_zoo(verbs) if each["metadata"]["labels"].get("app") == "gatekeeper"]
+        if is_stuck:
+            raise internal_error(f'{_NOT_CALLED}: Post "https://gatekeeper.zoo.svc:443/": context deadline exceeded')
+        if not any(serves(each) for each in own):
+            raise internal_error(f'{_NOT_CALLED}: no endpoints available for service "gatekeeper"')
+        return options
+
+    return Citizen(
+        name="stuck-webhook" if is_stuck else "gatekeeper",
+        objects=(workload("Deployment", "gatekeeper", 1), workload("Deployment", "shop", 2 * len(habitat.nodes))),
+        webhooks=(intercept,),
+    )
+
+
+_NOT_CALLED = 'failed calling webhook "validation.gatekeeper.sh": failed to call webhook'
 
 
 def pod_graceful_drain(habitat: Habitat) -> Citizen:

@@ -11,13 +11,16 @@ from drydock.zoo.citizen import (
     NAMESPACE,
     Citizen,
     Habitat,
+    Stopwatch,
     budget,
     create_pod,
+    is_up,
     owner,
     pod_named,
     pods_of_the_zoo,
     serves,
     template,
+    write_pod_status,
 )
 
 
@@ -64,24 +67,31 @@ def _roll_one(verbs: Verbs, brokers: list[Content]) -> None:
             return
 
 
-def clone_set(habitat: Habitat) -> Citizen:
-    """Two pods for each node, with names of their own, and a budget that the set's controller does not own."""
+def clone_set(habitat: Habitat, *, shrinks: bool = False) -> Citizen:
+    """Two pods for each node, with names of their own, and a budget that the set's controller does not own. With
+    `shrinks`, an autoscaler halves the set when the first node goes down."""
     size = 2 * len(habitat.nodes)
     controller = owner("apps.kruise.io/v1alpha1", "CloneSet", "clones")
     serial = [0]
 
+    wanted = [size]
+
     def reconcile(verbs: Verbs) -> None:
+        if shrinks and not all(is_up(verbs, node) for node in habitat.nodes):
+            wanted[0] = len(habitat.nodes)
         standing = [
             pod for pod in pods_of_the_zoo(verbs) if pod["metadata"]["labels"].get("app") == "clones" and is_active(pod)
         ]
-        for _ in range(size - len(standing)):
+        for pod in standing[wanted[0] :]:
+            verbs.delete(PODS, NAMESPACE, pod["metadata"]["name"], DeleteOptions(), actor="kruise")
+        for _ in range(wanted[0] - len(standing)):
             serial[0] += 1
             create_pod(verbs, f"clones-{serial[0]}", template("clones"), actor="kruise", controller=controller)
 
     return Citizen(
-        name="clone-set",
-        objects=(budget("clones", {"app": "clones"}, minAvailable=size - 2),),
-        controllers=(Controller(name="kruise", watches=("pods",), reconcile=reconcile),),
+        name="shrinking-clone-set" if shrinks else "clone-set",
+        objects=() if shrinks else (budget("clones", {"app": "clones"}, minAvailable=size - 2),),
+        controllers=(Controller(name="kruise", watches=("pods", "nodes"), reconcile=reconcile),),
     )
 
 
@@ -102,6 +112,55 @@ def advanced_stateful_set(habitat: Habitat, *, is_gone: bool = False) -> Citizen
     return Citizen(
         name="kruise-without-operator" if is_gone else "kruise",
         controllers=(Controller(name="kruise", watches=("pods",), reconcile=reconcile),),
+    )
+
+
+def spark(habitat: Habitat, *, seconds: float = 400.0) -> Citizen:
+    """A pod of work that asks not to be disturbed. It ends after some time."""
+    begun = Stopwatch()
+    finished: list[str] = []
+
+    def reconcile(verbs: Verbs) -> float | None:
+        waited = begun.seconds(verbs, "job", holds=True)
+        driver = pod_named(verbs, "driver")
+        if driver is None and not finished:
+            controller = owner("sparkoperator.k8s.io/v1beta2", "SparkApplication", "sums")
+            annotations = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+            pods = template("driver", restartPolicy="Never")
+            create_pod(
+                verbs,
+                "driver",
+                pods,
+                actor="spark",
+                controller=controller,
+                annotations=annotations,
+                nodeName=habitat.nodes[0],
+            )
+        elif driver is not None and is_active(driver) and waited >= habitat.seconds(seconds):
+            finished.append("driver")
+            write_pod_status(verbs, driver, {"phase": "Succeeded", "conditions": []}, actor="system:kubelet")
+        return None if finished else habitat.resync
+
+    return Citizen(name="spark", controllers=(Controller(name="spark", watches=("pods",), reconcile=reconcile),))
+
+
+def tikv(habitat: Habitat) -> Citizen:
+    """Each pod has an owner of its own, of a kind without a scale subresource, and a budget that needs one: the
+    disruption controller cannot compute it, so it never lets a pod go.
+
+    Sources: pingcap/tidb-operator#4221, kubevirt/kubevirt#18063."""
+
+    def reconcile(verbs: Verbs) -> None:
+        for number in range(len(habitat.nodes)):
+            name = f"tikv-{number}"
+            if pod_named(verbs, name) is None:
+                controller = owner("core.pingcap.com/v1alpha1", "TiKV", name)
+                create_pod(verbs, name, template("tikv"), actor="tidb-operator", controller=controller)
+
+    return Citizen(
+        name="tikv",
+        objects=(budget("tikv", {"app": "tikv"}, maxUnavailable=1),),
+        controllers=(Controller(name="tidb-operator", watches=("pods",), reconcile=reconcile),),
     )
 
 

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from drydock.controllers.control_loop import Controller
+from drydock.controllers.ownership import PODS, controller_uid, is_active
+from drydock.server.api_errors import ApiError
+from drydock.server.evictions import evict
 from drydock.server.kinds.object_rules import Object
 from drydock.server.kinds.resources import resource_named
 from drydock.server.store import Content
-from drydock.server.verbs import Verbs
-from drydock.zoo.citizen import NAMESPACE, Citizen, Habitat, Stopwatch, budget, is_up, template, workload
+from drydock.server.verbs import DeleteOptions, Verbs
+from drydock.zoo.citizen import (
+    NAMESPACE,
+    Citizen,
+    Habitat,
+    Stopwatch,
+    budget,
+    is_up,
+    node_named,
+    owner,
+    pods_of_the_zoo,
+    serves,
+    template,
+    workload,
+    write_pod_status,
+)
 
-_DEPLOYMENTS = resource_named("deployments")
+_DEPLOYMENTS, _SETS = resource_named("deployments"), resource_named("statefulsets")
+_REPLICA_SETS = resource_named("replicasets")
 _SCALE_SECONDS = 15.0
 _STABILISATION_SECONDS = 300.0
 
@@ -55,6 +75,151 @@ def roll_out(habitat: Habitat, *, is_good: bool = True) -> Citizen:
         name="roll-out" if is_good else "bad-roll-out",
         objects=(workload("Deployment", "site", 2 * len(habitat.nodes)), _budget("site")),
         controllers=(Controller(name="pipeline", watches=("nodes",), reconcile=reconcile),),
+    )
+
+
+def keda(habitat: Habitat) -> Citizen:
+    """Scales a Deployment to zero when the first node goes down, and up again when all nodes are back."""
+    size = 2 * len(habitat.nodes)
+
+    def reconcile(verbs: Verbs) -> None:
+        found = _deployment(verbs, "consumer")
+        if found is not None:
+            wanted = size if all(is_up(verbs, node) for node in habitat.nodes) else 0
+            if found["spec"]["replicas"] != wanted:
+                _scale(verbs, "consumer", wanted)
+
+    return Citizen(
+        name="keda",
+        objects=(workload("Deployment", "consumer", size), _budget("consumer")),
+        controllers=(Controller(name="keda", watches=("nodes",), reconcile=reconcile),),
+    )
+
+
+def prometheus_operator(habitat: Habitat) -> Citizen:
+    """Deletes its StatefulSet without the pods and creates it again, when the first node goes down: an immutable field
+    has changed (prometheus-operator). The new StatefulSet adopts the pods."""
+    manifest = workload(
+        "StatefulSet", "metrics", len(habitat.nodes), serviceName="metrics", podManagementPolicy="Parallel"
+    )
+    began: list[str] = []
+
+    def reconcile(verbs: Verbs) -> None:
+        if not began and not all(is_up(verbs, node) for node in habitat.nodes):
+            verbs.delete(_SETS, NAMESPACE, "metrics", DeleteOptions(orphan=True), actor="prometheus-operator")
+            made = verbs.create(_SETS, NAMESPACE, manifest, actor="prometheus-operator").content
+            began.append(made["metadata"]["uid"])
+        for pod in pods_of_the_zoo(verbs) if began else ():
+            if pod["metadata"]["labels"].get("app") == "metrics" and controller_uid(pod) != began[0]:
+                verbs.change(PODS, NAMESPACE, pod["metadata"]["name"], adopted, actor="statefulset-controller")
+
+    def adopted(old: Object) -> Object:
+        reference = {**owner("apps/v1", "StatefulSet", "metrics"), "uid": began[0]}
+        return {**old, "metadata": {**old["metadata"], "ownerReferences": [reference]}}
+
+    return Citizen(
+        name="prometheus-operator",
+        objects=(manifest, budget("metrics", {"app": "metrics"}, maxUnavailable=1)),
+        controllers=(Controller(name="prometheus-operator", watches=("nodes", "pods"), reconcile=reconcile),),
+    )
+
+
+def argo_rollouts(habitat: Habitat, *, is_good: bool = True) -> Citizen:
+    """ReplicaSets whose controller is a Rollout, a kind of its own. When the first node goes down, a second ReplicaSet
+    takes the place of the first. The pods of a bad one never start."""
+    rollout = owner("argoproj.io/v1alpha1", "Rollout", "checkout")
+    size = 2 * len(habitat.nodes)
+
+    def revision(number: int, replicas: int, image: str = "") -> Object:
+        name = f"checkout-{number}"
+        pods = template("checkout", image=image)
+        pods["metadata"]["labels"]["revision"] = str(number)
+        metadata = {"name": name, "ownerReferences": [rollout]}
+        selector = {"matchLabels": pods["metadata"]["labels"]}
+        spec = {"replicas": replicas, "selector": selector, "template": pods}
+        return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
+
+    def reconcile(verbs: Verbs) -> None:
+        sets = {item.key[1]: item.content for item in verbs.store.items(_REPLICA_SETS.storage, NAMESPACE)}
+        if "checkout-2" not in sets:
+            if not all(is_up(verbs, node) for node in habitat.nodes):
+                image = "" if is_good else "registry.example/checkout:broken"
+                verbs.create(_REPLICA_SETS, NAMESPACE, revision(2, size, image), actor="argo-rollouts")
+                _scale_set(verbs, "checkout-1", size - 1)
+        elif sets["checkout-2"].get("status", {}).get("readyReplicas", 0) >= size - 1:
+            _scale_set(verbs, "checkout-1", 0)
+
+    return Citizen(
+        name="argo-rollouts" if is_good else "bad-argo-rollouts",
+        objects=(revision(1, size), _budget("checkout")),
+        controllers=(Controller(name="argo-rollouts", watches=("nodes", "replicasets"), reconcile=reconcile),),
+    )
+
+
+def _scale_set(verbs: Verbs, name: str, replicas: int) -> None:
+    found = verbs.store.get(_REPLICA_SETS.storage, (NAMESPACE, name))
+    if found is not None and found.content["spec"]["replicas"] != replicas:
+        verbs.change(
+            _REPLICA_SETS,
+            NAMESPACE,
+            name,
+            lambda old: {**old, "spec": {**old["spec"], "replicas": replicas}},
+            actor="argo-rollouts",
+        )
+
+
+def descheduler(habitat: Habitat, *, seconds: float = 20.0) -> Citizen:
+    """Evicts a pod of a Deployment again and again, as its budget permits (kubernetes-sigs/descheduler#424)."""
+    looked = Stopwatch()
+
+    def reconcile(verbs: Verbs) -> float | None:
+        pods = [pod for pod in pods_of_the_zoo(verbs) if pod["metadata"]["labels"].get("app") == "till"]
+        if looked.seconds(verbs, "look", holds=True) >= habitat.seconds(seconds):
+            looked.seconds(verbs, "look", holds=False)
+            running = [pod for pod in pods if serves(pod)]
+            if running:
+                with contextlib.suppress(ApiError):
+                    name = habitat.chance.choice(running)["metadata"]["name"]
+                    evict(verbs, NAMESPACE, name, DeleteOptions(), actor="descheduler")
+        return habitat.resync
+
+    return Citizen(
+        name="descheduler",
+        objects=(
+            workload("Deployment", "till", 2 * len(habitat.nodes)),
+            budget("till", {"app": "till"}, maxUnavailable=1),
+        ),
+        controllers=(Controller(name="descheduler", watches=("nodes",), reconcile=reconcile),),
+    )
+
+
+def device_plugin(habitat: Habitat, *, seconds: float = 25.0) -> Citizen:
+    """For some seconds after a boot the node's device plugin is missing, so the kubelet fails every pod that wants a
+    device (UnexpectedAdmissionError). Their ReplicaSet creates others, and the failed pods stay."""
+    boots: dict[str, str] = {}
+    since: dict[str, float] = {}
+
+    def reconcile(verbs: Verbs) -> float | None:
+        now = verbs.store.clock()
+        for name in habitat.nodes:
+            node = node_named(verbs, name)
+            if node is not None and is_up(verbs, name):
+                boot = str(node["status"]["nodeInfo"]["bootID"])
+                if boot != boots.setdefault(name, boot):
+                    boots[name], since[name] = boot, now
+        early = {name for name, at in since.items() if now - at < habitat.seconds(seconds)}
+        for pod in pods_of_the_zoo(verbs):
+            is_ours = pod["metadata"]["labels"].get("app") == "trainer" and is_active(pod)
+            if is_ours and pod["spec"].get("nodeName") in early and not serves(pod):
+                status = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+                write_pod_status(verbs, pod, status, actor="system:kubelet")
+        return habitat.resync if early else None
+
+    pods = template("trainer", ready_after=3)
+    return Citizen(
+        name="device-plugin",
+        objects=(workload("Deployment", "trainer", 2 * len(habitat.nodes), pods), _budget("trainer")),
+        controllers=(Controller(name="system:kubelet", watches=("nodes", "pods"), reconcile=reconcile),),
     )
 
 

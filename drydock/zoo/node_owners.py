@@ -37,6 +37,27 @@ def cloud_controller(habitat: Habitat, *, seconds: float = 3.0) -> Citizen:
     )
 
 
+def cluster_autoscaler(habitat: Habitat, *, seconds: float = 8.0) -> Citizen:
+    """Removes the first empty node: its Node gets a deletionTimestamp and goes later, and its machine never comes back
+    (kubereboot/kured#1309)."""
+    idle = Stopwatch()
+    chosen: list[str] = []
+
+    def reconcile(verbs: Verbs) -> float | None:
+        for node in habitat.nodes:
+            holds = node_named(verbs, node) is not None and (node in chosen or not is_up(verbs, node))
+            waited = idle.seconds(verbs, node, holds=holds)
+            if chosen in ([], [node]) and waited >= habitat.seconds(seconds):
+                chosen[:] = [node]
+                verbs.delete(NODES, "", node, DeleteOptions(), actor="cluster-autoscaler")
+        return habitat.resync
+
+    return Citizen(
+        name="cluster-autoscaler",
+        controllers=(Controller(name="cluster-autoscaler", watches=("nodes",), reconcile=reconcile),),
+    )
+
+
 def uncordoner(habitat: Habitat, *, most: int = 1, seconds: float = 4.0) -> Citizen:
     """Some seconds after a node was cordoned it makes the node schedulable again, whoever cordoned it: at the end of a
     work of its own, or (with `most`) again and again."""

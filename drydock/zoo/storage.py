@@ -33,12 +33,13 @@ _DETACH_SECONDS = 5.0
 _REBUILD_SECONDS = 20.0
 
 
-def longhorn(habitat: Habitat) -> Citizen:
-    """Each volume has a replica on its own node of the list and on the next one."""
-    manager = _Manager(habitat)
+def longhorn(habitat: Habitat, *, is_single: bool = False) -> Citizen:
+    """Each volume has a replica on its own node of the list and on the next one. With `is_single`, one volume has its
+    only replica on the first node."""
+    manager = _Manager(habitat, single=habitat.nodes[0] if is_single else "")
     pods = with_volume(template("shelf"), _DRIVER, "pvc-*")
     return Citizen(
-        name="longhorn",
+        name="longhorn-single" if is_single else "longhorn",
         objects=(workload("StatefulSet", "shelf", len(habitat.nodes), pods, serviceName="shelf"),),
         controllers=(
             attach_detach(habitat, _DRIVER, _DETACH_SECONDS),
@@ -74,8 +75,9 @@ def instance_manager(node: str) -> str:
 
 
 class _Manager:
-    def __init__(self, habitat: Habitat) -> None:
+    def __init__(self, habitat: Habitat, *, single: str = "") -> None:
         self._habitat = habitat
+        self._single = single
         self._healthy_for = Stopwatch()
 
     def reconcile(self, verbs: Verbs) -> float | None:
@@ -112,4 +114,4 @@ class _Manager:
         nodes = self._habitat.nodes
         index = nodes.index(node)
         others = (nodes[index - 1], nodes[(index + 1) % len(nodes)])
-        return node in healthy and any(other not in healthy for other in others)
+        return node == self._single or (node in healthy and any(other not in healthy for other in others))

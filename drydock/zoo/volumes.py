@@ -6,17 +6,19 @@ from __future__ import annotations
 from datetime import timedelta
 
 from drydock.controllers.control_loop import Controller
-from drydock.controllers.ownership import PODS
+from drydock.controllers.ownership import PODS, is_going
 from drydock.server.kinds.object_rules import Object
 from drydock.server.kinds.resources import resource_named
 from drydock.server.store import Content
 from drydock.server.verbs import DeleteOptions, Verbs, rfc3339
 from drydock.zoo.citizen import (
+    ENDS_AFTER,
     NAMESPACE,
     NODES,
     Citizen,
     Habitat,
     Stopwatch,
+    budget,
     create_pod,
     node_named,
     pods_of_the_zoo,
@@ -168,6 +170,42 @@ def late_volumes(habitat: Habitat, *, detach_seconds: float = 40.0) -> Citizen:
     )
 
 
+def redpanda(habitat: Habitat, *, seconds: float = 60.0) -> Citizen:
+    """A StatefulSet whose pods have a finalizer. The operator removes it some time after the deletion, when it has
+    moved the data away (redpanda-data/redpanda#10409)."""
+    going = Stopwatch()
+    pods = template("redpanda")
+    pods = {**pods, "metadata": {**pods["metadata"], "finalizers": ["operator.redpanda.com/finalizer"]}}
+
+    def reconcile(verbs: Verbs) -> float | None:
+        is_waiting = False
+        for pod in pods_of_the_zoo(verbs):
+            if pod["metadata"]["labels"].get("app") != "redpanda":
+                continue
+            is_going_away = is_going(pod)
+            waited = going.seconds(verbs, pod["metadata"]["uid"], holds=is_going_away)
+            if waited >= habitat.seconds(seconds):
+                verbs.change(PODS, NAMESPACE, pod["metadata"]["name"], _without_finalizers, actor="redpanda-operator")
+            is_waiting = is_waiting or is_going_away
+        return habitat.resync if is_waiting else None
+
+    return Citizen(
+        name="redpanda",
+        objects=(
+            workload("StatefulSet", "redpanda", len(habitat.nodes), pods, serviceName="redpanda"),
+            budget("redpanda", {"app": "redpanda"}, maxUnavailable=1),
+        ),
+        controllers=(Controller(name="redpanda-operator", watches=("pods",), reconcile=reconcile),),
+    )
+
+
+def long_goodbye(habitat: Habitat, *, seconds: int = 600, grace_seconds: int = 7200) -> Citizen:
+    """A Deployment whose pods finish their work before they end, and have a grace period of hours (Azure/AKS#3008)."""
+    pods = template("calculation", terminationGracePeriodSeconds=grace_seconds)
+    pods = {**pods, "metadata": {**pods["metadata"], "annotations": {ENDS_AFTER: str(seconds)}}}
+    return Citizen(name="long-goodbye", objects=(workload("Deployment", "calculation", len(habitat.nodes), pods),))
+
+
 def stuck_pods(habitat: Habitat, *, node: str = "", days: float = 2.0) -> Citizen:
     """A pod on `node` (by default the first) that has been terminating for days: nobody removes its finalizer."""
     place = node or habitat.nodes[0]
@@ -192,7 +230,8 @@ def stuck_pods(habitat: Habitat, *, node: str = "", days: float = 2.0) -> Citize
 def finish(verbs: Verbs) -> None:
     """Removes the finalizer of the stuck pod, as a person does. So the pod goes."""
 
-    def edit(old: Object) -> Object:
-        return {**old, "metadata": {**old["metadata"], "finalizers": []}}
+    verbs.change(PODS, NAMESPACE, STUCK_POD, _without_finalizers, actor="person")
 
-    verbs.change(PODS, NAMESPACE, STUCK_POD, edit, actor="person")
+
+def _without_finalizers(old: Object) -> Object:
+    return {**old, "metadata": {**old["metadata"], "finalizers": []}}

@@ -274,6 +274,7 @@ def test_what_a_drain_took_whose_claim_or_record_a_person_removed_does_not_count
     assert service(*DRAINED, held, lock(1.5, held, {}, "person")) == []
     assert service(*DRAINED, wiped) == []
     assert service(*DRAINED, replace(wiped, actor="careen-agent-n1")) == [LACKS]
+    assert service(*DRAINED, replace(wiped, key=("", "n3"))) == [LACKS]
 
 
 def test_a_claim_that_the_agent_took_after_a_person_removed_one_counts() -> None:

@@ -483,6 +483,18 @@ async def test_the_agent_lists_no_pods_of_the_node_if_the_node_records_their_own
     assert isinstance(seen.pods, NotAsked), "the Node's annotation names the owners, so the pods are not read"
 
 
+async def test_the_age_of_the_workloads_health_is_that_of_its_last_read(shell: Shell) -> None:
+    shell.put_node("n1")
+    observer = shell.observer()
+    seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
+    assert seen.owners_at is None
+    seen = await observer.add(seen, [Evidence.OWNERS], POLICY)
+    assert seen.owners_at == seen.uptime
+    shell.clock.seconds += 9
+    later = await observer.add(seen, [Evidence.PODS], POLICY)
+    assert (later.uptime, later.owners_at) == (seen.uptime + 9.0, seen.uptime)
+
+
 async def test_the_agent_of_a_waiting_node_reads_only_the_owners_of_pods_that_no_scheduler_placed(shell: Shell) -> None:
     """The pod `bound` was created with `spec.nodeName`, so its owner may bind each replacement to the same node. A
     scheduler placed the pod `placed`. In the phase Claiming, the agent reads the owners of both pods."""

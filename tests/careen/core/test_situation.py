@@ -14,7 +14,17 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
 from careen.core.outcomes import Status, Stay, stay
 from careen.core.situation import NotRead, Situation, known
-from tests.careen.core.builders import UPTIME, a_marked_node, a_policy, a_progress, a_situation, an_observation
+from tests.careen.core.builders import (
+    UPTIME,
+    a_marked_node,
+    a_policy,
+    a_progress,
+    a_reading,
+    a_situation,
+    an_entry,
+    an_observation,
+    held,
+)
 
 UNREAD = {"holders": NOT_ASKED, "waiters": NOT_ASKED, "pods": NOT_ASKED}
 
@@ -25,6 +35,13 @@ def test_a_fact_that_could_not_be_read_is_not_known() -> None:
     assert situation.read(Evidence.CROWD) is None
     assert situation.read(Evidence.WAITERS) == ()
     assert known(NOT_ASKED) is None
+
+
+def test_of_two_claims_of_one_instant_one_is_older_than_the_other() -> None:
+    lock = a_reading(held(an_entry("n1", "c1"), an_entry("n2", "c2")))
+    first = a_situation(a_marked_node(a_progress(Phase.DRAINING, claim="c1")), lock=lock)
+    second = a_situation(a_marked_node(a_progress(Phase.DRAINING, claim="c2"), name="n2"), lock=lock)
+    assert (first.older_holders, second.older_holders) == ((), ("n1",))
 
 
 def test_a_step_reads_a_fact_that_was_not_asked_for() -> None:

@@ -154,7 +154,7 @@ def with_earlier(
     owed, have = _ready(earlier), _ready(taken_rows)
     before, steady = Counter[str](), Counter[str]()
     for record in at_work:
-        counted = _ready(compared(record.owners))
+        counted = _ready(record.owners)
         before |= counted
         steady |= counted if record.phase == Phase.DRAINING or record.is_releasing else Counter()
     for row in taken_rows:

@@ -12,6 +12,7 @@ from drydock.zoo.citizen import NAMESPACE
 from drydock.zoo.monitoring import Monitoring
 from tests.careen.chaos.citizens.neighbours import NEIGHBOURS
 from tests.careen.chaos.citizens.prometheus import add_prometheus
+from tests.careen.chaos.citizens.reports import REPORTS
 from tests.careen.chaos.citizens.story import (
     FEW_ALERTS,
     CitizenStory,
@@ -333,4 +334,5 @@ STORIES: tuple[CitizenStory, ...] = (
         prepare=_begin_in_1970,
     ),
     *NEIGHBOURS,
+    *REPORTS,
 )

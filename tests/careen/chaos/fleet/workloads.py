@@ -12,6 +12,7 @@ from drydock.controllers.budgets import reconcile as count_budgets
 from drydock.server.evictions import pod_is_ready
 from drydock.server.kinds.resources import resource_named
 from drydock.server.verbs import DeleteOptions
+from drydock.zoo.citizen import ENDS_AFTER
 from tests.careen.chaos.fleet.small_server import SmallServer
 
 NAMESPACE = "shop"
@@ -392,7 +393,9 @@ class Workloads:
             self._ending.add(uid)
             owner = change.after.content["metadata"]["labels"]["app"]
             app = self.apps.get(owner)
-            seconds = self._draw(owner, app.ends_within if app else (0.1, 5.0))
+            asked = (change.after.content["metadata"].get("annotations") or {}).get(ENDS_AFTER)
+            within = (float(asked), float(asked)) if asked else (0.1, 5.0)
+            seconds = self._draw(owner, app.ends_within if app else within)
             self._later(seconds, lambda: self._end(change.key, uid))
         self._count_soon()
 

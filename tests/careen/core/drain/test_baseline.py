@@ -247,6 +247,13 @@ def test_a_baseline_does_not_begin_with_what_other_nodes_drains_have_changed(
 ) -> None:
     (found,) = baseline.with_earlier((row,), (), records)
     assert (found.ready, found.containers) == (ready, lent)
+    assert found.replicas == (ready if baseline.is_foreign(row) and ready < row.ready else row.replicas)
+
+
+def test_a_baseline_lends_nothing_that_an_earlier_drain_still_owes() -> None:
+    row, earlier = an_owner(ready=1, replicas=1), (an_owner(ready=2),)
+    (found,) = baseline.with_earlier((row,), earlier, (at_work(Phase.REBOOTING, an_owner(ready=3)),))
+    assert (found.ready, found.containers, found.replicas) == (3, 1, 3)
 
 
 def test_what_was_lent_is_due_once_no_older_claim_is_left() -> None:
@@ -263,6 +270,7 @@ def test_what_was_lent_is_due_once_no_older_claim_is_left() -> None:
     [
         (CLUSTER, 4, "pods of these workloads are still being moved: Cluster shop/web (4 pods instead of 3)"),
         (CLUSTER, 3, ""),
+        (replace(CLUSTER, ready=0), 4, ""),
         (an_owner(), 4, ""),
     ],
 )

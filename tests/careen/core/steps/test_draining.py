@@ -164,6 +164,14 @@ def test_a_drain_that_is_refused_for_long_gives_way_to_an_older_claim(
     assert ("gives way to that of n2" in decision.reason.sentence) is gives_way
 
 
+def test_a_drain_does_not_give_way_while_a_pod_still_ends() -> None:
+    states = frozenset({("uid-web-1", False), ("uid-web-2", True)})
+    memory = with_parts(refused(), drain__slow=SlowWatch(states=states, moved_at=UPTIME - 601))
+    lock = held(an_entry(), an_entry("n2", created="2026-03-04T06:00:00Z"))
+    pods = (a_pod("web-1"), a_pod("web-2", deletion_timestamp=NOW))
+    assert draining(pods=pods, lock=lock, memory=memory).phase is Phase.DRAINING
+
+
 def test_the_drain_remembers_the_pods_of_its_first_look() -> None:
     first = draining(pods=(a_pod("web-1"),)).memory
     assert first.drain.first == {"uid-web-1"}
@@ -490,6 +498,20 @@ def test_a_workload_whose_first_pod_came_after_the_baseline_is_counted_before_it
     assert (evicted(counted), counted.phase) == ([], Phase.DRAINING)
     again = decided(the_record(counted), a_policy(pre_reboot_labels=PRE), LABELS, pods=(late,), owners=NOT_ASKED)
     assert evicted(again) == ["db-1"]
+
+
+def test_a_late_count_adds_to_the_baseline_and_changes_none_of_its_rows() -> None:
+    late, before = a_pod("db-1", owner_name="db", owner_uid="rs-db"), an_owner(ready=3)
+    record = replace_value(RECORD, owners=(before,))
+    owners = (an_owner(ready=1), an_owner("db"))
+    counted = decided(record, a_policy(pre_reboot_labels=PRE), LABELS, pods=(late, a_pod()), owners=owners)
+    assert the_record(counted).owners == (before, an_owner("db"))
+
+
+def test_a_late_pod_that_terminates_already_is_not_counted() -> None:
+    going = a_pod("db-1", owner_name="db", owner_uid="rs-db", deletion_timestamp=NOW)
+    decision = draining(pods=(going,), owners=NOT_ASKED)
+    assert (evicted(decision), decision.reason.code) == ([], Code.DRAINING)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ from tests.careen.core.builders import (
     ago,
     an_entry,
     an_observation,
+    an_owner,
     decided,
     held,
     kinds,
@@ -72,6 +73,13 @@ def rebooting(outcome: RebootOutcome | None = None, announced_ago: float = 20, *
 
 def asks(decision: Decision) -> bool:
     return kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
+
+
+def test_a_static_pod_whose_manifest_was_removed_during_the_drain_is_not_missed_after_the_boot() -> None:
+    rows = tuple(an_owner(name, kind="StaticPod", ready=1) for name in ("etcd-n1", "proxy-n1"))
+    left = a_pod("proxy-n1", namespace=rows[1].namespace, is_mirror=True)
+    decision = decided(a_progress(Phase.DRAINING, owners=rows), pods=(left,))
+    assert [row.name for row in the_record(decision).owners] == ["proxy-n1"]
 
 
 def test_after_the_announcement_the_agent_remembers_that_it_has_not_asked_the_host() -> None:
