@@ -46,7 +46,7 @@ def rollout(
         for name in cause.nodes:
             of_node.setdefault(name, []).append(cause.key)
     history = {node.name: reboots_of(node) for node in nodes}
-    lengths = last_lengths(history)
+    lengths = last_lengths(nodes, history)
     ends = expected_ends(nodes, lengths)
     needs = {node.name: node.need_since for node in nodes}
     stand = (needs[node.name] for node in nodes if node.shown_phase != Phase.IDLE)
@@ -113,7 +113,7 @@ def _causes(held: Mapping[str, tuple[Refusal, ...]], present: Surroundings) -> t
 def _cause(key: str, rows: Sequence[tuple[str, Refusal, str]], load: Mapping[str, int], present: Surroundings) -> Cause:
     names = tuple(dict.fromkeys(name for name, _, _ in rows))
     name, refusal, subject = min(rows, key=lambda row: (not row[1].remedy, row[1].since or present.now, row[0]))
-    seen = [at for each in names if (at := last_look(present.views[each])) is not None]
+    seen = [at for each, one, _ in rows for at in (last_look(present.views[each]), one.since) if at is not None]
     ends = [ends_of(one, present.views[each], present) for each, one, _ in rows]
     known = [end for end in ends if end is not None]
     return Cause(
