@@ -29,10 +29,10 @@ def last_lengths(nodes: Iterable[NodeView], history: Mapping[str, Sequence[Reboo
     count, even if the node is back already; a missing time to settle is the median of the others'."""
     away, settling = dict[str, int](), dict[str, int]()
     for node in nodes:
+        if not (reboots := history[node.name]):
+            continue
         started = _started(node)
-        last = next(
-            (each for each in history[node.name] if each.seconds and (started is None or each.at < started)), None
-        )
+        last = next((each for each in reboots if each.seconds and (started is None or each.at < started)), None)
         if last is not None and last.seconds is not None:
             away[node.name] = last.seconds
             report = object_of(node.annotations.get(keys.LAST_REBOOT))

@@ -152,10 +152,11 @@ def _status(
 ) -> NodeState:
     phase = node.shown_phase
     is_kept_down = phase in _FOR_MAINTENANCE and is_for_maintenance(node, now)
-    trouble = trouble_of(node, entry, now)
+    is_at_work = phase in UNDER_CLAIM or entry is not None
+    trouble = trouble_of(node, entry, now) if is_at_work else ""
     if phase == Phase.FAILED:
         state, trouble = State.FAILED, node.annotations.get(keys.REASON, "") or "the reboot failed"
-    elif phase in UNDER_CLAIM or entry is not None:
+    elif is_at_work:
         state = State.STUCK if trouble else State.KEPT_DOWN if is_kept_down else State.WORKING
     elif is_kept_down:
         state = State.KEPT_DOWN
@@ -172,7 +173,7 @@ def _status(
         state=state,
         phase=phase,
         is_for_maintenance=is_kept_down,
-        doing=_doing(phase, is_kept_down=is_kept_down) if entry is not None or phase in UNDER_CLAIM else "",
+        doing=_doing(phase, is_kept_down=is_kept_down) if is_at_work else "",
         zone=node.zone,
         place=place,
         since=from_rfc3339(node.annotations.get(keys.SINCE, "")),
