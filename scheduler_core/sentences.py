@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 
 def first_few(names: Sequence[str], most: int = 3, *, separator: str = ", ") -> str:
@@ -29,4 +28,6 @@ def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _html_row(tag: str, cells: Iterable[object]) -> str:
+    from html import escape  # seldom needed, and not cheap to load
+
     return f"<tr>{''.join(f'<{tag}>{escape(str(each))}</{tag}>' for each in cells)}</tr>"

@@ -6,6 +6,7 @@ ends as completed, not as failed.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -13,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from types import FrameType
 
+_LONG = (["agent"], ["scheduler"], ["shadow"])
+_OBJECTS = 100_000  # a command that ends soon has little garbage, and thousands of modules and Nodes to look through
 _OWN_OPTIONS = ("-h", "--help", "--version", "--context")
 
 
@@ -25,6 +28,8 @@ def main() -> None:
             from careen.agent.asleep.doorkeeper import open_door  # answers probes while the rest loads
 
             open_door()
+    if arguments[:1] not in _LONG:
+        gc.set_threshold(_OBJECTS)
     # The image starts its scripts with SIGTERM blocked, so that a signal that arrives while Python starts is not lost.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
     from careen.cli import main as run

@@ -21,11 +21,27 @@ REFUSED = {
 }
 SAID = {
     "01-argo-annotate.yaml": ["configuration.rebootSentinelCommand: careen runs `sh -c"],
+    "04-flux-6.1.yaml": ["configuration.forceReboot: careen does not reboot a node while a disruption budget"],
     "05-homelab-template.yaml": ["configuration.rebootSentinelCommand: careen runs", "no program is named `!`"],
-    "14-aks-poc.yaml": ["resources.limits.memory: 64Mi is too little for a forecast"],
+    "07-smtp.yaml": ["configuration.forceReboot: careen"],
+    "10-discord-pending.yaml": ["tolerations: careen adds them to its own"],
+    "14-aks-poc.yaml": [
+        "resources.limits.memory: 64Mi is too little for a forecast",
+        "configuration.lockTtl: no claim is freed because of its age",
+        "tolerations: careen",
+    ],
+    "20-acr.yaml": ["tolerations: careen"],
     "21-all-defaults.yaml": ["NO SOFT TAINT"],
 }
-EVERY = ["configuration.rebootSentinelCommand", "resources.limits.memory", "NO SOFT TAINT"]
+EVERY = [
+    "configuration.rebootSentinelCommand",
+    "resources.limits.memory",
+    "NO SOFT TAINT",
+    "tolerations: ",
+    "configuration.forceReboot: ",
+    "configuration.lockTtl: ",
+    "extraArgs.",
+]
 
 
 def installed(home: Path, file: Path, *words: str) -> tuple[int, str]:
@@ -76,6 +92,26 @@ def test_the_notes_say_when_a_memory_limit_is_too_little_for_a_forecast(
     (tmp_path / "own.yaml").write_text(values)
     code, notes = installed(tmp_path, tmp_path / "own.yaml")
     assert (code, "resources.limits.memory" in notes) == (0, is_told)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ("extraArgs: {force-reboot: false}", "extraArgs.force-reboot: careen passes on false"),
+        ("extraArgs: {drain-timeout: 0}", "extraArgs.drain-timeout: careen passes on 0"),
+        ("extraArgs: {drain-timeout: '0'}", ""),
+        ("{tolerations: [{key: gpu, operator: Exists}], tolerateAllTaints: false}", ""),
+        ("configuration: {forceReboot: true, forceRebootPastBudgets: true}", ""),
+        ("extraArgs: {force-reboot: 'true'}", "configuration.forceReboot: "),
+        ("configuration: {lockTtl: 0s}", ""),
+        ("extraArgs: {lock-ttl: 4h}", "configuration.lockTtl: "),
+    ],
+)
+def test_the_notes_name_a_value_that_kureds_chart_reads_otherwise(tmp_path: Path, values: str, told: str) -> None:
+    (tmp_path / "own.yaml").write_text(values)
+    code, notes = installed(tmp_path, tmp_path / "own.yaml")
+    assert (code, told in notes) == (0, True), notes
+    assert told or [each for each in EVERY if each in notes] == []
 
 
 def test_a_command_that_kureds_chart_obeys_is_not_warned_about(tmp_path: Path) -> None:

@@ -147,6 +147,11 @@ SENTENCES = [
         "fullnameOverride",
     ),
     case(
+        "a switch without a value, as kured's chart takes it",
+        "extraArgs: {annotate-nodes: ''}",
+        "extraArgs.annotate-nodes: has no value; write true or false for a switch",
+    ),
+    case(
         "a secret as a flag", "extraArgs: {notify-url: 'discord://a@1'}", "this is a secret", "configuration.notifyUrl"
     ),
     case(

@@ -100,7 +100,7 @@ existingSecret: configuration.notifyUrl or configuration.slackHookUrl is given a
 extraArgs.{{ $about.flag }}: the chart itself sets this flag; remove it (fullnameOverride chooses the name)
 {{- else if eq $about.place "secret" }}
 extraArgs.{{ $about.flag }}: this is a secret, and everybody on the host can read a flag; give configuration.{{ $key }}, which goes into a Secret, or existingSecret
-{{- else if kindIs "invalid" (get $.Values.extraArgs $about.flag) }}
+{{- else if or (kindIs "invalid" (get $.Values.extraArgs $about.flag)) (and (has $about.default (list "true" "false")) (eq (get $.Values.extraArgs $about.flag | toString) "")) }}
 extraArgs.{{ $about.flag }}: has no value; write true or false for a switch
 {{- end }}
 {{- end }}

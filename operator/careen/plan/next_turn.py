@@ -79,12 +79,11 @@ def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, polic
     content, refused = lock if isinstance(lock, LockContent) else LockContent(), stored_refusals(node)
     # The agent may have looked when more nodes waited than now, and it may know the number of agents.
     waiting = _ANY_NUMBER if agents is None else max(content.line.waiting, agents)
-    if any(each.gate in _COSTLY for each in refused):
-        look = line.COSTLY_PAUSE_LIMIT_SECONDS * 1.25
-    elif node.labels.get(keys.REBOOT_LABEL) == order.READY:
+    look = line.LOOK_SECONDS
+    if node.labels.get(keys.REBOOT_LABEL) == order.READY:
         look = pauses.look_again_seconds(node.name, content, policy, 1.0, waiting=waiting)
-    else:
-        look = line.LOOK_SECONDS
+    if any(each.gate in _COSTLY for each in refused):
+        look = max(look, line.COSTLY_PAUSE_LIMIT_SECONDS * 1.25)
     if node.name not in content.line.names:
         look = pauses.paced(look, waiting, 1.0)
     return min(look, pauses.LONGEST_LOOK_SECONDS)

@@ -53,15 +53,16 @@ def progress_sentence(view: RolloutView) -> str:
         began = first.expected.started if first.expected is not None else first.since
         names = listed([each.name for each in working], most=1)
         parts.append(f"{len(working)} working ({names} for {age(began, view.at)}{usual})")
-    for number, what in (
-        (counts.queued, "queued"),
-        (counts.held_back, "held back"),
-        (counts.stuck, "without progress"),
-        (counts.failed, "failed"),
-        (counts.kept_down, "in maintenance, on the way there or back"),
+    for number, what, named in (
+        (counts.queued, "queued", None),
+        (counts.held_back, "held back", None),
+        (counts.stuck, "without progress", State.STUCK),
+        (counts.failed, "failed", State.FAILED),
+        (counts.kept_down, "in maintenance, on the way there or back", None),
     ):
         if number:
-            parts.append(f"{number} {what}")
+            names = f" ({listed([each.name for each in view.in_state(named)], most=1)})" if named is not None else ""
+            parts.append(f"{number} {what}{names}")
     if counts.finish is not None:
         rest = " for the nodes that nothing holds back" if counts.held_back else ""
         parts.append(f"finish at about {counts.finish.astimezone(UTC):%H:%M} UTC{rest}")

@@ -63,7 +63,7 @@ def _sentence(name: str, each: Expected, now: datetime) -> str:
     estimate = f"estimated duration: {duration(timedelta(seconds=each.seconds))}, based on {each.basis}"
     end = f"{each.end.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     should_be = "should have been" if each.end < now else "should be"
-    return f"The reboot of {name} began {so_far} ago; the node {should_be} back at {end} ({estimate})."
+    return f"The reboot of {name} began {so_far} ago; it {should_be} over at {end} ({estimate})."
 
 
 def expected_json(each: Expected | None) -> dict[str, Any] | None:

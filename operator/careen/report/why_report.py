@@ -28,6 +28,7 @@ from careen.core.gates.question import Cost, Gate, No, When
 from careen.core.lock.content import LockContent
 from careen.core.node.autoscalers import left_alone
 from careen.core.node.cordons import foreign_author, is_cordon_proven
+from careen.core.people.requests import not_understood
 from careen.plan.next_turn import NextTurn, next_turn
 from careen.report.fleet_report import node_json
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
@@ -38,7 +39,7 @@ from careen.rollout.openings import next_opening, opening_clause
 from careen.rollout.reading import last_look
 from careen.rollout.refusals import Surroundings, disproof, with_authors
 from careen.rollout.remedies import general
-from careen.rollout.troubles import not_ready
+from careen.rollout.troubles import not_ready, unready
 from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
 
@@ -69,8 +70,7 @@ class NodeStory(Value, kw_only=True):
     """The facts about one node.
 
     `agents`: the careen pods on the node. `holders`: None if they were not read. `named`: other nodes that its refusals
-    name. `policy` and `fleet_size` (the number
-    of agents): None if unknown.
+    name. `policy` and `fleet_size` (the number of agents): None if unknown.
     """
 
     node: NodeView
@@ -186,6 +186,8 @@ def _too_long(refusal: Refusal, now: datetime) -> str:
 
 def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) -> GateAnswer:
     """Yes, or not asked: the agent asks costly gates one after another, and only if no cheap gate refuses."""
+    if isinstance(story.progress, UnreadableProgress):
+        return _not_asked(gate, "the agent asks no gate while it cannot read the record")
     if story.phase == Phase.IDLE:
         return _not_asked(gate, "the agent of an idle node asks no gate")
     if story.phase == Phase.FAILED:
@@ -271,6 +273,8 @@ def cordon_sentence(story: NodeStory) -> str:
         return ""
     if isinstance(progress, Progress) and progress.is_cordoned_by_us:
         return f"careen cordoned {node.name}, because {node.name} holds a claim"
+    if is_cordon_proven(node) and isinstance(progress, UnreadableProgress):
+        return f"careen cordoned {node.name}, and leaves it cordoned until its record can be read"
     if is_cordon_proven(node):
         return f"careen cordoned {node.name}, which no longer holds a claim: the node's agent removes the cordon"
     if node.cordoned_by:
@@ -285,14 +289,7 @@ def cordon_sentence(story: NodeStory) -> str:
 def unready_sentence(story: NodeStory) -> str:
     """First in the report if the node is not Ready: nothing that its agent wrote before is a promise then. "" if it is
     Ready."""
-    node = story.node
-    if node.ready:
-        return ""
-    if dead := not_ready(node, story.now):
-        return dead
-    since = f" for {age(node.ready_since, story.now)}" if node.ready_since is not None else ""
-    wrote = f"; its agent last wrote {age(node.agent_wrote, story.now)} ago" if node.agent_wrote is not None else ""
-    return f"{node.name} has been NotReady{since}{wrote}"
+    return unready(story.node, story.now)
 
 
 def line_sentence(story: NodeStory) -> str:
@@ -316,8 +313,7 @@ def next_sentence(story: NodeStory) -> str:
     probably dead."""
     if not_ready(story.node, story.now):
         return ""
-    looked = _next_turn(story)
-    return looked.sentence if looked else ""
+    return looked.sentence if (looked := _next_turn(story)) else ""
 
 
 def seen_sentence(story: NodeStory) -> str:
@@ -372,16 +368,24 @@ def why_text(story: NodeStory, *, width: int | None = None, is_whole: bool = Fal
         lines.append(paragraph(f"Seen: {seen}.", width=width))
     # Old answers of a dead agent say nothing.
     if is_whole or not unready_sentence(story) or any(each.code or each.answer is Answer.IS_OVER for each in answers):
-        # An idle or failed node's agent asks no gate: 24 rows would say only that.
-        rests = not is_whole and story.phase in {Phase.IDLE, Phase.FAILED}
-        shown = [each for each in answers if not rests or each.answer is not Answer.NOT_ASKED]
+        shown = answers if is_whole else [each for each in answers if not _says_nothing(each, story)]
         rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in shown]
         lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)] if rows else [""]
         if left := len(answers) - len(shown):
-            lines.append(paragraph(f"… and {count_of(left, 'gate')} that the agent does not ask (`--all`)."))
+            rest = "whose old answers say nothing" if unready_sentence(story) else "that the agent does not ask"
+            lines.append(paragraph(f"… and {count_of(left, 'gate')} {rest} (`--all`)."))
     if found:
         lines += ["", "What you can do:", *(paragraph(each, indent="  ", width=width) for each in found)]
     return "\n".join(lines)
+
+
+def _says_nothing(answer: GateAnswer, story: NodeStory) -> bool:
+    """The agent of an idle or failed node, or of one with an unreadable record, asks no gate: 26 rows would say only
+    that. Nor does a dead agent's yes say anything."""
+    if unready_sentence(story):
+        return answer.code is None and answer.answer is not Answer.IS_OVER
+    rests = story.phase in {Phase.IDLE, Phase.FAILED} or isinstance(story.progress, UnreadableProgress)
+    return rests and answer.answer is Answer.NOT_ASKED
 
 
 def _calm(story: NodeStory, width: int | None) -> list[str]:
@@ -402,13 +406,13 @@ def _calm(story: NodeStory, width: int | None) -> list[str]:
 
 
 def _written(story: NodeStory, width: int | None) -> list[str]:
-    """What the agent wrote on the Node about the coming reboot."""
-    lines = []
-    if warning := story.node.annotations.get(keys.WARNING):
-        lines.append(paragraph(f"Warning: {warning}.", width=width))
-    if prepared := story.node.annotations.get(keys.PREPARED):
-        lines.append(paragraph(f"Prepared: {prepared}.", width=width))
-    return lines
+    """What the agent wrote on the Node about the coming reboot, and a request that it does not understand."""
+    found = (
+        ("Request", not_understood(story.node)),
+        ("Warning", story.node.annotations.get(keys.WARNING)),
+        ("Prepared", story.node.annotations.get(keys.PREPARED)),
+    )
+    return [paragraph(f"{what}: {text}.", width=width) for what, text in found if text]
 
 
 def why_json(story: NodeStory) -> dict[str, Any]:

@@ -1,33 +1,46 @@
-"""When the nodes that reboot now should be back, by how long earlier reboots took."""
+"""When the reboots under way should be over, by how long earlier ones took from cordon to release."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from statistics import median
 
+from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, RequestKind
 from careen.core.facts.phases import UNDER_CLAIM, Phase
 from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339
+from careen.core.facts.untrusted import object_of, whole
 from careen.core.people.requests import request_of
 from careen.core.steps.shared.history import Reboot
 from careen.rollout.model import Expected
 from scheduler_core.sentences import count_of
 
+_LONGEST_SECONDS = 86_400  # a report of more than a day is a mistake
 _AFTERWARDS = frozenset({Phase.MAINTENANCE, Phase.VERIFYING, Phase.SETTLING})
 
 # No estimate for a node that a person keeps down.
 _ON_THE_WAY = UNDER_CLAIM - {Phase.CLAIMING, Phase.MAINTENANCE}
 
 
-def last_lengths(history: Mapping[str, Sequence[Reboot]]) -> dict[str, int]:
-    """The seconds that each node's last reboot took, where they are recorded."""
-    lengths = {
-        name: next((each.seconds for each in reboots if each.seconds is not None), None)
-        for name, reboots in history.items()
-    }
-    return {name: seconds for name, seconds in lengths.items() if seconds is not None}
+def last_lengths(nodes: Iterable[NodeView], history: Mapping[str, Sequence[Reboot]]) -> dict[str, int]:
+    """The seconds from cordon to release of each node's last reboot, where they are recorded. One under way does not
+    count, even if the node is back already; a missing time to settle is the median of the others'."""
+    away, settling = dict[str, int](), dict[str, int]()
+    for node in nodes:
+        if not (reboots := history[node.name]):
+            continue
+        started = _started(node)
+        last = next((each for each in reboots if each.seconds and (started is None or each.at < started)), None)
+        if last is not None and last.seconds is not None:
+            away[node.name] = last.seconds
+            report = object_of(node.annotations.get(keys.LAST_REBOOT))
+            settled = whole(report.get("settleSeconds"), _LONGEST_SECONDS)
+            if settled is not None and from_rfc3339(report.get("at")) == last.at:
+                settling[node.name] = settled
+    usual = round(median(settling.values())) if settling else 0
+    return {name: seconds + settling.get(name, usual) for name, seconds in away.items()}
 
 
 def usual_seconds(lengths: Mapping[str, int]) -> int | None:
@@ -36,8 +49,8 @@ def usual_seconds(lengths: Mapping[str, int]) -> int | None:
 
 
 def expected_ends(nodes: Sequence[NodeView], lengths: Mapping[str, int]) -> dict[str, Expected]:
-    """When each node that drains, reboots, verifies or settles should be back: after as long as its last reboot, or the
-    median of the others' last ones (`last_lengths`). A drain for maintenance has no expected end."""
+    """When the reboot of each node that drains, reboots, verifies or settles should be over: after as long as its last
+    one, or the median of the others' last ones (`last_lengths`). A drain for maintenance has no expected end."""
     usual = usual_seconds(lengths)
     found = {}
     for node in nodes:

@@ -31,7 +31,7 @@ class Expected(Value, kw_only=True):
 
     @property
     def end(self) -> datetime:
-        """When the node should be back in service."""
+        """When its claim should be released."""
         return self.started + timedelta(seconds=self.seconds)
 
 

@@ -11,6 +11,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
+from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import GATES
@@ -79,7 +80,15 @@ def _by_the_lock(
     if halted := halted_because(lock):
         failed = {entry.node for entry in lock.failed}
         since = _earliest(_phase_since(node) for node in nodes if node.name in failed)
-        return Standstill(why=f"No reboot will start: {halted}", code=Code.HALTED.value, since=since)
+        # A failure is often the consequence of another holder's: its pods are missing elsewhere.
+        stuck = {each.name: each.trouble for each in statuses if each.state is State.STUCK}
+        besides = f"; besides, {listed(list(stuck.values()), separator='; ')}" if stuck else ""
+        return Standstill(
+            why=f"No reboot will start: {halted}{besides}",
+            code=Code.HALTED.value,
+            since=since,
+            ways_out=_ways_for([node for node in nodes if node.name in stuck]),
+        )
     return _waiting_for_holders(waiters, nodes, statuses, lock)
 
 
@@ -96,18 +105,29 @@ def _waiting_for_holders(
     phases = "; ".join(
         troubles.get(node.name) or f"{node.name} is {node.shown_phase}{_said(node)}" for node in holders[:3]
     )
-    stuck = [node.name for node in holders if node.name in troubles]
+    stuck = [node for node in holders if node.name in troubles]
     ways = (
         f"`careen why {first}` shows the progress of {first}.",
-        f"Look at the host of {listed(stuck)}. Only if it is down for good: `careen lock release {stuck[0]}`."
-        if stuck
-        else Code.LIMIT_REACHED.remedy,
+        *(_ways_for(stuck) or (Code.LIMIT_REACHED.remedy,)),
     )
     return Standstill(
         why=f"No further reboot will start: {waiters} must wait for a free claim; {_claims_of(holders)}: {phases}",
         code=(Code.HOLDER_OVERDUE if stuck else Code.LIMIT_REACHED).value,
         since=_earliest(_phase_since(node) for node in holders),
         ways_out=ways,
+    )
+
+
+def _ways_for(stuck: Sequence[NodeView]) -> tuple[str, ...]:
+    """What a person does about holders without progress."""
+    unreadable = [node.name for node in stuck if isinstance(node.record, UnreadableProgress)]
+    dead = [node.name for node in stuck if node.name not in unreadable]
+    return (
+        *(
+            f"Look at the host of {listed(dead)}. Only if it is down for good: `careen lock release {name}`."
+            for name in dead[:1]
+        ),
+        *(Code.PROGRESS_UNREADABLE.remedy.replace("NODE", name) for name in unreadable[:1]),
     )
 
 

@@ -46,7 +46,7 @@ def rollout(
         for name in cause.nodes:
             of_node.setdefault(name, []).append(cause.key)
     history = {node.name: reboots_of(node) for node in nodes}
-    lengths = last_lengths(history)
+    lengths = last_lengths(nodes, history)
     ends = expected_ends(nodes, lengths)
     needs = {node.name: node.need_since for node in nodes}
     stand = (needs[node.name] for node in nodes if node.shown_phase != Phase.IDLE)
@@ -113,7 +113,7 @@ def _causes(held: Mapping[str, tuple[Refusal, ...]], present: Surroundings) -> t
 def _cause(key: str, rows: Sequence[tuple[str, Refusal, str]], load: Mapping[str, int], present: Surroundings) -> Cause:
     names = tuple(dict.fromkeys(name for name, _, _ in rows))
     name, refusal, subject = min(rows, key=lambda row: (not row[1].remedy, row[1].since or present.now, row[0]))
-    seen = [at for each in names if (at := last_look(present.views[each])) is not None]
+    seen = [at for each, one, _ in rows for at in (last_look(present.views[each]), one.since) if at is not None]
     ends = [ends_of(one, present.views[each], present) for each, one, _ in rows]
     known = [end for end in ends if end is not None]
     return Cause(
@@ -152,10 +152,11 @@ def _status(
 ) -> NodeState:
     phase = node.shown_phase
     is_kept_down = phase in _FOR_MAINTENANCE and is_for_maintenance(node, now)
-    trouble = trouble_of(node, entry, now)
+    is_at_work = phase in UNDER_CLAIM or entry is not None
+    trouble = trouble_of(node, entry, now) if is_at_work else ""
     if phase == Phase.FAILED:
         state, trouble = State.FAILED, node.annotations.get(keys.REASON, "") or "the reboot failed"
-    elif phase in UNDER_CLAIM or entry is not None:
+    elif is_at_work:
         state = State.STUCK if trouble else State.KEPT_DOWN if is_kept_down else State.WORKING
     elif is_kept_down:
         state = State.KEPT_DOWN
@@ -172,7 +173,7 @@ def _status(
         state=state,
         phase=phase,
         is_for_maintenance=is_kept_down,
-        doing=_doing(phase, is_kept_down=is_kept_down) if entry is not None or phase in UNDER_CLAIM else "",
+        doing=_doing(phase, is_kept_down=is_kept_down) if is_at_work else "",
         zone=node.zone,
         place=place,
         since=from_rfc3339(node.annotations.get(keys.SINCE, "")),

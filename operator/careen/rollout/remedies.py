@@ -8,6 +8,7 @@ from careen.core.decision import Refusal
 from careen.core.drain.forecast_objection import ROOM
 from careen.core.facts.reasons import Code
 
+_SAYS_REMEDY = "run `careen retry "  # the sentence says more than the code: it names the node
 _NEVER = "can never be evicted"
 _PENDING = re.compile(r"(\d+) of \d+ pods would not find room")
 
@@ -23,6 +24,8 @@ def remedy_of(refusal: Refusal, subject: str, node: str) -> str:
 def general(code: Code, sentence: str, subject: str = "") -> str:
     """The remedy of the code. That of a forecast depends on what the forecast found: room for pods does not help a pod
     that can never be evicted, and permitting pending pods does not either."""
+    if code is Code.HALTED and _SAYS_REMEDY in sentence:
+        return ""
     if code is not Code.FORECAST_REFUSES:
         return code.remedy
     parts = []

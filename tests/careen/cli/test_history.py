@@ -40,7 +40,7 @@ def test_status_lists_reboots_in_progress_below_its_table(desk: Desk) -> None:
         annotations={keys.LAST_REBOOT: '{"at":"2026-03-01T12:00:00Z","seconds":300}'},
     )
     assert (
-        "the node should have been back at 2026-03-04 12:05:00 UTC (estimated duration: 5m, based on its last reboot)."
+        "it should have been over at 2026-03-04 12:05:00 UTC (estimated duration: 5m, based on its last reboot)."
         in desk.ok("status")
     )
     assert desk.json("status")["nodes"][0]["expected"] == {

@@ -32,7 +32,7 @@ def without_ages(text: str) -> str:
 def test_status_shows_every_node(desk: Desk) -> None:
     busy_fleet(desk)
     assert without_ages(desk.ok("status")).splitlines() == [
-        "Roll-out: 0 of 4 done, 1 working (n3 for AGE), 2 queued, 1 failed.",
+        "Roll-out: 0 of 4 done, 1 working (n3 for AGE), 2 queued, 1 failed (n5).",
         "Lock: 1 of 2 claims held by n3 (AGE); next: n4, chosen from 2 waiting nodes.",
         "",
         "NODE|PHASE|SINCE|LINE|REASON",
@@ -190,7 +190,7 @@ def test_an_unreadable_record_beside_an_empty_hold_is_shown_in_full(desk: Desk) 
 def test_a_selector_chooses_the_nodes_of_the_table(desk: Desk) -> None:
     busy_fleet(desk)
     lines = without_ages(desk.ok("status", "-l", f"{keys.REBOOT_LABEL} in (ready,failed)")).splitlines()
-    assert lines[0] == "Roll-out: 0 of 4 done, 1 working (n3 for AGE), 2 queued, 1 failed.", (
+    assert lines[0] == "Roll-out: 0 of 4 done, 1 working (n3 for AGE), 2 queued, 1 failed (n5).", (
         "the roll-out is that of all"
     )
     assert [line.split("|")[0] for line in lines[4:6]] == ["n5", "n4"]

@@ -26,7 +26,9 @@ def rebooted(name: str, *rows: dict[str, Any]) -> NodeView:
 
 
 def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
-    return durations.expected_ends(nodes, durations.last_lengths({node.name: reboots_of(node) for node in nodes}))
+    return durations.expected_ends(
+        nodes, durations.last_lengths(nodes, {node.name: reboots_of(node) for node in nodes})
+    )
 
 
 def under_way(name: str, phase: Phase, started: str, seconds: int | None = None) -> NodeView:
@@ -54,7 +56,7 @@ def test_careen_history_without_reboots_prints_a_message() -> None:
 def test_the_expected_end_of_a_reboot_is_based_on_the_nodes_last_reboot(phase: Phase) -> None:
     (found,) = expected_text(expected_ends([under_way("n1", phase, "2026-03-04T11:58:00Z", 300)]), NOW)
     assert found == (
-        "The reboot of n1 began 2m ago; the node should be back at 2026-03-04 12:03:00 UTC "
+        "The reboot of n1 began 2m ago; it should be over at 2026-03-04 12:03:00 UTC "
         "(estimated duration: 5m, based on its last reboot)."
     )
 
@@ -67,7 +69,7 @@ def test_a_first_reboot_is_expected_to_take_the_median_time_of_other_nodes() -> 
 
 def test_the_report_marks_a_reboot_that_takes_longer_than_expected() -> None:
     (found,) = expected_text(expected_ends([under_way("n1", Phase.REBOOTING, "2026-03-04T11:00:00Z", 300)]), NOW)
-    assert "n1 began 1h ago; the node should have been back at 2026-03-04 11:05:00 UTC" in found
+    assert "n1 began 1h ago; it should have been over at 2026-03-04 11:05:00 UTC" in found
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,30 @@ def test_careen_why_shows_how_to_remove_an_annotation_with_an_unreadable_record(
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=(), now=NOW))
     assert "the Node n1 shows the phase Idle, but the annotation careen.dev/progress" in text
     assert "`kubectl annotate node n1 careen.dev/progress-`" in text
+    assert "while it cannot read the record" not in text
+    assert "… and 26 gates that the agent does not ask (`--all`)." in text
+
+
+def test_careen_why_does_not_promise_that_an_agent_with_an_unreadable_record_removes_the_cordon() -> None:
+    node = NodeView(
+        name="n1",
+        uid="u",
+        resource_version="1",
+        unschedulable=True,
+        cordoned_by=("careen-agent",),
+        annotations={keys.PROGRESS: "garbage"},
+    )
+    told = NodeStory(node=node, lock=LockContent(), agents=(), now=NOW)
+    assert cordon_sentence(told) == "careen cordoned n1, and leaves it cordoned until its record can be read"
+
+
+@pytest.mark.parametrize("phase", [Phase.IDLE, Phase.WAITING])
+def test_careen_why_names_a_request_that_the_agent_does_not_understand(phase: Phase) -> None:
+    node = NodeView(
+        name="n1", uid="u", resource_version="1", annotations={keys.PHASE: phase.value, keys.REQUEST: "rebot"}
+    )
+    text = why_text(NodeStory(node=node, lock=LockContent(), agents=Unknown(""), now=NOW))
+    assert "does not understand rebot; it understands reboot, drain, maintenance." in text
 
 
 def test_careen_why_says_nothing_about_the_cordon_of_an_uncordoned_node() -> None:

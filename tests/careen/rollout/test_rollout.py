@@ -204,3 +204,56 @@ def test_a_node_that_waits_for_its_maintenance_is_no_part_of_the_roll_out() -> N
     assert [(each.state, each.shown_phase) for each in found.nodes] == [(State.KEPT_DOWN, "Waiting (maintenance)")] * 2
     assert (found.counts.open, found.counts.finish) == (0, None)
     assert [each.nodes for each in found.causes] == [("n2",)]
+
+
+def test_a_holder_whose_record_cannot_be_read_is_stuck_and_the_obstacle_says_what_to_do() -> None:
+    broken = holder("n3", Phase.DRAINING, annotations={keys.PROGRESS: "nonsense"})
+    found = rollout([broken, waiting("n4")], lock("n3"), NOW)
+    assert found.nodes[0].state is State.STUCK
+    (obstacle,) = found.obstacles
+    assert "is not JSON that careen wrote, so its agent does nothing" in obstacle.why
+    assert any("careen.dev/progress-" in way for way in obstacle.ways_out)
+    assert not any("lock release" in way for way in obstacle.ways_out)
+
+
+def test_a_halted_roll_out_names_the_dead_holder_too_because_the_failure_may_be_its_consequence() -> None:
+    failed = Entry(node="n1", id="c", created="2026-03-04T11:58:00Z", failed="settle-timeout")
+    dead = holder("n3", Phase.DRAINING, ready=False, ready_since=NOW - timedelta(seconds=107))
+    content = lock("n3")
+    found = rollout([dead, waiting("n4")], LockContent(entries=(failed, *content.entries), max_owners=2), NOW)
+    (obstacle,) = found.obstacles
+    assert "n1 failed (settle-timeout)" in obstacle.why
+    assert "n3 has been NotReady for 1m47s, outside its reboot" in obstacle.why
+    assert obstacle.ways_out == ("Look at the host of n3. Only if it is down for good: `careen lock release n3`.",)
+
+
+def test_the_remedy_of_a_halt_is_told_once() -> None:
+    sentence = "n1 failed (settle-timeout) and keeps its claim, so the roll-out halts: run `careen retry n1`"
+    halted = LockContent(entries=(Entry(node="n1", id="c", created="", failed="settle-timeout"),))
+    found = rollout([waiting("n2", ("halt", "halted", sentence))], halted, NOW)
+    assert [(each.code, each.remedy) for each in found.causes] == [("halted", "")]
+
+
+def test_an_agent_has_seen_a_cause_when_it_wrote_it_at_the_latest() -> None:
+    made = json.dumps({"at": "2026-03-04T10:00:00Z"})
+    refused = waiting("n1", ("alerts", "alert", "these alerts are active: DiskFull"), **{keys.FORECAST: made})
+    (cause,) = rollout([refused], LockContent(), NOW).causes
+    assert (cause.since, cause.seen) == (datetime(2026, 3, 4, 11, tzinfo=UTC),) * 2
+
+
+def test_a_reboot_under_way_is_expected_to_take_as_long_as_the_last_one_from_cordon_to_release() -> None:
+    report = {"at": "2026-03-03T12:00:00Z", "seconds": 300, "settleSeconds": 60}
+    other = a_node("n2", annotations={keys.LAST_REBOOT: json.dumps({**report, "seconds": 200})})
+    again = holder("n1", Phase.DRAINING, annotations={keys.LAST_REBOOT: json.dumps(report)})
+    found = rollout([again, other], lock("n1"), NOW)
+    assert found.nodes[0].expected is not None
+    assert (found.nodes[0].expected.seconds, found.nodes[0].expected.basis) == (360, "its last reboot")
+
+
+def test_the_reboot_that_still_settles_is_no_measure_of_itself() -> None:
+    report = {"at": "2026-03-04T11:59:00Z", "seconds": 60}
+    settling = holder("n1", Phase.SETTLING, annotations={keys.LAST_REBOOT: json.dumps(report)})
+    other = a_node("n2", annotations={keys.LAST_REBOOT: json.dumps({**report, "seconds": 200, "settleSeconds": 30})})
+    found = rollout([settling, other], lock("n1"), NOW).nodes[0].expected
+    assert found is not None
+    assert (found.seconds, found.basis) == (230, "the last reboots of 1 node")

@@ -181,6 +181,8 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
 
 def consistent(written: Progress | UnreadableProgress) -> Progress | UnreadableProgress:
     """The record, or why its fields contradict each other as this release never writes them."""
+    if written is _EMPTY:  # of most Nodes
+        return written
     why = "" if isinstance(written, UnreadableProgress) else _contradiction(written)
     return UnreadableProgress(why) if why else written
 

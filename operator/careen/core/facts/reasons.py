@@ -61,8 +61,8 @@ class Code(StrEnum):
     )
     WAITING_FOR_TURN = _news(
         "waiting-for-turn",
-        "The gates pass, but other nodes come first, the lock is full, or the first node of a roll-out waits a few "
-        "seconds for other nodes to become ready.",
+        "No gate refuses so far, but other nodes come first, the lock is full, or the first node of a roll-out waits a "
+        "few seconds for other nodes to become ready.",
         "Nothing to do, or raise --concurrency.",
     )
     TAKING_CLAIM = _news(

@@ -78,8 +78,7 @@ def not_understood(node: NodeView) -> str:
         return ""
     text = short(node.annotations[keys.REQUEST].strip(), _LONGEST_SHOWN) or "an empty text"
     return (
-        f"the agent removes the annotation {keys.REQUEST}, because it does not understand {text}; it understands "
-        f"{', '.join(RequestKind)}"
+        f"the annotation {keys.REQUEST}: the agent does not understand {text}; it understands {', '.join(RequestKind)}"
     )
 
 

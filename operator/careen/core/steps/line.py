@@ -34,7 +34,8 @@ COSTLY_PAUSE_SECONDS = 10.0  # before the node asks costly gates again; doubles 
 COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # each forecast costs a second of computing, and lists the whole cluster
 
 # The sentence names no holders or places: otherwise every release would cost a patch of every waiting node.
-_WAITS = "the gates pass; the node waits in line"
+# It says `so far`, because only the next node in line asks the costly gates.
+_WAITS = "no gate refuses so far; the node waits in line"
 
 _REFUSED_WITHIN_SECONDS = 5.0  # of its claim, usually within one; a drain is rarely over sooner
 _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
@@ -282,18 +283,12 @@ def _at_the_end(situation: Situation, content: LockContent) -> LockContent:
 
 
 def _pausing(situation: Situation, content: LockContent) -> Decision:
-    """Wait until the agent may ask the costly gates again. The refusal stays on the Node until then."""
+    """Wait until the agent may ask the costly gates again."""
     costly = situation.memory.costly
     situation.remember(costly=replace(costly, holders=_at_work(situation)))  # a drain began meanwhile
-    kept = tuple(each for each in stored_refusals(situation.node) if each.gate == costly.gate)
-    sentence = kept[0].sentence if kept else _WAITS
     left = situation.memory.costly.not_before - situation.seen.uptime
     look = max(0.5, min(left, _refused_in_line_pause(situation, content)))
-    return stay(
-        situation,
-        Status(Code.REFUSED, with_overdue(situation, sentence), refusals=kept, label=order.READY),
-        Stay(look=look),
-    )
+    return stay(situation, _status(situation), Stay(look=look))
 
 
 def _refused_in_line_pause(situation: Situation, content: LockContent) -> float:
@@ -308,11 +303,15 @@ def _refused_in_line_pause(situation: Situation, content: LockContent) -> float:
 
 
 def _say_waiting(situation: Situation, *, look: float, annotations: Mapping[str, str | None] | None = None) -> Decision:
-    return stay(
-        situation,
-        Status(Code.WAITING_FOR_TURN, _waits(situation), label=order.READY),
-        Stay(look=look, annotations=annotations or {}),
-    )
+    return stay(situation, _status(situation), Stay(look=look, annotations=annotations or {}))
+
+
+def _status(situation: Situation) -> Status:
+    """The refusal of a costly gate stands until the gate is asked again, however long other nodes go first."""
+    if kept := stored_costly(situation.node):
+        sentence = with_overdue(situation, kept[0].sentence)
+        return Status(Code.REFUSED, sentence, refusals=kept, label=order.READY)
+    return Status(Code.WAITING_FOR_TURN, _waits(situation), label=order.READY)
 
 
 def _waits(situation: Situation) -> str:
@@ -321,7 +320,7 @@ def _waits(situation: Situation) -> str:
     # Compare with the limit, not with free slots: those change with each claim, and every Node would get a patch.
     if content is None or len(late) < lock.limit(content, situation.policy.concurrency):
         return with_overdue(situation, _WAITS)
-    return f"the gates pass; the node waits for overdue nodes: {overdue.sentences(late)}"
+    return f"no gate refuses so far; the node waits for overdue nodes: {overdue.sentences(late)}"
 
 
 def with_overdue(situation: Situation, sentence: str) -> str:

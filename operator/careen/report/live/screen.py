@@ -32,6 +32,7 @@ class ScreenLine(Value):
 
 _TONES = {"fine": Style.GOOD, "working": Style.TITLE, "stuck": Style.BAD}
 _LEAST_ROWS = 3
+_INDENT = "    "
 
 
 def screen(scene: RolloutScene, *, width: int, height: int) -> list[ScreenLine]:
@@ -76,7 +77,7 @@ _SHOWN = (State.STUCK, State.FAILED, State.WORKING, State.KEPT_DOWN)
 
 def _node_line(scene: RolloutScene, node: NodeState) -> ScreenLine:
     style = Style.BAD if node.state in (State.STUCK, State.FAILED) else Style.PLAIN
-    end = f", back {_clock(node.expected.end)}" if node.expected else ""
+    end = f", done {_clock(node.expected.end)}" if node.expected else ""
     doing = node.doing or node.phase
     return ScreenLine(
         f"  {node.name}  {doing} {age(node.since, scene.seen.at)}{end}: {says(node, scene.seen.at)}", style
@@ -113,15 +114,16 @@ def _cut(text: str, width: int) -> str:
 
 
 def _folded(text: str, width: int, most: int) -> list[str]:
-    """At most `most` lines; the rest is cut."""
+    """At most `most` lines; the rest is cut. The indent keeps a text from the cluster from looking like a line of its
+    own."""
     words = one_line(text).split(" ")
     found = [""]
     for word in words:
-        longer = f"{found[-1]} {word}".strip()
+        longer = f"{found[-1]} {word}" if found[-1] else word
         if len(longer) <= width or not found[-1]:
             found[-1] = longer
         else:
-            found.append(word)
+            found.append(f"{_INDENT}{word}")
     if len(found) > most:
-        found[most - 1 :] = [" ".join(found[most - 1 :])]
+        found[most - 1 :] = [" ".join([found[most - 1], *(each.strip() for each in found[most:])])]
     return found

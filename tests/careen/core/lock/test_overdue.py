@@ -227,7 +227,7 @@ SENTENCE = "n9 was asked to reboot at 2026-03-04 11:52 UTC and has not come back
 
 def test_each_waiting_node_shows_which_node_is_overdue_and_since_when() -> None:
     decision = waiting(MARKED, memory=QUIET, waiters=())
-    assert decision.reason.sentence == f"the gates pass; the node waits for overdue nodes: {SENTENCE}"
+    assert decision.reason.sentence == f"no gate refuses so far; the node waits for overdue nodes: {SENTENCE}"
     assert the_patch(decision).annotations[keys.REASON] == decision.reason.sentence
 
 

@@ -19,6 +19,7 @@ from scheduler_core.simulation.forecast import Outcome
 from scheduler_core.values import Value
 
 MOST = 5
+_ANNOTATIONS = frozenset({keys.HISTORY, keys.LAST_REBOOT})
 _LONGEST_WHY = 200
 _MOST_SECONDS = 10**9
 _MOST_MOVES = 10**6
@@ -43,6 +44,8 @@ class Reboot(Value, kw_only=True):
 
 def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
     """The last reboots, newest first. A Node that an earlier release of careen annotated may have only the last one."""
+    if _ANNOTATIONS.isdisjoint(node.annotations):
+        return ()
     rows = json_of(node.annotations.get(keys.HISTORY))
     if not isinstance(rows, list):
         rows = [object_of(node.annotations.get(keys.LAST_REBOOT))]
