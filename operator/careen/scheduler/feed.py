@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
-from careen.cluster.reflector.cluster_feed import next_page
+from careen.cluster.reflector.cluster_feed import ArrivingPages, next_page
 from careen.cluster.reflector.reflector import Reflector, WatchedKind
 from careen.cluster.reflector.streams import Streams
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.scheduler.pump import Pump
-from scheduler_core.cache.events import Sync, UnusableEventError
+from scheduler_core.cache.events import Sync
 
 
 class SchedulerFeed:
@@ -43,7 +43,7 @@ class SchedulerFeed:
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
         """Returns when the list is applied; until then the reflector does not watch. A page is requested while the one
         before is applied."""
-        arriving = _ArrivingPages()
+        arriving = ArrivingPages()
         self._pump.take(Sync(kind, arriving, arriving.is_ready))
         try:
             while (page := await next_page(pages)) is not None:
@@ -72,40 +72,3 @@ class SchedulerFeed:
 
     def troubled(self, kind: str, error: ClusterError) -> None:
         self.troubles[kind] = error
-
-
-class _ArrivingPages:
-    """The pages of one list, of which at most one waits to be applied."""
-
-    def __init__(self) -> None:
-        self._page: bytes | None = None
-        self._is_over = False
-        self._problem = ""
-        self.is_read = False
-        """To the end."""
-
-    def is_ready(self) -> bool:
-        return self._page is not None or self._is_over
-
-    def put(self, page: bytes) -> None:
-        self._page = page
-
-    def end(self) -> None:
-        self._is_over = True
-
-    def fail(self, problem: str) -> None:
-        """The other pages cannot be had."""
-        self._problem = problem
-
-    def __iter__(self) -> Iterator[bytes]:
-        while self._page is not None:
-            yield self._taken()
-        assert self._is_over, "a page was read before it had arrived"
-        if self._problem:
-            raise UnusableEventError(self._problem)
-        self.is_read = True
-
-    def _taken(self) -> bytes:
-        page, self._page = self._page, None
-        assert page is not None
-        return page

@@ -12,7 +12,7 @@ from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from scheduler_core.cache.changes import Changes
 from scheduler_core.cache.cluster_cache import ClusterCache
-from scheduler_core.cache.events import Sync
+from scheduler_core.cache.events import Sync, UnusableEventError
 
 
 class Audience(Protocol):
@@ -81,17 +81,31 @@ class ClusterFeed:
     # ---- calls of the reflectors ----
 
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
-        """Replaces all objects of a kind. The next page is requested while a thread adds one, so few pages are in
-        memory at once."""
+        """Replaces all objects of a kind, in slices: between two of them, events of other kinds are applied, and the
+        cache is read. Until the end it is a mixture of old and new objects of this kind."""
+        arriving = ArrivingPages()
         async with self.one_at_a_time:
             self._audience.before_list(kind)
-            loop = asyncio.get_running_loop()
-            await asyncio.to_thread(_apply, self.cache.relist(Sync(kind, _from(pages, loop))))
+            slices = self.cache.relist(Sync(kind, arriving, arriving.is_ready))
+        while (page := await next_page(pages)) is not None:
+            arriving.put(page)
+            del page
+            await self._apply(slices, arriving)
+        arriving.end()
+        await self._apply(slices, arriving)
         self.lists += 1
         self._missing.discard(kind)
         if not self._missing and not self._is_complete.is_set():
             self._is_complete.set()
         self.heard(kind)
+
+    async def _apply(self, slices: Iterator[Changes], arriving: ArrivingPages) -> None:
+        """As far as the pages have arrived."""
+        while arriving.is_ready():
+            async with self.one_at_a_time:
+                if next(slices, None) is None:
+                    return
+            await asyncio.sleep(0)
 
     async def changed(self, kind: str, line: bytes) -> None:
         """Applies one event of a watch."""
@@ -112,21 +126,46 @@ class ClusterFeed:
         self._has_news.set()
 
 
-def _apply(slices: Iterator[Changes]) -> None:
-    for _ in slices:
-        pass
-
-
-def _from(pages: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """Yields an asynchronous list's pages to the thread that parses them; the event loop reads the next one
-    meanwhile."""
-    while (page := asyncio.run_coroutine_threadsafe(next_page(pages), loop).result()) is not None:
-        yield page
-
-
 async def next_page(pages: AsyncIterator[bytes]) -> bytes | None:
     """None at the end. Not `anext(pages, None)`: Python 3.11.7 has crashed in it while its loop was closed."""
     try:
         return await pages.__anext__()
     except StopAsyncIteration:
         return None
+
+
+class ArrivingPages:
+    """The pages of one list, of which at most one waits to be applied."""
+
+    def __init__(self) -> None:
+        self._page: bytes | None = None
+        self._is_over = False
+        self._problem = ""
+        self.is_read = False
+        """To the end."""
+
+    def is_ready(self) -> bool:
+        return self._page is not None or self._is_over
+
+    def put(self, page: bytes) -> None:
+        self._page = page
+
+    def end(self) -> None:
+        self._is_over = True
+
+    def fail(self, problem: str) -> None:
+        """The other pages cannot be had."""
+        self._problem = problem
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self._page is not None:
+            yield self._taken()
+        assert self._is_over, "a page was read before it had arrived"
+        if self._problem:
+            raise UnusableEventError(self._problem)
+        self.is_read = True
+
+    def _taken(self) -> bytes:
+        page, self._page = self._page, None
+        assert page is not None
+        return page

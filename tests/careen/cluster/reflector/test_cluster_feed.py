@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import random
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -130,3 +131,53 @@ async def test_the_feed_sends_only_get_requests(tmp_path: Path) -> None:
         assert {each.verb for each in server.api.requests} <= {"list", "watch", "get", ""}
         asked: Callable[[str], int] = lambda verb: sum(each.verb == verb for each in server.api.requests)  # noqa: E731
         assert asked("list") <= len(sources()) + 4  # device classes are requested in three versions
+
+
+def quiet_feed() -> ClusterFeed:
+    """Watches nothing: the test calls it as reflectors do."""
+    api: Any = None
+    return ClusterFeed(api, api, (), cache=ClusterCache(), audience=Silent(), chance=lambda: 0.5)
+
+
+def page_of(*names: str) -> bytes:
+    items = [{**a_pod(name).manifest, "apiVersion": "v1", "kind": "Pod"} for name in names]
+    return json.dumps({"kind": "PodList", "apiVersion": "v1", "items": items}).encode()
+
+
+async def test_while_a_page_is_awaited_other_kinds_change_and_nothing_is_deleted() -> None:
+    feed, second_may_come = quiet_feed(), asyncio.Event()
+
+    async def slow(*later: bytes) -> AsyncIterator[bytes]:
+        yield page_of("new")
+        await second_may_come.wait()
+        for page in later:
+            yield page
+
+    async def once(page: bytes) -> AsyncIterator[bytes]:
+        yield page
+
+    await feed.listed("Pod", once(page_of("old", "gone")))
+    relist = asyncio.create_task(feed.listed("Pod", slow(page_of("old"))))
+    await until(lambda: feed.cache.find_pod("default/new"))
+    node = {"type": "ADDED", "object": {**a_node("n1").manifest, "apiVersion": "v1", "kind": "Node"}}
+    change = asyncio.create_task(feed.changed("Node", json.dumps(node).encode()))
+    await until(change.done)
+    assert feed.cache.snapshot().node_names == ("n1",)
+    assert feed.cache.find_pod("default/gone")
+    second_may_come.set()
+    await relist
+    assert sorted(pod.name for pod in feed.cache.snapshot().pending) == ["new", "old"]
+
+
+async def test_the_cache_can_be_read_between_the_slices_of_one_page() -> None:
+    feed, seen_pods = quiet_feed(), set()
+
+    async def pages() -> AsyncIterator[bytes]:
+        yield page_of(*(f"p{number}" for number in range(1000)))
+
+    relist = asyncio.create_task(feed.listed("Pod", pages()))
+    while not relist.done():
+        async with feed.one_at_a_time:
+            seen_pods.add(len(feed.cache.snapshot().pending))
+        await asyncio.sleep(0)
+    assert {250, 500, 750} <= seen_pods
