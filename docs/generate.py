@@ -186,9 +186,10 @@ PAGES: dict[str, Callable[[], str]] = {
 def main() -> None:
     """Writes every generated file."""
     sys.path.insert(0, str(ROOT))
-    from docs import chart, dashboard, shadow_example  # the chart is made of manifests that are written before it
+    from docs import chart, dashboard, library_api, shadow_example
 
-    for name, page in {**PAGES, **shadow_example.PAGES, **dashboard.PAGES, **chart.PAGES}.items():
+    # The chart is made of manifests that are written before it.
+    for name, page in {**PAGES, **shadow_example.PAGES, **library_api.PAGES, **dashboard.PAGES, **chart.PAGES}.items():
         (ROOT / name).write_text(page())
 
 

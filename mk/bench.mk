@@ -48,6 +48,9 @@ bench-rollout: $(INSTALLED) cluster-programs ## a roll-out over 12 nodes, measur
 bench-moves: $(INSTALLED) ## simulated: how many pods move twice, by order and number of nodes at once
 	nice $(PYTHON) -m bench.moves $(MOVES_FLAGS) | tee bench/moves/results.md
 
+bench-planner: $(INSTALLED) ## the new nodes that 60 generated clusters need: the planner and cluster-autoscaler's rule
+	nice $(PYTHON) -m bench.planner $(PLANNER_FLAGS) | tee bench/planner/results.md
+
 bench-moved: $(INSTALLED) cluster-programs ## how often pods move, with and without the early taint, and with the kured of KURED_BIN=file
 	$(PYTHON) -m bench.rollout.moved $(if $(KURED_BIN),--kured '$(KURED_BIN)') $(MOVED_FLAGS)
 

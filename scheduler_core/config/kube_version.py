@@ -229,6 +229,12 @@ class KubeVersion:
         return self._since(33)
 
     @cached_property
+    def one_anti_affinity_term_requeues(self) -> bool:
+        """Since 1.37: InterPodAffinity's hint requeues a pod if the changed pod matches any of the anti-affinity terms;
+        before, only if it matches all of them."""
+        return self._since(37)
+
+    @cached_property
     def async_preemption(self) -> bool:
         """Gate SchedulerAsyncPreemption, on since 1.33: a preempting pod does not enter the active queue while its
         victims are being deleted."""

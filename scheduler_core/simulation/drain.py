@@ -73,7 +73,7 @@ def simulate_drain(
     snapshot: Snapshot,
     node_names: Sequence[str],
     *,
-    made_at: str,
+    made_at: str = "",
     configuration: Configuration | None = None,
     kube_version: str = "1.36",
     most_scenarios: int | None = None,

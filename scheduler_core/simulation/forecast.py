@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
+from scheduler_core.sentences import html_table
 from scheduler_core.values import Value
 
 
@@ -133,6 +134,15 @@ class Forecast(Value, kw_only=True):
     ] = ()  # "the only control-plane node goes down for the reboot", "default scheduler profile assumed"
     left_out: tuple[str, ...] = ()  # the uids of the pods whose words about their places the snapshot leaves out
     more_nodes: NodesAnswer | None = None  # for the reader; the same for all nodes that are drained together
+
+    def __repr__(self) -> str:
+        counts = "".join(f" {outcome}={count}" for outcome, count in self.counts.items())
+        return f"<Forecast node={self.node!r}{counts or ' no pods'}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what becomes of each pod."""
+        rows = [(pod.title, pod.outcome, ", ".join(pod.landing), pod.sentence) for pod in self.pods]
+        return html_table(("pod", "outcome", "lands on", "why"), rows)
 
     def count(self, outcome: Outcome) -> int:
         return sum(1 for pod in self.pods if pod.outcome is outcome)

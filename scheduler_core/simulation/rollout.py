@@ -29,7 +29,7 @@ from scheduler_core.simulation.rollout_parts.account import Account
 from scheduler_core.simulation.rollout_parts.agenda import Agenda
 from scheduler_core.simulation.rollout_parts.cluster import SimulatedCluster, tainted
 from scheduler_core.simulation.rollout_parts.permission import Permission
-from scheduler_core.simulation.rollout_parts.rules import Rules
+from scheduler_core.simulation.rollout_parts.rules import NodesAtOnce, Rules
 from scheduler_core.simulation.rollout_parts.unplaced import Unplaced, tried_again
 from scheduler_core.simulation.scenario_parts.displaced import Displaced
 from scheduler_core.simulation.searches import Draw, Likely, drawn_search
@@ -58,11 +58,11 @@ def simulate_rollout(
     snapshot: Snapshot,
     nodes: Sequence[str],
     scheduler: Scheduler,
-    rules: Rules,
+    rules: Rules | None = None,
     *,
     begins: datetime,
-    durations: Durations,
-    taint_key: str | None,
+    durations: Durations | None = None,
+    taint_key: str | None = None,
     most_days: float = 30.0,
     on_progress: Callable[[int], None] = lambda _: None,
     stays: StaysBecause = moves_all,
@@ -71,15 +71,16 @@ def simulate_rollout(
 ) -> Timeline:
     """Simulates the roll-out over these nodes, until no more node can begin its drain or `most_days` have passed.
 
-    With `taint_key`, waiting nodes have a soft taint with this key. `stays` says which pods the drains leave.
-    `on_progress` is called repeatedly with the number of rebooted nodes. `seed` decides which of equal nodes a pod
-    takes, which pod ends first, and where the search starts; with 0 the scheduler checks every node and its own rule
-    chooses. Of `possible` (`SearchEstimate.searches`), the seed chooses one search. Raises UnknownNodeError if a node
-    is missing from the snapshot.
+    Without `rules`, one node drains at a time (`NodesAtOnce`). With `taint_key`, waiting nodes have a soft taint with
+    this key. `stays` says which pods the drains leave. `on_progress` is called repeatedly with the number of rebooted
+    nodes. `seed` decides which of equal nodes a pod takes, which pod ends first, and where the search starts; with 0
+    the scheduler checks every node and its own rule chooses. Of `possible` (`SearchEstimate.searches`), the seed
+    chooses one search. Raises UnknownNodeError if a node is missing from the snapshot.
     """
     for name in nodes:
         if name not in snapshot.columns.row_of:
             raise UnknownNodeError(f"the snapshot has no node {name!r}")
+    rules = rules or NodesAtOnce()
     draw, names = Draw(seed), tuple(dict.fromkeys(nodes))
     searches = drawn_search(snapshot, scheduler, draw, possible)
     world, returning = tainted(snapshot, names, taint_key)
@@ -87,7 +88,7 @@ def simulate_rollout(
     rollout = _Rollout(
         nodes=names,
         rules=rules,
-        durations=durations,
+        durations=durations or Durations(),
         agenda=Agenda(begins),
         cluster=cluster,
         permission=Permission(rules, lambda name: cluster.drained(name).forecasts[0], cluster.bars),

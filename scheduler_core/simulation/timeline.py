@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 
+from scheduler_core.sentences import html_table
 from scheduler_core.values import Value
 
 
@@ -133,6 +134,16 @@ class Timeline(Value, kw_only=True):
     closings: tuple[Closing, ...] = ()
     left: tuple[Left, ...] = ()
     is_open: bool = False  # a random choice decided something: another seed may give another result
+
+    def __repr__(self) -> str:
+        counts = f"reboots={len(self.reboots)} moves={len(self.moves)} left={len(self.left)}"
+        return f"<Timeline nodes={len(self.nodes)} {counts} ends={self.ends:%Y-%m-%dT%H:%M:%S}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the visits in their order, then the nodes that are left with their reasons."""
+        rows = [(each.node, f"{each.start:%d %b %H:%M:%S}", f"{each.end:%d %b %H:%M:%S}") for each in self.visits]
+        rows += [(each.node, "left", each.obstacle.sentence) for each in self.left]
+        return html_table(("node", "from", "until, or why not"), rows)
 
     @property
     def reboots(self) -> tuple[Visit, ...]:

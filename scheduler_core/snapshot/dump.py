@@ -50,6 +50,8 @@ class Header(Value, kw_only=True):
 
 
 class Dump(Value, kw_only=True):
+    """What `read_dump` found in the file."""
+
     header: Header
     snapshot: Snapshot
     learnt: Any = None

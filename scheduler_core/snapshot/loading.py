@@ -115,11 +115,11 @@ def load_objects(objects: Iterable[Mapping[str, Any]], *, strict: bool = True) -
     collector = Collector()
     with _without_collector():
         for manifest in objects:
-            _add_object(collector, manifest, strict=strict)
+            add_object(collector, manifest, strict=strict)
     return collector.snapshot()
 
 
-def _add_object(collector: Collector, manifest: Mapping[str, Any], *, strict: bool) -> None:
+def add_object(collector: Collector, manifest: Mapping[str, Any], *, strict: bool) -> None:
     if not isinstance(manifest, Mapping):
         _refuse(collector, manifest, "", f"expected a mapping, got a {type(manifest).__name__}")
         return
@@ -146,7 +146,7 @@ def _add_items(collector: Collector, listed: Mapping[str, Any], head: Mapping[st
         _refuse(collector, listed, "items", f"expected a list of objects, got a {type(items).__name__}")
         return
     for item in items:
-        _add_object(collector, {**head, **item} if isinstance(item, Mapping) else item, strict=strict)
+        add_object(collector, {**head, **item} if isinstance(item, Mapping) else item, strict=strict)
 
 
 def _refuse(collector: Collector, manifest: object, field: str, problem: str) -> None:

@@ -6,8 +6,9 @@ loading.py builds snapshots from API objects; tallies.py has the counts of pods 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, TypeVar
 
 from scheduler_core.arguments import expect
 from scheduler_core.model.labels import LabelSelector
@@ -20,11 +21,16 @@ from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.nodes.changing_nodes import ChangingNodes
 from scheduler_core.snapshot.pods.placements import Placements, Tally
+from scheduler_core.snapshot.pods.utilisation import Utilisation, utilisation_of
 from scheduler_core.snapshot.remembered import Remembered
 from scheduler_core.values import replace_value
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 Value = TypeVar("Value")
 
+_FILES: Final = "scheduler_core.snapshot.from_files"  # it imports this module
 # The built NodeInfo per row, with the node and the state of its pods from which it was built.
 _Infos = dict[tuple[int, RequestRules], tuple[Node, object, NodeInfo]]
 
@@ -100,6 +106,27 @@ class Snapshot:
         self._infos = {} if infos is None else infos
 
     # ---- making one ----
+
+    @classmethod
+    def from_dump(cls, source: str | Path | BinaryIO) -> Snapshot:
+        """Reads the file that `careen snapshot` writes. Raises UnreadableDumpError if it is not complete."""
+        read: Snapshot = import_module(_FILES).from_dump(source)
+        return read
+
+    @classmethod
+    def from_manifests(
+        cls, *sources: str | bytes | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]], strict: bool = True
+    ) -> Snapshot:
+        """Reads objects of any kinds: files, folders with all files below them, texts in YAML or JSON, and mappings.
+
+        Pods that no API server has seen get their requests from their limits and their priority from their
+        PriorityClass. A workload without a uid becomes its pending pods and their owner, a DaemonSet one pod for each
+        node that takes it. Objects that cannot be read are left out and listed in `problems`. YAML needs PyYAML.
+        Raises FileNotFoundError for a file that does not exist, and ValueError for a text that is neither YAML nor
+        JSON.
+        """
+        read: Snapshot = import_module(_FILES).from_manifests(sources, strict=strict)
+        return read
 
     @classmethod
     def of(
@@ -209,6 +236,10 @@ class Snapshot:
     def placed_pods(self) -> Sequence[Pod]:
         """In no particular order."""
         return self.placements.all_pods()
+
+    def utilisation(self, rules: RequestRules = CURRENT_RULES) -> Utilisation:
+        """The capacity of the nodes and the requests of their pods, as arrays."""
+        return utilisation_of(self.columns, self.placements, rules)
 
     def tally(self, tally: Tally[Value]) -> Value:
         """A count of the placed pods, made once and updated by derived snapshots."""

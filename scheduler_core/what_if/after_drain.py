@@ -30,6 +30,9 @@ class AfterDrain(Value):
     homeless: tuple[tuple[str, Pod], ...]
     drained: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"<AfterDrain drained={list(self.drained)} homeless={len(self.homeless)}>"
+
 
 def after_drain(
     snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause = moves_all

@@ -11,6 +11,7 @@ from scheduler_core.arguments import expect
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.node import HOSTNAME_LABEL
 from scheduler_core.model.pod import Pod
+from scheduler_core.sentences import html_table
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 from scheduler_core.what_if.fewest_nodes import RoomNeeded, room_needed
@@ -55,6 +56,14 @@ class NodeMix(Value, kw_only=True):
     result: MoreNodes
     is_cheapest: bool
     tried: int
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}: {count}" for name, count in self.counts.items() if count)
+        return f"<NodeMix {counts or 'no node'} price={self.price:g} is_enough={self.is_enough}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the nodes to add."""
+        return html_table(("node", "count"), self.counts.items())
 
     @property
     def is_enough(self) -> bool:

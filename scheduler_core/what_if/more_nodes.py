@@ -9,6 +9,7 @@ from scheduler_core.arguments import expect
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
+from scheduler_core.sentences import html_table
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 from scheduler_core.what_if.fewest_nodes import room_needed
@@ -32,6 +33,14 @@ class MoreNodes(Value, kw_only=True):
     refused: Mapping[str, Verdict]
     is_cut: bool = False  # not every pod was tried, because the result could no longer be of use
 
+    def __repr__(self) -> str:
+        return f"<MoreNodes count={self.count} placed={len(self.placed)} refused={len(self.refused)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the placed pods with their nodes, then the others with their reasons."""
+        rows = [*self.placed.items(), *((pod, verdict.message) for pod, verdict in self.refused.items())]
+        return html_table(("pod", "node, or why none"), rows)
+
     @property
     def on_new_nodes(self) -> int:
         """The number of pods that got one of the new nodes."""
@@ -45,6 +54,13 @@ class NodesNeeded(Value, kw_only=True):
     without: MoreNodes
     best: MoreNodes
     tried: int
+
+    def __repr__(self) -> str:
+        return f"<NodesNeeded count={self.best.count} is_enough={self.is_enough} refused={len(self.best.refused)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the best result."""
+        return self.best._repr_html_()
 
     @property
     def is_enough(self) -> bool:
@@ -63,7 +79,7 @@ def with_more_nodes(
     no pod, changes no snapshot. Raises ValueError if `count` is negative."""
     expect("scheduler", scheduler, Scheduler, instead="with_more_nodes(Scheduler(), snapshot, …)")
     expect("snapshot", snapshot, Snapshot, instead="with_more_nodes(Scheduler(), snapshot, …)")
-    expect("template", template, NodeTemplate, instead="like_node(snapshot, name) or of_manifest(…)")
+    expect("template", template, NodeTemplate, instead="like_node(snapshot, name) or template_from_manifest(…)")
     if count < 0:
         raise ValueError(f"count is {count}: expected the number of nodes to add, 0 or more")
     return try_counts(Placer(scheduler, pods), snapshot, [(template, count)])

@@ -52,10 +52,10 @@ def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
     return NodeTemplate(node_name, fresh, daemons)
 
 
-def of_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler) -> NodeTemplate:
+def template_from_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler) -> NodeTemplate:
     """New nodes like this one, which is not in the cluster. Each gets a pod of every DaemonSet that already has a pod
     in the cluster and whose node affinity and tolerations accept the new node."""
-    expect("snapshot", snapshot, Snapshot, instead="of_manifest(snapshot, node, scheduler)")
+    expect("snapshot", snapshot, Snapshot, instead="template_from_manifest(snapshot, node, scheduler)")
     expect("node", node, Node, instead="node_from_manifest(…)")
     alone = Snapshot.of((node,), objects=snapshot.objects)
     daemons = tuple(pod for pod in _one_of_each_daemon_set(snapshot) if _wants(scheduler, alone, pod))

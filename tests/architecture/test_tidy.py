@@ -98,6 +98,7 @@ MAY = {
     "careen.cluster.wire.client": "seconds between two reloads of the credentials; tests in virtual time "
     "use no real connection",
     "careen.cli.config": "the command prints the source of each setting, and one source is the environment",
+    "careen.library": "KUBECONFIG, as for kubectl",
     "careen.agent.handlers": "kopf runs in a separate thread, in real time",
     "careen.agent.asleep.sleeper": "a program of its own without careen's clock and log; it passes its random pauses",
     "careen.agent.telemetry.http_server": "a server that is handed over waits in real time for answers under way",

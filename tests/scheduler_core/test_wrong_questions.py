@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler_core import Configuration, Scheduler, like_node, load_objects, nodes_needed, of_manifest, with_more_nodes
+from scheduler_core import (
+    Configuration,
+    Scheduler,
+    like_node,
+    load_objects,
+    nodes_needed,
+    template_from_manifest,
+    with_more_nodes,
+)
 from scheduler_core.config.kube_version import UnsupportedKubeVersionError
 from scheduler_core.framework.binding import BindingCycle
 from scheduler_core.framework.cycle_state import CycleState
@@ -59,7 +67,10 @@ def returns(value: Any) -> Any:
         (lambda any_: nodes_needed(Scheduler(), SNAPSHOT, [POD], any_({})), "template is a dict.* like_node"),
         (lambda any_: with_more_nodes(any_(SNAPSHOT), any_(Scheduler()), [], any_({}), 1), "scheduler is a Snapshot"),
         (lambda any_: like_node(any_("n1"), any_(SNAPSHOT)), "snapshot is a str"),
-        (lambda any_: of_manifest(SNAPSHOT, any_({}), Scheduler()), r"node is a dict.* node_from_manifest\(…\)"),
+        (
+            lambda any_: template_from_manifest(SNAPSHOT, any_({}), Scheduler()),
+            r"node is a dict.* node_from_manifest\(…\)",
+        ),
         (lambda any_: SNAPSHOT.with_pod_placed(any_("n1"), any_(POD)), "pod is a str"),
     ],
 )

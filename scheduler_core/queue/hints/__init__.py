@@ -41,7 +41,7 @@ def default_hints(
         "VolumeBinding": storage.VOLUME_BINDING,
         "VolumeZone": storage.VOLUME_ZONE,
         "PodTopologySpread": other_pods.POD_TOPOLOGY_SPREAD,
-        "InterPodAffinity": other_pods.INTER_POD_AFFINITY,
+        "InterPodAffinity": other_pods.inter_pod_affinity(kube_version),
         "DynamicResources": itself.DYNAMIC_RESOURCES,
         "DefaultPreemption": itself.DEFAULT_PREEMPTION if kube_version.async_preemption else (),
         "NodeDeclaredFeatures": node_rules.NODE_DECLARED_FEATURES,

@@ -7,9 +7,11 @@ constraints, every change of other pods is assumed to help.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
+from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod, PodAffinityTerm, TopologySpreadConstraint
 from scheduler_core.queue.events import Action, ClusterEvent, EventHint, Resource
@@ -17,6 +19,7 @@ from scheduler_core.queue.hints.resources import holds_a_place
 from scheduler_core.queue.queued_pod import identity
 
 Labels = Mapping[str, str]
+_Matches = Callable[[tuple[PodAffinityTerm, ...], Pod], bool]
 
 
 # ---- spreading ----
@@ -89,7 +92,12 @@ def _matches_all(terms: tuple[PodAffinityTerm, ...], pod: Pod) -> bool:
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, {}) for term in terms)
 
 
-def _pod_changes_affinity(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
+def _matches_any(terms: tuple[PodAffinityTerm, ...], pod: Pod) -> bool:
+    return any(term.matches(pod.namespace, pod.labels, {}) for term in terms)
+
+
+def _pod_changes_affinity(keeps_away: _Matches, pod: Pod, old: Pod | None, new: Pod | None) -> bool:
+    """`keeps_away`: which anti-affinity terms the other pod must match."""
     if old is not None and new is not None and identity(pod) == identity(new):
         return True
     if any(not holds_a_place(other) for other in (old, new) if other is not None):
@@ -97,11 +105,11 @@ def _pod_changes_affinity(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
     wanted, unwanted = pod.spec.pod_affinity.required, pod.spec.pod_anti_affinity.required
     if old is not None and new is not None:
         comes = not _matches_all(wanted, old) and _matches_all(wanted, new)
-        return comes or (_matches_all(unwanted, old) and not _matches_all(unwanted, new))
+        return comes or (keeps_away(unwanted, old) and not keeps_away(unwanted, new))
     if new is not None:
         return _matches_all(wanted, new)
     assert old is not None
-    return _matches_all(unwanted, old) or _matches_all(old.spec.pod_anti_affinity.required, pod)
+    return keeps_away(unwanted, old) or keeps_away(old.spec.pod_anti_affinity.required, pod)
 
 
 def _node_changes_affinity(pod: Pod, old: Node | None, new: Node) -> bool:
@@ -118,7 +126,10 @@ def _node_changes_affinity(pod: Pod, old: Node | None, new: Node) -> bool:
     return False
 
 
-INTER_POD_AFFINITY: Final = (
-    EventHint(ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE), _pod_changes_affinity),
-    EventHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL), _node_changes_affinity),
-)
+def inter_pod_affinity(kube_version: KubeVersion) -> tuple[EventHint, ...]:
+    keeps_away = _matches_any if kube_version.one_anti_affinity_term_requeues else _matches_all
+    of_pods = ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
+    return (
+        EventHint(of_pods, partial(_pod_changes_affinity, keeps_away)),
+        EventHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL), _node_changes_affinity),
+    )

@@ -36,6 +36,7 @@ FIRST_RELEASE_WITH = {
     "claims_may_need_node_operations": 37,
     "whole_sums_are_compared": 37,
     "preemption_is_announced": 37,
+    "one_anti_affinity_term_requeues": 37,
     "device_post_filter_is_silent": 37,
     "unstarted_victims_age_in_order": 37,
     "first_overdrawn_budget_ends_the_count": 37,

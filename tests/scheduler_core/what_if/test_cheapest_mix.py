@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler_core import Scheduler, Snapshot, load_objects, of_manifest, pod_from_manifest
+from scheduler_core import Scheduler, Snapshot, load_objects, pod_from_manifest, template_from_manifest
 from scheduler_core.model.manifests.from_manifest import node_from_manifest
 from scheduler_core.model.pod import Pod
 from scheduler_core.testing.builders import a_node, a_pod
@@ -27,7 +27,7 @@ def offer(name: str, cpu: str, price: float, zone: str = "a", most: int = 100, s
     manifest: Json = a_node(name).manifest
     manifest["metadata"]["labels"][ZONE] = zone
     manifest["status"]["allocatable"]["cpu"] = cpu
-    template = of_manifest(snapshot, node_from_manifest(manifest), SCHEDULER)
+    template = template_from_manifest(snapshot, node_from_manifest(manifest), SCHEDULER)
     return NodeOffer(template=template, price=price, most=most)
 
 

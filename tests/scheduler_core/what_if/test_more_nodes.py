@@ -13,7 +13,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import UnknownNodeError
 from scheduler_core.testing.builders import a_node, a_pod
 from scheduler_core.what_if.more_nodes import nodes_needed, with_more_nodes
-from scheduler_core.what_if.node_template import like_node, new_nodes, of_manifest
+from scheduler_core.what_if.node_template import like_node, new_nodes, template_from_manifest
 
 Json = dict[str, Any]
 SCHEDULER = Scheduler()
@@ -176,7 +176,7 @@ def test_a_node_from_a_manifest_gets_the_matching_daemonset_pods(taints: tuple[J
     snapshot = load_objects([node(), daemon("agent-x", "v012")])
     manifest = node("large", "64")
     manifest["spec"]["taints"] = list(taints)
-    assert len(of_manifest(snapshot, node_from_manifest(manifest), SCHEDULER).daemons) == runs
+    assert len(template_from_manifest(snapshot, node_from_manifest(manifest), SCHEDULER).daemons) == runs
 
 
 def test_copying_an_unknown_node_is_an_error() -> None:

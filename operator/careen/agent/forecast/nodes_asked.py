@@ -13,7 +13,7 @@ from scheduler_core.model.manifests.from_manifest import node_from_manifest
 from scheduler_core.simulation.evicted.replacements import StaysBecause
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
 from scheduler_core.what_if.after_drain import after_drain, answer, suggestion
-from scheduler_core.what_if.node_template import NodeTemplate, like_node, of_manifest
+from scheduler_core.what_if.node_template import NodeTemplate, like_node, template_from_manifest
 
 
 class NoTemplateError(ValueError):
@@ -40,7 +40,7 @@ def _template(wanted: NodesToAdd, snapshot: Snapshot, scheduler: Scheduler) -> N
         if wanted.manifest is not None:
             # A newer API server may have served a field that is unknown here.
             node = node_from_manifest(_with_a_name(wanted.manifest), strict=False)
-            return of_manifest(snapshot, node, scheduler)
+            return template_from_manifest(snapshot, node, scheduler)
         return like_node(snapshot, wanted.name)
     except UnknownNodeError:
         raise NoTemplateError(f"there is no Node {wanted.name!r} among the {len(snapshot.nodes)} Nodes") from None

@@ -12,7 +12,7 @@ from typing import Any, Final
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.strict.known_fields import unknown_field
 
-_WORKLOADS: Final = {
+WORKLOADS: Final = {
     "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
     "StatefulSet": "apps/v1",
@@ -20,7 +20,7 @@ _WORKLOADS: Final = {
     "Job": "batch/v1",
     "CronJob": "batch/v1",
 }
-_API_VERSIONS: Final = {"Pod": "v1", "Node": "v1", "PodDisruptionBudget": "policy/v1", **_WORKLOADS}
+_API_VERSIONS: Final = {"Pod": "v1", "Node": "v1", "PodDisruptionBudget": "policy/v1", **WORKLOADS}
 
 
 def check_kind(kind: str, manifest: object, key: str) -> None:
@@ -42,8 +42,8 @@ def check_kind(kind: str, manifest: object, key: str) -> None:
 def check_workload(manifest: object, key: str) -> str:
     """The workload's kind. Raises ManifestError for a manifest of another kind or without one."""
     given = manifest.get("kind") if isinstance(manifest, Mapping) else "workload"
-    if isinstance(manifest, Mapping) and not (isinstance(given, str) and given in _WORKLOADS):
-        problem = f"expected one of {', '.join(_WORKLOADS)}, got {given!r}"
+    if isinstance(manifest, Mapping) and not (isinstance(given, str) and given in WORKLOADS):
+        problem = f"expected one of {', '.join(WORKLOADS)}, got {given!r}"
         raise ManifestError(kind="workload", key=key, field="kind", problem=problem)
     check_kind(str(given), manifest, key)
     return str(given)

@@ -428,6 +428,34 @@ def test_a_pod_with_affinity_waits_for_added_or_deleted_pods(
     assert helps("InterPodAffinity", pod, Resource.ASSIGNED_POD, action, old, new) is expected
 
 
+FAR = PodAffinityTerm(
+    topology_key="zone",
+    selector=LabelSelector((Requirement("tier", "In", ("far",)),)),
+    namespaces=frozenset({"default"}),
+    namespace_selector=LabelSelector(None),
+)
+AVOIDS_BOTH = a_pod(pod_anti_affinity=PodAffinity(required=(TERM, FAR)))
+X_AND_FAR = replace(X, labels={"app": "x", "tier": "far"})
+
+
+@pytest.mark.parametrize(("release", "expected"), [("1.36", False), ("1.37", True)])
+def test_a_pod_with_several_anti_affinity_terms_waits_for_pods_of_any_of_them_since_1_37(
+    release: str, expected: bool
+) -> None:
+    version = KubeVersion.parse(release)
+
+    def told(pod: Pod, action: Action, old: Pod, new: Pod | None) -> bool:
+        return helps("InterPodAffinity", pod, Resource.ASSIGNED_POD, action, old, new, version=version)
+
+    assert told(AVOIDS_BOTH, Action.DELETE, X, None) is expected
+    assert told(AVOIDS_BOTH, Action.DELETE, X_AND_FAR, None) is True
+    assert told(AVOIDS_BOTH, Action.DELETE, Y, None) is False
+    assert told(AVOIDS_BOTH, Action.UPDATE_POD_LABEL, X, Y) is expected
+    assert told(AVOIDS_BOTH, Action.UPDATE_POD_LABEL, X_AND_FAR, X) is not expected
+    leaving = replace(AVOIDS_BOTH, name="leaving", node_name="n1")
+    assert told(replace(WAITING, labels={"app": "x"}), Action.DELETE, leaving, None) is expected
+
+
 ZONED, OTHER_ZONE = a_node(labels={"zone": "a"}), a_node(labels={"zone": "b"})
 
 
