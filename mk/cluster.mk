@@ -17,6 +17,12 @@ CLUSTER_WORKERS ?= 3
 test-cluster: $(INSTALLED) cluster-programs ## the agents on a real control plane, with a real scheduler and Prometheus
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m pytest -m cluster -p no:cacheprovider -n $(CLUSTER_WORKERS) --dist worksteal -ra --durations=10 $(STORIES)
 
+SCHEDULER_KILLS ?= 200
+
+.PHONY: scheduler-kills
+scheduler-kills: $(INSTALLED) cluster-programs ## careen scheduler killed at 200 random instants: no pod lost or bound twice, no node too full
+	SCHEDULER_KILLS=$(SCHEDULER_KILLS) $(PYTHON) -m pytest -m cluster -p no:cacheprovider -s tests/cluster/test_scheduler_kills.py
+
 .PHONY: cluster-programs
 cluster-programs: $(INSTALLED) $(CONTROLPLANE) $(KWOK)
 	@tests/cluster/install-programs $(VENV) prometheus prometheus-alertmanager

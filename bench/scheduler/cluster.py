@@ -257,7 +257,7 @@ def _pod(app: int, suffix: str, namespaces: int = NAMESPACES) -> dict[str, Any]:
         "volumes": [_TOKEN],
         "tolerations": _TOLERATIONS,
     }
-    spec |= _wishes(kind, app)
+    spec |= wishes(kind, app)
     return {
         "metadata": {
             "name": name,
@@ -274,7 +274,7 @@ def _pod(app: int, suffix: str, namespaces: int = NAMESPACES) -> dict[str, Any]:
     }
 
 
-def _wishes(kind: str, app: int) -> dict[str, Any]:
+def wishes(kind: str, app: int) -> dict[str, Any]:
     own = {"matchLabels": {"app": f"app-{app}"}}
     if kind == "spread":
         return {

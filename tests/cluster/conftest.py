@@ -14,7 +14,10 @@ from tests.cluster.harness import guards
 from tests.cluster.harness.guards import Guarded, guarded
 from tests.cluster.harness.machines.control_plane import JOURNAL_POLICY, ControlPlane, a_control_plane
 from tests.cluster.harness.machines.prometheus import Prometheus
+from tests.cluster.harness.machines.schedulers import Schedulers
+from tests.cluster.harness.measures.drains import sweep
 from tests.cluster.harness.story import Story
+from tests.cluster.harness.workloads import SHOP
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +35,15 @@ def story(plane: ControlPlane, tmp_path: Path) -> Iterator[Story]:
     yield story
     story.close()
     story.sweep()
+
+
+@pytest.fixture
+def schedulers(plane: ControlPlane, tmp_path: Path) -> Iterator[Schedulers]:
+    plane.check()
+    schedulers = Schedulers(plane, tmp_path)
+    yield schedulers
+    schedulers.close()
+    sweep(plane.admin, SHOP)
 
 
 @pytest.fixture(scope="module")

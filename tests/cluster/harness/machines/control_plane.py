@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +81,10 @@ class ControlPlane:
         scheduler_processors: int = 0,
         lease_seconds: int = 40,
         audit_policy: Mapping[str, Any] = AUDIT_POLICY,
+        api_server_flags: Sequence[str] = (),
+        is_bare: bool = False,
     ) -> None:
+        """`is_bare`: only etcd and the API server, for a bench that starts a scheduler itself."""
         self.folder = folder
         self.guardian = guardian
         self._pods = pods
@@ -89,6 +92,7 @@ class ControlPlane:
         self._scheduler_processors = scheduler_processors  # 0: all
         self._lease_seconds = lease_seconds
         self._audit_policy = audit_policy
+        self._api_server_flags = api_server_flags
         self._programs: dict[str, Program] = {}
         self._etcd_port, self.port = free_port(), free_port()
         self.server = f"https://127.0.0.1:{self.port}"
@@ -101,7 +105,8 @@ class ControlPlane:
         try:
             self._start_etcd()
             self.start_api_server()
-            self._start_the_rest()
+            if not is_bare:
+                self._start_the_rest()
         except BaseException:
             self.close()
             raise
@@ -186,6 +191,7 @@ class ControlPlane:
             "--audit-log-maxsize=100000",  # megabytes; a rotated log would lack what the journal needs
             # A closed API server should take its open watches with it at once.
             "--shutdown-delay-duration=0s",
+            *self._api_server_flags,
         )
         self._wait_until_ready()
 

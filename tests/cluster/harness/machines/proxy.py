@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,10 +83,14 @@ def as_it_is(_call: Call, _forward: Callable[[], Answer]) -> Answer | None:
 
 
 class Proxy:
-    """A proxy that listens from its construction until `close`. A test may replace `rule` at any time."""
+    """A proxy that listens from its construction until `close`. A test may replace `rule`, `watch_rule` and
+    `watch_seconds` at any time: the response to a watch, or None to forward it, and how long a forwarded watch lasts.
+    """
 
     def __init__(self, server: str, certificate_authority: Path) -> None:
         self.rule: Rule = as_it_is
+        self.watch_rule: Callable[[Call], Answer | None] = lambda _call: None
+        self.watch_seconds = _LONGEST_SECONDS
         self._server = server
         self._pool = urllib3.PoolManager(ca_certs=str(certificate_authority), retries=False, maxsize=16)
         self._http = _Server(self)
@@ -114,10 +119,11 @@ class Proxy:
 
     def stream(self, call: Call, headers: dict[str, str]) -> Iterator[bytes]:
         """Yield the HTTP status of the response to a watch, and then the bytes of the watch as they arrive."""
+        began = time.monotonic()
         found = self._open(call, headers, preload=False)
         try:
             yield str(found.status).encode()
-            while chunk := found.read1(1 << 16):
+            while (chunk := found.read1(1 << 16)) and time.monotonic() - began < self.watch_seconds:
                 yield chunk
         finally:
             found.close()
@@ -129,7 +135,7 @@ class Proxy:
             body=call.body or None,
             headers=headers,
             preload_content=preload,
-            timeout=urllib3.Timeout(connect=5, read=60 if preload else _LONGEST_SECONDS),
+            timeout=urllib3.Timeout(connect=5, read=60 if preload else self.watch_seconds),
         )
 
 
@@ -150,10 +156,12 @@ class _Handler(BaseHTTPRequestHandler):
         proxy = self.server.proxy
         call = Call(self.command, self.path, self.rfile.read(int(self.headers.get("Content-Length") or 0)))
         headers = {key: value for key, value in self.headers.items() if key.lower() not in _HOP_BY_HOP}
-        if call.is_watch:
+        answer = proxy.watch_rule(call) if call.is_watch else None
+        if call.is_watch and answer is None:
             self._pass_on(proxy.stream(call, headers))
             return
-        answer = proxy.rule(call, lambda: proxy.forward(call, headers)) or proxy.forward(call, headers)
+        if answer is None:
+            answer = proxy.rule(call, lambda: proxy.forward(call, headers)) or proxy.forward(call, headers)
         if not answer.status:
             self.close_connection = True
             return

@@ -1,0 +1,179 @@
+"""careen's scheduler beside kube-scheduler on one real API server: where the pods land, and what that costs.
+
+    python -m bench.scheduler_live [--nodes 1000] [--pods 1500] [--burst 4000] [--landings 2000] [--only NAME …]
+
+Nodes are API objects without kubelets, as in scheduler_perf. kube-scheduler's client limit is raised to 5,000 requests
+a second, and both write Events. Processor time is that of the scheduler's process. Latency is from the answer to a
+pod's creation to the answer to its binding, by the API server's audit log. In a burst the pods exist before the
+scheduler starts; what a start without pods costs is taken off. Rows of the same load ran one after the other: compare
+the ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+
+from bench.scheduler_live.contenders import NAMES, Contender
+from bench.scheduler_live.figures import POLICY, Figures, figures
+from bench.scheduler_live.load import Load, pods
+from scheduler_core.values import Value
+from tests.cluster.harness.machines.control_plane import ControlPlane, a_control_plane
+
+# Without controllers nobody would take the taint off new nodes, or make service accounts.
+FLAGS = (
+    "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority",
+    *("--max-requests-inflight=1000", "--max-mutating-requests-inflight=600", "--audit-log-mode=batch"),
+)
+LOADS = ("steady-plain", "steady-mixed", "steady-waiting", "burst-plain", "burst-mixed")
+HEADER = ("LOAD", "SCHEDULER", "MS A POD", "RATIO", "P50 MS", "P99 MS", "PODS/S", "MIB", "READS", "WRITES A POD")
+
+
+class Row(Value, kw_only=True):
+    who: str
+    ms_a_pod: float
+    mib: float
+    found: Figures
+
+
+class Bench:
+    """One cluster, in which the contenders run one after the other."""
+
+    def __init__(self, plane: ControlPlane, load: Load, given: argparse.Namespace) -> None:
+        self._plane = plane
+        self._load = load
+        self._given = given
+        self._runs = 0
+
+    async def steady(self, who: str, kind: str, *, waiting: int = 0) -> Row:
+        """50 pods a second. `waiting`: so many pods fit nowhere, and were refused before."""
+        count, name = self._given.pods, NAMES[who]
+        scheduler = self._start(who)
+        await scheduler.quiet()
+        if waiting:
+            await self._load.pods(list(pods("huge", waiting, kind="huge", scheduler=name)))
+            await scheduler.quiet()
+        before, at = scheduler.processor_seconds(), self._plane.audit_log.stat().st_size
+        await self._load.pods(list(pods("pod", count, kind=kind, scheduler=name)), rate=50.0)
+        await self._load.all_bound(but=waiting, seconds=600, is_alive=scheduler.is_alive)
+        return await self._end(scheduler, before, at, count)
+
+    async def burst(self, who: str, kind: str) -> Row:
+        count, name = self._given.burst, NAMES[who]
+        idle = self._start(who)
+        await idle.quiet()
+        start = idle.processor_seconds()
+        idle.stop()
+        await self._load.pods(list(pods("pod", count, kind=kind, scheduler=name)))
+        at = self._plane.audit_log.stat().st_size
+        scheduler = self._start(who)
+        await self._load.all_bound(but=0, seconds=900, is_alive=scheduler.is_alive)
+        return await self._end(scheduler, start, at, count)
+
+    async def landed(self, who: str) -> dict[str, str]:
+        """Where mixed pods land that were created in this order, with all nodes scored on one thread."""
+        scheduler = self._start(who, is_exact=True)
+        await scheduler.quiet()
+        await self._load.in_order(list(pods("pod", self._given.landings, kind="mixed", scheduler=NAMES[who])))
+        await self._load.all_bound(but=0, seconds=900, is_alive=scheduler.is_alive)
+        found = await self._load.landings()
+        scheduler.stop()
+        await self._load.empty()
+        return found
+
+    def _start(self, who: str, *, is_exact: bool = False) -> Contender:
+        self._runs += 1
+        return Contender(self._plane, who, self._runs, is_exact=is_exact)
+
+    async def _end(self, scheduler: Contender, before: float, at: int, count: int) -> Row:
+        await asyncio.sleep(3)  # for the last Events
+        used, memory = scheduler.processor_seconds() - before, scheduler.resident_mib()
+        scheduler.stop()
+        await asyncio.sleep(2)  # the log is written in batches
+        found = figures(self._plane.audit_events(at), "pod")
+        await self._load.empty()
+        return Row(who=scheduler.who, ms_a_pod=used * 1000 / count, mib=memory, found=found)
+
+
+def lines(load: str, rows: Sequence[Row]) -> list[str]:
+    """The rows of one load, of which the last is kube-scheduler's."""
+    return ["| " + " | ".join(_cells(load, row, rows[-1])) + " |" for row in rows]
+
+
+def _cells(load: str, row: Row, reference: Row) -> list[str]:
+    found = row.found
+    reads = sum(number for call, number in found.calls.items() if call.split()[0] in ("get", "list", "watch"))
+    writes = sum(number for call, number in found.calls.items() if call.split()[0] in ("create", "patch", "delete"))
+    is_steady = load.startswith("steady")
+    return [
+        load,
+        {"careen": "careen scheduler", "kube": "kube-scheduler"}[row.who],
+        f"{row.ms_a_pod:.2f}",
+        f"{row.ms_a_pod / reference.ms_a_pod:.2f}",
+        *((f"{found.latency_ms(0.5):.1f}", f"{found.latency_ms(0.99):.0f}") if is_steady else ("", "")),
+        f"{found.bindings_per_second:.0f}",
+        f"{row.mib:.0f}",
+        str(reads),
+        f"{writes / found.bound:.2f}",
+    ]
+
+
+async def run(plane: ControlPlane, given: argparse.Namespace) -> None:
+    load = Load(plane.folder / "admin.kubeconfig")
+    bench = Bench(plane, load, given)
+    await load.nodes(given.nodes)
+    try:
+        if given.landings:
+            await _compare(bench, given)
+        print("\n| " + " | ".join(HEADER).lower() + " |\n" + "|---" * len(HEADER) + "|", flush=True)
+        for name in given.only or LOADS:
+            rows = [await _measured(bench, who, name, given) for who in ("careen", "kube")]
+            print("\n".join(lines(name, rows)), flush=True)
+    finally:
+        load.close()
+
+
+async def _compare(bench: Bench, given: argparse.Namespace) -> None:
+    ours, theirs = [await bench.landed(who) for who in ("careen", "kube")]
+    other = sorted(name for name in theirs if ours.get(name) != theirs[name])
+    print(
+        f"Landings of {given.landings} mixed pods: {len(theirs) - len(other)} of {len(theirs)} are equal.", flush=True
+    )
+    for name in other[:5]:
+        print(f"* {name}: careen scheduler {ours.get(name)}, kube-scheduler {theirs[name]}", flush=True)
+
+
+async def _measured(bench: Bench, who: str, name: str, given: argparse.Namespace) -> Row:
+    what, kind = name.split("-")
+    if what == "burst":
+        return await bench.burst(who, kind)
+    return await bench.steady(who, *(("plain",) if kind == "waiting" else (kind,)), waiting=_waiting(kind, given))
+
+
+def _waiting(kind: str, given: argparse.Namespace) -> int:
+    return int(given.waiting) if kind == "waiting" else 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--pods", type=int, default=1500, help="pods of a steady load")
+    parser.add_argument("--burst", type=int, default=4000, help="pods of a burst")
+    parser.add_argument("--waiting", type=int, default=2000, help="pods that fit nowhere, in steady-waiting")
+    parser.add_argument("--landings", type=int, default=2000, help="pods whose nodes are compared; 0 for none")
+    parser.add_argument("--only", nargs="*", choices=LOADS)
+    given = parser.parse_args()
+    words = f"--nodes {given.nodes} --pods {given.pods} --burst {given.burst} --landings {given.landings}"
+    command = f"`python -m bench.scheduler_live {words}`"
+    print(f"# careen's scheduler beside kube-scheduler\n\n{command}, {os.cpu_count()} cores.\n", flush=True)
+    start: Callable[..., ControlPlane] = lambda folder, guardian: ControlPlane(  # noqa: E731
+        folder, guardian=guardian, audit_policy=POLICY, api_server_flags=FLAGS, is_bare=True
+    )
+    with a_control_plane("live", start) as plane:
+        asyncio.run(run(plane, given))
+
+
+if __name__ == "__main__":
+    main()
