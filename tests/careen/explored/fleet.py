@@ -31,6 +31,7 @@ from careen.core.lock import changes, notation
 from careen.core.lock import content as lock
 from careen.core.lock.reading import LockReading
 from careen.core.observation import Observation
+from careen.core.people import asleep
 from scheduler_core.simulation.forecast import Forecast
 from tests.careen.explored.state import (
     NEVER,
@@ -120,7 +121,7 @@ class SmallFleet:
         self.decisions = 0
         self.is_guarded: Callable[[Action], bool] = lambda _: True
         """Whether the server refuses this write if the object has changed since the agent read it; for planted bugs."""
-        self._turns: dict[tuple[Any, ...], tuple[int, tuple[int, ...], int]] = {}
+        self._turns: dict[tuple[Any, ...], tuple[int, tuple[int, ...], int, bool]] = {}
 
     def first(self) -> State:
         """Every host needs a reboot."""
@@ -245,12 +246,16 @@ class SmallFleet:
             paused = notation.render(changes.pause(content_of(state.lock), "people", self.bounds.concurrency))
             yield Step("a person pauses", _locked(spent, paused)._replace(paused_at=state.now))
         for index, name in enumerate(self.names):
+            if state.agents[index].is_asleep and (spent := _spend(state, Kind.CRASH)) is not None:
+                yield Step(f"{name}: the process dies asleep", self._crashed(spent, index))
             if state.nodes[index] is None:
                 continue
             if (spent := _spend(state, Kind.DELETED)) is not None:
                 deleted = self._deleted(spent, index)
                 yield Step(
-                    f"Node {name} is deleted",
+                    f"{name}: wakes, because its Node has gone"
+                    if state.agents[index].is_asleep
+                    else f"Node {name} is deleted",
                     deleted._replace(back_at=put(deleted.back_at, index, state.now + ABSENT_SECONDS)),
                 )
             if (spent := _spend(state, Kind.SCRAPPED)) is not None:
@@ -263,7 +268,15 @@ class SmallFleet:
                 )
 
     def _deleted(self, state: State, index: int) -> State:
-        return state._replace(nodes=put(state.nodes, index, None), gone_since=put(state.gone_since, index, state.now))
+        state = state._replace(nodes=put(state.nodes, index, None), gone_since=put(state.gone_since, index, state.now))
+        return self._woken(state, index)
+
+    def _woken(self, state: State, index: int) -> State:
+        """A sleeping agent wakes with what it kept."""
+        agent = state.agents[index]
+        if not agent.is_asleep:
+            return state
+        return state._replace(agents=put(state.agents, index, agent._replace(is_asleep=False, due=state.now)))
 
     # Time --------------------------------------------------------------------------------------------------------
 
@@ -311,11 +324,12 @@ class SmallFleet:
             is_ready=host.is_up,
             boot=host.boot,
         )
-        return state._replace(
+        state = state._replace(
             nodes=put(state.nodes, index, self.tables.nodes.number(node)),
             gone_since=put(state.gone_since, index, NEVER),
             back_at=put(state.back_at, index, NEVER),
         )
+        return self._woken(state, index)
 
     def _crashed(self, state: State, index: int) -> State:
         agent = Agent(memory=self.tables.memories.number(Memory()), due=state.now + RESTART_SECONDS)
@@ -337,13 +351,18 @@ class SmallFleet:
         key = (index, state.now, state.nodes, reading, state.hosts[index], agent.memory)
         if key not in self._turns:
             self._turns[key] = self._decided(state, index, reading)
-        memory, acts, look = self._turns[key]
+        memory, acts, look, sleeps = self._turns[key]
         due = state.now if acts else _on_grid(state.now + look)
-        after = agent._replace(memory=memory, acts=acts, look=look, due=due, confirmed_at=-NEVER)
-        words = f"{self.names[index]}: {'takes a turn (stale lock)' if is_stale else 'takes a turn'}"
+        after = agent._replace(memory=memory, acts=acts, look=look, due=due, confirmed_at=-NEVER, is_asleep=sleeps)
+        words = (
+            f"{self.names[index]}: takes a turn{' (stale lock)' if is_stale else ''}{' and sleeps' if sleeps else ''}"
+        )
         return Step(words, state._replace(agents=put(state.agents, index, after)))
 
-    def _decided(self, state: State, index: int, reading: tuple[str | None, int]) -> tuple[int, tuple[int, ...], int]:
+    def _decided(
+        self, state: State, index: int, reading: tuple[str | None, int]
+    ) -> tuple[int, tuple[int, ...], int, bool]:
+        """What the agent remembers, its actions, the seconds until its next turn, and whether it sleeps until then."""
         memory = self.tables.memories[state.agents[index].memory]
         number = state.nodes[index]
         phase = self.tables.nodes[number].progress.phase if number is not None else ""
@@ -352,7 +371,8 @@ class SmallFleet:
             for kind in sorted(wanted, key=_ORDER.index):
                 seen[kind.value.replace("-", "_")] = self._observed(state, index, kind, reading)
             self.decisions += 1
-            decision = decide(self._observation(state, index, memory, seen), self.policies[index])
+            observation = self._observation(state, index, memory, seen)
+            decision = decide(observation, self.policies[index])
             wanted = set(decision.wants)
             if not wanted:
                 break
@@ -366,7 +386,10 @@ class SmallFleet:
         assert not any(isinstance(act, Evict) for act in decision.actions), "there are no pods"
         is_at_rest = decision.phase is Phase.IDLE and not state.hosts[index].needs
         look = max(decision.look_again_seconds, IDLE_SECONDS if is_at_rest else 0.0)
-        return self.tables.memories.number(decision.memory), acts, math.ceil(look)
+        rest = asleep.may_sleep(observation, decision, decision.memory, slept=(), next_question=None)
+        if isinstance(rest, asleep.Rest):
+            return self.tables.memories.number(rest.memory), (), math.ceil(rest.until - observation.uptime), True
+        return self.tables.memories.number(decision.memory), acts, math.ceil(look), False
 
     def _observation(self, state: State, index: int, memory: Memory, seen: dict[str, Any]) -> Observation:
         name = self.names[index]

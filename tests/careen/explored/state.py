@@ -84,6 +84,8 @@ class Agent(NamedTuple):
     is_up: bool = True
     is_overtaken: bool = False
     """Every other agent that is due acts first."""
+    is_asleep: bool = False
+    """It makes no turn until `due`, unless its Node goes or comes."""
 
 
 class Late(NamedTuple):

@@ -33,6 +33,15 @@ def test_for_each_kind_of_fault_the_exploration_reaches_a_state_that_shows_its_e
     assert SIGNS[kind] in found.seen
 
 
+@pytest.mark.parametrize(
+    ("kind", "sign"), [(Kind.CRASH, "the process dies asleep"), (Kind.DELETED, "wakes, because its Node has gone")]
+)
+def test_agents_sleep_and_are_woken_or_die_asleep(kind: Kind, sign: str) -> None:
+    found = explore(SmallFleet(Bounds(agents=2, faults=1, kinds=(kind,), delays=0)))
+    assert not found.wrong, found.text()
+    assert {"takes a turn and sleeps", sign} <= found.seen
+
+
 @pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED.keys())
 def test_the_exploration_finds_a_planted_bug_and_prints_the_few_steps_to_the_bug(bug: Planted) -> None:
     fleet = SmallFleet(bug.bounds)

@@ -3,7 +3,6 @@ annotations and responses; a test fails if another prints."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -33,6 +32,8 @@ class BadInput(click.ClickException):
 
 def did_you_mean(name: str, names: Iterable[str], *, otherwise: str = "") -> str:
     """`; did you mean n1, n2?`, or `otherwise` if no name is similar."""
+    import difflib  # no agent needs it
+
     close = difflib.get_close_matches(name, names, n=3)
     return f"; did you mean {', '.join(close)}?" if close else otherwise
 
