@@ -149,6 +149,7 @@ def table(found: list[tuple[str, str, float, float, str]]) -> str:
 
 
 if __name__ == "__main__":
-    text = table(asyncio.run(rows())) + table_of_messages(asyncio.run(messages()))
+    sent = asyncio.run(messages())  # first: a new process begins with the size of this one
+    text = table(asyncio.run(rows())) + table_of_messages(sent)
     RESULTS.write_text(text)
     print(text)

@@ -9,7 +9,8 @@ import pytest
 
 from careen.cluster import lock_store, nodes
 from careen.core import losses
-from tests.careen.chaos.fleet.admission import Edit, Field, How
+from drydock.server import api_errors
+from tests.careen.chaos.fleet.admission import Edit, Field, How, Object, has_changed
 from tests.careen.chaos.fleet.laws import too_many_writes
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import Shape, World
@@ -61,6 +62,27 @@ def test_a_write_that_is_sometimes_dropped_delays_the_roll_out_but_does_not_end_
     assert too_many_writes(world) == []
     assert unsafe(world) == [], world.report([])
     assert boots(world) == THREE.nodes
+
+
+@pytest.mark.parametrize("code", [403, 422, 429, 500])
+@pytest.mark.parametrize("field", [Field.RECORD, Field.LOCK, Field.LABEL, Field.TAINT], ids=lambda field: field.name)
+def test_a_webhook_that_denies_each_write_of_a_field_costs_few_writes_and_no_safety(field: Field, code: int) -> None:
+    def denying(old: Object, new: Object) -> Object:
+        if has_changed(field, old, new):
+            raise api_errors.denied("webhook.example.com", "not today", code=code)
+        return new
+
+    async def denied() -> World:
+        world = World(THREE, seed=1)
+        world.server.admit = denying
+        await world.all_need_a_reboot()
+        await asyncio.sleep(200.0)
+        world.stop()
+        return world
+
+    world = run_virtually(denied())
+    assert too_many_writes(world) == []
+    assert unsafe(world) == [], world.report([])
 
 
 @pytest.mark.parametrize("seed", [1, 8])

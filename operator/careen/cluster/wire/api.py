@@ -41,6 +41,7 @@ READ_PATIENCE_SECONDS = 10.0
 WRITE_PATIENCE_SECONDS = 5.0
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 5.0
+BUSY_SECONDS = 1.0
 
 Observer = Callable[[Request, "Response | None"], None]
 
@@ -207,6 +208,8 @@ class ClusterApi:
         quarter of a second, doubles with each retry, and ends at 5 s."""
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after_seconds or 0.0 if isinstance(error, Refused) else 0.0
+        if isinstance(error, TooManyRequests) and error.retry_after_seconds is None:
+            asked = BUSY_SECONDS  # a webhook's 429; the API server itself says how long
         longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** (state.attempt_number - 1))
         # Added to the wait that the server requests, so that a thousand agents do not return at the same moment.
         return asked + longest * (0.5 + 0.5 * self._chance())

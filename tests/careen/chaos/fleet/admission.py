@@ -66,7 +66,7 @@ class Admission:
     def admit(self, old: Object, new: Object) -> Object:
         """The object that the server stores."""
         for edit in self.edits:
-            names = [name for name in _names(edit.field, old, new) if _get(old, name) != _get(new, name)]
+            names = _changed(edit.field, old, new)
             if not names or self._chance.random() >= edit.probability:
                 continue
             self.edited += 1
@@ -92,6 +92,15 @@ class Admission:
         self._later(
             GITOPS_SECONDS, lambda: self.take_back(plural, metadata["name"], metadata.get("namespace", ""), edit)
         )
+
+
+def has_changed(field: Field, old: Object, new: Object) -> bool:
+    """Whether the write changes this field."""
+    return bool(_changed(field, old, new))
+
+
+def _changed(field: Field, old: Object, new: Object) -> list[str]:
+    return [name for name in _names(field, old, new) if _get(old, name) != _get(new, name)]
 
 
 def _names(field: Field, old: Object, new: Object) -> list[str]:

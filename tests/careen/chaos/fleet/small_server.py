@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 from collections.abc import Callable
@@ -185,22 +186,20 @@ class SmallServer:
 def _managed(
     edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """`edit`, and a record in `managedFields` that `manager` changed cordon or taints; agents read no other part of
-    it."""
+    """`edit`, and a record in `managedFields` that `manager` changed the cordon, taints, or careen's labels and
+    annotations; agents read no other part of it."""
 
     def edited(old: dict[str, Any]) -> dict[str, Any]:
         new = edit(old)
         entries = old["metadata"].get("managedFields") or []
-        for field in ("unschedulable", "taints"):
-            before, after = ((each.get("spec") or {}).get(field) for each in (old, new))
-            if (before or None) == (after or None):
+        before, after = _owned(old), _owned(new)
+        for path in {**before, **after}:
+            if before.get(path) == after.get(path):
                 continue
-            entries = [each for each in entries if f"f:{field}" not in each["fieldsV1"]["f:spec"]]
-            if after:
-                entries = [
-                    *entries,
-                    {"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {f"f:{field}": {}}}},
-                ]
+            entries = [each for each in entries if not _names(each["fieldsV1"], path)]
+            if path in after:
+                fields = functools.reduce(lambda inner, key: {f"f:{key}": inner}, reversed(path), dict[str, Any]())
+                entries = [*entries, {"manager": manager, "operation": "Update", "fieldsV1": fields}]
         return (
             {**new, "metadata": {**new["metadata"], "managedFields": entries}}
             if entries or "managedFields" in new["metadata"]
@@ -208,3 +207,25 @@ def _managed(
         )
 
     return edited
+
+
+def _owned(obj: dict[str, Any]) -> dict[tuple[str, ...], Any]:
+    """By their paths, the values whose managers agents read."""
+    spec, metadata = obj.get("spec") or {}, obj["metadata"]
+    return {
+        **{("spec", key): spec[key] for key in ("unschedulable", "taints") if spec.get(key)},
+        **{
+            ("metadata", kind, key): value
+            for kind in ("labels", "annotations")
+            for key, value in (metadata.get(kind) or {}).items()
+            if key.startswith("careen.dev/")
+        },
+    }
+
+
+def _names(fields: dict[str, Any], path: tuple[str, ...]) -> bool:
+    for key in path:
+        if f"f:{key}" not in fields:
+            return False
+        fields = fields[f"f:{key}"]
+    return True

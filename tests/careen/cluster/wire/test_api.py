@@ -73,6 +73,12 @@ async def test_a_retry_waits_for_the_retry_after_time_and_a_random_delay() -> No
     assert clock.slept == [3.125]  # three seconds, and half of the first quarter of a second
 
 
+async def test_a_retry_after_a_429_without_a_time_waits_a_second_and_a_random_delay() -> None:
+    clock = VirtualClock()
+    await api_on(Scripted(status(429), answer(200, N1)), clock).get(NODE, ObjectHead)
+    assert clock.slept == [1.125]
+
+
 @pytest.mark.parametrize("trouble", [Unclear("reset"), status(500), status(504)])
 async def test_a_write_with_a_lost_answer_is_never_sent_again(trouble: Exception) -> None:
     server = Scripted(trouble)
