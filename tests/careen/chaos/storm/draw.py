@@ -101,14 +101,14 @@ WEATHER: Mapping[str, Weather] = {
     ),
     "machines": Weather(
         acts=(*people.MACHINES, *operations.MACHINES, *operations.MACHINES),
-        but=(*_HANDS, "claim", "claims", *_UNSETTLED, "release", "nodes-down"),
+        but=(*_HANDS, "claim", "claims", "release", "nodes-down"),
     ),
     "lost objects": Weather(
         acts=people.OBJECTS, most_acts=5, but=(*_LOCK_HANDS, "tidy", *_UNSETTLED, "explained", "own-node", "drained")
     ),
     "settings": Weather(
         acts=(*people.SETTINGS, *operations.SETTINGS * 3, people.crash_agent, people.outage),
-        but=("taint", *_UNSETTLED),
+        but=("taint",),
     ),
     "network": Weather(
         acts=(*operations.NETWORK, operations.cut_off, people.freeze_agent, people.outage),
