@@ -234,7 +234,8 @@ def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:
     """First a remedy that a simulation has proven for one of the nodes, then the general one."""
     name, example = _example(refusals)
     proven = [f"{name}: {example.remedy}."] if example.remedy else []
-    remedy = general(code, example.sentence).replace("NODE", name if len(refusals) == 1 else "NODE")
+    subject = example.about[0] if len(example.about) == 1 else ""
+    remedy = general(code, example.sentence, subject).replace("NODE", name if len(refusals) == 1 else "NODE")
     return [*proven, remedy]
 
 

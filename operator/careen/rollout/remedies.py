@@ -6,9 +6,11 @@ import re
 
 from careen.core.decision import Refusal
 from careen.core.drain.forecast_objection import ROOM
+from careen.core.facts import keys
 from careen.core.facts.reasons import Code
 
 _SAYS_REMEDY = "run `careen retry "  # the sentence says more than the code: it names the node
+_ANNOTATION = "annotation "
 _NEVER = "can never be evicted"
 _PENDING = re.compile(r"(\d+) of \d+ pods would not find room")
 
@@ -26,6 +28,8 @@ def general(code: Code, sentence: str, subject: str = "") -> str:
     that can never be evicted, and permitting pending pods does not either."""
     if code is Code.HALTED and _SAYS_REMEDY in sentence:
         return ""
+    if code is Code.GATE_ANNOTATION and subject.startswith(_ANNOTATION):
+        return code.remedy.replace(f"{keys.GATE_PREFIX}NAME-", f"{subject.removeprefix(_ANNOTATION)}-")
     if code is not Code.FORECAST_REFUSES:
         return code.remedy
     parts = []

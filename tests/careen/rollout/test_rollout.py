@@ -257,3 +257,25 @@ def test_the_reboot_that_still_settles_is_no_measure_of_itself() -> None:
     found = rollout([settling, other], lock("n1"), NOW).nodes[0].expected
     assert found is not None
     assert (found.seconds, found.basis) == (230, "the last reboots of 1 node")
+
+
+def test_the_remedy_for_a_gate_annotation_names_the_annotation() -> None:
+    row = {
+        "gate": "gate-annotations",
+        "code": "gate-annotation",
+        "sentence": "gate backup: dump",
+        "since": "2026-03-04T11:00:00Z",
+        "about": ["annotation careen.dev/gate.backup"],
+    }
+    node = a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])})
+    found = rollout([node], LockContent(), NOW)
+    told = "`kubectl annotate node n1 careen.dev/gate.backup-`"
+    assert told in found.causes[0].remedy
+    assert told in found.obstacles[0].ways_out[0]
+
+
+def test_a_waiting_node_whose_record_cannot_be_read_is_held_back_by_it() -> None:
+    found = rollout([waiting("n1", **{keys.PROGRESS: "nonsense"})], LockContent(), NOW)
+    assert found.nodes[0].state is State.HELD_BACK
+    assert [(each.code, each.nodes) for each in found.causes] == [("progress-unreadable", ("n1",))]
+    assert "`kubectl annotate node n1 careen.dev/progress-`" in found.causes[0].remedy
