@@ -279,3 +279,14 @@ def test_a_waiting_node_whose_record_cannot_be_read_is_held_back_by_it() -> None
     assert found.nodes[0].state is State.HELD_BACK
     assert [(each.code, each.nodes) for each in found.causes] == [("progress-unreadable", ("n1",))]
     assert "`kubectl annotate node n1 careen.dev/progress-`" in found.causes[0].remedy
+
+
+def test_the_nodes_that_are_down_are_read_from_the_data_of_a_refusal() -> None:
+    row = {"gate": "budgets", "code": "nodes-down", "sentence": "told otherwise", "about": ["node n2", "node n3"]}
+    node = a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])})
+    down = a_node("n2", unschedulable=True)
+    assert [each.subject for each in rollout([node, down, a_node("n3")], LockContent(), NOW).causes] == [
+        "node n2",
+        "node n3",
+    ]
+    assert rollout([node, a_node("n2"), a_node("n3")], LockContent(), NOW).causes == ()
