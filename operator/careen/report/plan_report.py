@@ -79,6 +79,8 @@ _SHOWN = 3
 def plan_text(plan: Plan, *, width: int | None = None) -> str:
     """The plan for a terminal: the verdict, what hinders most, the nodes, as far as a screen has room for them."""
     timeline = plan.timeline
+    if not timeline.nodes:
+        return paragraph("No node of the plan needs a reboot: there is nothing to plan.", width=width)
     before = [paragraph(verdict(plan), width=width), paragraph(headline(plan), width=width)]
     if plan.unblocks:
         before += [

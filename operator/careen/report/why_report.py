@@ -38,7 +38,7 @@ from careen.rollout.model import told_phase
 from careen.rollout.openings import next_opening, opening_clause
 from careen.rollout.reading import last_look
 from careen.rollout.refusals import Surroundings, disproof, with_authors
-from careen.rollout.remedies import general
+from careen.rollout.remedies import for_holders, general
 from careen.rollout.troubles import not_ready, unready
 from scheduler_core.sentences import count_of
 from scheduler_core.values import Value
@@ -86,6 +86,11 @@ class NodeStory(Value, kw_only=True):
     def phase(self) -> str:
         """The phase that the Node shows."""
         return self.node.shown_phase
+
+    @property
+    def is_holder(self) -> bool:
+        """By the lock."""
+        return isinstance(self.lock, LockContent) and self.node.name in self.lock.holders
 
     @property
     def progress(self) -> Progress | UnreadableProgress:
@@ -176,12 +181,9 @@ def _too_long(refusal: Refusal, now: datetime) -> str:
     """A clause if the refusal has lasted longer than the limit in --blocking-pods, otherwise ""."""
     if not refusal.longest_seconds or refusal.since is None:
         return ""
-    lasted = (now - refusal.since).total_seconds()
-    return (
-        f"; the refusal has lasted longer than the limit of {span(refusal.longest_seconds)} in --blocking-pods"
-        if lasted > refusal.longest_seconds
-        else ""
-    )
+    if (now - refusal.since).total_seconds() <= refusal.longest_seconds:
+        return ""
+    return f"; the refusal has lasted longer than the limit of {span(refusal.longest_seconds)} in --blocking-pods"
 
 
 def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) -> GateAnswer:
@@ -228,11 +230,8 @@ def summary(story: NodeStory) -> str:
     stored = stored_refusals(story.node)
     if stored and all(overs := [story.disproof(each) for each in stored]):
         reason = f"{overs[0]}, so this is over: {reason}"
-    return (
-        f"{name} is {phase}: {reason}"
-        if since is None
-        else f"{name} has been {phase} for {age(since, story.now)}: {reason}"
-    )
+    stands = f"is {phase}" if since is None else f"has been {phase} for {age(since, story.now)}"
+    return f"{name} {stands}: {reason}"
 
 
 def remedies(story: NodeStory) -> list[str]:
@@ -243,10 +242,12 @@ def remedies(story: NodeStory) -> list[str]:
         found.append(f"record: {progress.why}. {remedy_for(Code.PROGRESS_UNREADABLE, story.node.name)}")
     elif story.phase == Phase.FAILED and progress.failed in set(Code):
         found.append(f"{progress.failed}: {remedy_for(Code(progress.failed), story.node.name)}")
+    if not_ready(story.node, story.now) and story.is_holder:
+        found += for_holders([story.node])
     if agent := agent_remark(story):
         found.append(agent)
     found += [f"stray claim: {each.sentence}" for each in strays(story)]
-    found += [f"{each.code}: {each.remedy}" for each in gate_answers(story) if each.code]
+    found += [f"{each.code}: {each.remedy}" for each in gate_answers(story) if each.code and each.remedy]
     return list(dict.fromkeys(found))
 
 
@@ -297,7 +298,7 @@ def line_sentence(story: NodeStory) -> str:
     if not isinstance(story.lock, LockContent):
         return ""
     name = story.node.name
-    if name in story.lock.holders:
+    if story.is_holder:
         return f"{name} holds a claim"
     if name in (line := story.lock.line.names):
         if len(line) == 1:
@@ -392,12 +393,11 @@ def _calm(story: NodeStory, width: int | None) -> list[str]:
     """Three lines (the node, the lock with the place in line, the next turn), and one more for each fact that a person
     would not expect of such a node."""
     place = line_sentence(story)
-    is_holder = isinstance(story.lock, LockContent) and story.node.name in story.lock.holders
-    is_own_cordon = isinstance(story.progress, Progress) and story.progress.is_cordoned_by_us and is_holder
+    is_own_cordon = isinstance(story.progress, Progress) and story.progress.is_cordoned_by_us and story.is_holder
     lock = lock_sentence(story.lock, story.now)
     lines = [
         paragraph(f"{summary(story).rstrip('.')}.", width=width),
-        paragraph(f"Lock: {lock if is_holder or not place else f'{lock}; {place}'}.", width=width),
+        paragraph(f"Lock: {lock if story.is_holder or not place else f'{lock}; {place}'}.", width=width),
         paragraph(f"Next: {next_sentence(story) or 'unknown, because the settings could not be read'}.", width=width),
     ]
     if not is_own_cordon and (cordon := cordon_sentence(story)):

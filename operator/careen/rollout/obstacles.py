@@ -11,7 +11,6 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import GATES
@@ -21,7 +20,7 @@ from careen.core.lock.content import Garbage, LockContent
 from careen.rollout.model import NodeState, Standstill, State
 from careen.rollout.openings import opening_clause
 from careen.rollout.refusals import PASSING, Surroundings
-from careen.rollout.remedies import general
+from careen.rollout.remedies import for_holders, general
 from scheduler_core.sentences import count_of
 from scheduler_core.sentences import first_few as listed
 
@@ -87,7 +86,7 @@ def _by_the_lock(
             why=f"No reboot will start: {halted}{besides}",
             code=Code.HALTED.value,
             since=since,
-            ways_out=_ways_for([node for node in nodes if node.name in stuck]),
+            ways_out=for_holders([node for node in nodes if node.name in stuck]),
         )
     return _waiting_for_holders(waiters, nodes, statuses, lock)
 
@@ -108,26 +107,13 @@ def _waiting_for_holders(
     stuck = [node for node in holders if node.name in troubles]
     ways = (
         f"`careen why {first}` shows the progress of {first}.",
-        *(_ways_for(stuck) or (Code.LIMIT_REACHED.remedy,)),
+        *(for_holders(stuck) or (Code.LIMIT_REACHED.remedy,)),
     )
     return Standstill(
         why=f"No further reboot will start: {waiters} must wait for a free claim; {_claims_of(holders)}: {phases}",
         code=(Code.HOLDER_OVERDUE if stuck else Code.LIMIT_REACHED).value,
         since=_earliest(_phase_since(node) for node in holders),
         ways_out=ways,
-    )
-
-
-def _ways_for(stuck: Sequence[NodeView]) -> tuple[str, ...]:
-    """What a person does about holders without progress."""
-    unreadable = [node.name for node in stuck if isinstance(node.record, UnreadableProgress)]
-    dead = [node.name for node in stuck if node.name not in unreadable]
-    return (
-        *(
-            f"Look at the host of {listed(dead)}. Only if it is down for good: `careen lock release {name}`."
-            for name in dead[:1]
-        ),
-        *(Code.PROGRESS_UNREADABLE.remedy.replace("NODE", name) for name in unreadable[:1]),
     )
 
 
@@ -234,7 +220,8 @@ def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:
     """First a remedy that a simulation has proven for one of the nodes, then the general one."""
     name, example = _example(refusals)
     proven = [f"{name}: {example.remedy}."] if example.remedy else []
-    remedy = general(code, example.sentence).replace("NODE", name if len(refusals) == 1 else "NODE")
+    subject = example.about[0] if len(example.about) == 1 else ""
+    remedy = general(code, example.sentence, subject).replace("NODE", name if len(refusals) == 1 else "NODE")
     return [*proven, remedy]
 
 

@@ -12,6 +12,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.phases import UNDER_CLAIM, Phase
 from careen.core.facts.policy import Policy
+from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import object_of
@@ -81,9 +82,12 @@ def rollout(
 
 
 def still_holding(node: NodeView, present: Surroundings) -> tuple[Refusal, ...]:
-    """The refusals on the Node without those that lock and Nodes disprove, and one for a hold that the agent has not
-    seen yet."""
+    """The refusals on the Node without those that lock and Nodes disprove, one for a hold that the agent has not seen
+    yet, and one for a record that cannot be read: careen does nothing on such a node."""
     stored = tuple(each for each in stored_refusals(node) if not disproof(each, node, present))
+    record = node.record
+    if isinstance(record, UnreadableProgress):
+        stored = (*stored, Refusal(gate="record", code=Code.PROGRESS_UNREADABLE, sentence=record.why))
     held = held_because(node, present.now)
     if held and Code.HELD not in {each.code for each in stored}:
         return (*stored, hold.refusal(No(Code.HELD, held)))

@@ -20,6 +20,7 @@ from careen.core.node.cordons import SOMEBODY, foreign_author
 from careen.core.windows import openings
 from scheduler_core.values import Value
 
+_NODE = "node "
 _BUDGET = re.compile(r"disruption budget (?:of )?([a-z0-9.-]+/[a-z0-9.-]+)")
 _GROUP = re.compile(r"the budget (\S+) allows")
 _CLAUSE = re.compile(
@@ -65,8 +66,8 @@ def subjects_of(refusal: Refusal, node: str) -> tuple[str, ...]:
         return tuple(f"alert {name}" for name in names.split(", ") if name)
     if refusal.code is Code.BUDGET_SPENT and (group := _GROUP.search(sentence)):
         return (f"budget {group[1]}",)
-    if refusal.code in {Code.NODES_DOWN, Code.QUORUM} and (down := _CLAUSE.findall(sentence)):
-        return tuple(dict.fromkeys(f"node {name}" for name, _ in down))
+    if refusal.code in {Code.NODES_DOWN, Code.QUORUM} and (down := _down_in(refusal)):
+        return tuple(f"{_NODE}{name}" for name in down)
     if refusal.code in {Code.HELD, Code.CORDONED}:
         return (f"node {node}",)
     if refusal.code in {Code.PAUSED, Code.HALTED, Code.NO_WINDOW, Code.LIMIT_REACHED}:
@@ -88,7 +89,7 @@ def with_authors(sentence: str, views: Mapping[str, NodeView], now: datetime) ->
 def named_in(refusals: Iterable[Refusal]) -> tuple[str, ...]:
     """The nodes that these refusals say are down."""
     about = (each for each in refusals if each.code in {Code.NODES_DOWN, Code.BUDGET_SPENT, Code.QUORUM})
-    return tuple(dict.fromkeys(name for each in about for name, _ in _CLAUSE.findall(each.sentence)))
+    return tuple(dict.fromkeys(name for each in about for name in _down_in(each)))
 
 
 def disproof(refusal: Refusal, node: NodeView, present: Surroundings) -> str:
@@ -136,20 +137,21 @@ def ends_of(refusal: Refusal, node: NodeView, present: Surroundings) -> datetime
 
 
 def _nobody_down(refusal: Refusal, nodes: Mapping[str, NodeView], lock: LockContent | Garbage | Unknown) -> str:
-    """The sentence names the nodes that are down. If one of them is in service again, and the limit now leaves room,
-    the refusal is over."""
-    clauses = _CLAUSE.findall(refusal.sentence)
-    if not clauses or not isinstance(lock, LockContent):
+    """The refusal names the nodes that are down. If one of them is in service again, and the limit now leaves room, the
+    refusal is over."""
+    down = _down_in(refusal)
+    if not down or not isinstance(lock, LockContent):
         return ""
-    back = [name for name, _ in clauses if _is_in_service(nodes.get(name), name, lock)]
-    most = _LIMIT.search(refusal.sentence)
-    still = len(dict.fromkeys(name for name, _ in clauses)) - len(dict.fromkeys(back))
+    back = [name for name in down if _is_in_service(nodes.get(name), name, lock)]
+    most, still = _LIMIT.search(refusal.sentence), len(down) - len(back)
     has_room = still < int(most[1]) if most and " more" not in refusal.sentence else still == 0
-    return (
-        f"{' and '.join(dict.fromkeys(back))} {'is' if len(set(back)) == 1 else 'are'} in service"
-        if back and has_room
-        else ""
-    )
+    return f"{' and '.join(back)} {'is' if len(back) == 1 else 'are'} in service" if back and has_room else ""
+
+
+def _down_in(refusal: Refusal) -> tuple[str, ...]:
+    """The nodes that the refusal says are down, each once: by its data, otherwise by its sentence."""
+    told = tuple(each.removeprefix(_NODE) for each in refusal.about if each.startswith(_NODE))
+    return told or tuple(dict.fromkeys(name for name, _ in _CLAUSE.findall(refusal.sentence)))
 
 
 def _is_in_service(node: NodeView | None, name: str, lock: LockContent) -> bool:

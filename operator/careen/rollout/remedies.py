@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from careen.core.decision import Refusal
 from careen.core.drain.forecast_objection import ROOM
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
+from scheduler_core.sentences import first_few
 
 _SAYS_REMEDY = "run `careen retry "  # the sentence says more than the code: it names the node
+_ANNOTATION = "annotation "
 _NEVER = "can never be evicted"
 _PENDING = re.compile(r"(\d+) of \d+ pods would not find room")
 
@@ -26,6 +32,8 @@ def general(code: Code, sentence: str, subject: str = "") -> str:
     that can never be evicted, and permitting pending pods does not either."""
     if code is Code.HALTED and _SAYS_REMEDY in sentence:
         return ""
+    if code is Code.GATE_ANNOTATION and subject.startswith(_ANNOTATION):
+        return code.remedy.replace(f"{keys.GATE_PREFIX}NAME-", f"{subject.removeprefix(_ANNOTATION)}-")
     if code is not Code.FORECAST_REFUSES:
         return code.remedy
     parts = []
@@ -39,3 +47,16 @@ def general(code: Code, sentence: str, subject: str = "") -> str:
             f"pods with --forecast-pending-allowed={pending[1]}."
         )
     return " ".join(parts) or "`careen forecast NODE` shows the pods and what would help."
+
+
+def for_holders(stuck: Sequence[NodeView]) -> tuple[str, ...]:
+    """What a person does about holders without progress."""
+    unreadable = [node.name for node in stuck if isinstance(node.record, UnreadableProgress)]
+    dead = [node.name for node in stuck if node.name not in unreadable]
+    return (
+        *(
+            f"Look at the host of {first_few(dead)}. Only if it is down for good: `careen lock release {name}`."
+            for name in dead[:1]
+        ),
+        *(Code.PROGRESS_UNREADABLE.remedy.replace("NODE", name) for name in unreadable[:1]),
+    )

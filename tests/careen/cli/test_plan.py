@@ -509,6 +509,10 @@ def test_a_live_plan_uses_the_durations_of_earlier_reboots(desk: Desk) -> None:
     assert not any("durations that no node has measured" in note for note in made["notes"])
 
 
+def test_a_plan_of_no_node_is_one_line(shop: Desk) -> None:
+    assert shop.ok("plan", "--waiting") == "No node of the plan needs a reboot: there is nothing to plan.\n"
+
+
 def test_a_plan_cannot_begin_in_the_past(shop: Desk) -> None:
     shop.lock()
     result = shop.run("plan", "--start", "2026-03-04T21:29:59Z")

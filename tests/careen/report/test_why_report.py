@@ -227,6 +227,15 @@ def test_careen_why_says_first_that_the_node_is_not_ready_and_promises_no_next_t
     assert why_json(told)["notReady"] == text.splitlines()[0].rstrip(".")
 
 
+def test_careen_why_says_what_to_do_about_a_dead_holder_and_no_remedy_twice() -> None:
+    failed = Entry(node="n2", id="c", created="", failed="settle-timeout")
+    content = LockContent(entries=(Entry(node="n1", id="d", created=""), failed), max_owners=2)
+    dead = replace(story(Phase.DRAINING).node, ready=False, ready_since=NOW - timedelta(minutes=5))
+    text = why_text(replace(story(Phase.DRAINING, content), node=dead))
+    assert "Look at the host of n1. Only if it is down for good: `careen lock release n1`." in text
+    assert "halted:" not in text
+
+
 def test_careen_why_proposes_no_pending_pods_for_a_pod_that_can_never_be_evicted() -> None:
     sentence = "1 of 2 pods can never be evicted: shop/a (disruption budget shop/a wants 1 healthy of 1 pods)"
     assert "--forecast-pending-allowed" not in remedy_for(Code.FORECAST_REFUSES, "n1", sentence)

@@ -257,3 +257,36 @@ def test_the_reboot_that_still_settles_is_no_measure_of_itself() -> None:
     found = rollout([settling, other], lock("n1"), NOW).nodes[0].expected
     assert found is not None
     assert (found.seconds, found.basis) == (230, "the last reboots of 1 node")
+
+
+def test_the_remedy_for_a_gate_annotation_names_the_annotation() -> None:
+    row = {
+        "gate": "gate-annotations",
+        "code": "gate-annotation",
+        "sentence": "gate backup: dump",
+        "since": "2026-03-04T11:00:00Z",
+        "about": ["annotation careen.dev/gate.backup"],
+    }
+    node = a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])})
+    found = rollout([node], LockContent(), NOW)
+    told = "`kubectl annotate node n1 careen.dev/gate.backup-`"
+    assert told in found.causes[0].remedy
+    assert told in found.obstacles[0].ways_out[0]
+
+
+def test_a_waiting_node_whose_record_cannot_be_read_is_held_back_by_it() -> None:
+    found = rollout([waiting("n1", **{keys.PROGRESS: "nonsense"})], LockContent(), NOW)
+    assert found.nodes[0].state is State.HELD_BACK
+    assert [(each.code, each.nodes) for each in found.causes] == [("progress-unreadable", ("n1",))]
+    assert "`kubectl annotate node n1 careen.dev/progress-`" in found.causes[0].remedy
+
+
+def test_the_nodes_that_are_down_are_read_from_the_data_of_a_refusal() -> None:
+    row = {"gate": "budgets", "code": "nodes-down", "sentence": "told otherwise", "about": ["node n2", "node n3"]}
+    node = a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])})
+    down = a_node("n2", unschedulable=True)
+    assert [each.subject for each in rollout([node, down, a_node("n3")], LockContent(), NOW).causes] == [
+        "node n2",
+        "node n3",
+    ]
+    assert rollout([node, a_node("n2"), a_node("n3")], LockContent(), NOW).causes == ()

@@ -40,7 +40,8 @@ def annotated(node: NodeView, of_cluster: Mapping[str, str]) -> No | None:
     ]
     if further_gates := ", ".join(title for title, _ in gates[_MOST_REASONS:]):
         clauses.append(f"and {further_gates}")
-    return No(Code.GATE_ANNOTATION, "; ".join(clauses))
+    found = {**gates_among(node.annotations), **of_cluster}
+    return No(Code.GATE_ANNOTATION, "; ".join(clauses), about=tuple(f"annotation {key}" for key in sorted(found)))
 
 
 def gates_among(annotations: Mapping[str, str]) -> dict[str, str]:

@@ -48,8 +48,9 @@ def screen(scene: RolloutScene, *, width: int, height: int) -> list[ScreenLine]:
 
 
 def sentence_line(scene: RolloutScene) -> str:
-    """For a pipe: the instant and the verdict."""
-    return one_line(f"{rfc3339(scene.seen.at)} {headline_of(scene)[1]}")
+    """For a pipe: the instant, why the last look failed, and the verdict."""
+    trouble = f"{scene.seen.trouble} " if scene.seen.trouble else ""
+    return one_line(f"{rfc3339(scene.seen.at)} {trouble}{headline_of(scene)[1]}")
 
 
 def _body(scene: RolloutScene, rows: int) -> list[ScreenLine]:

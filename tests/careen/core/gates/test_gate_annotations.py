@@ -60,5 +60,12 @@ def test_the_refusal_by_a_gate_annotation_is_always_one_line(annotations: dict[s
     assert "\n" not in (found or "")
 
 
+def test_the_refusal_is_about_each_annotation() -> None:
+    reading = LockReading.of(None, resource_version="1", daemonset_uid="d", gates={DB: "failover"})
+    refused = gate_annotations.ask(a_situation(a_node(annotations={BACKUP: "x"}), lock=reading), When.READY)
+    assert refused is not None
+    assert refused.about == (f"annotation {BACKUP}", f"annotation {DB}")
+
+
 def test_an_unreadable_lock_does_not_affect_gate_annotations() -> None:
     assert gate_annotations.ask(a_situation(lock=Unknown("down")), When.READY) is None

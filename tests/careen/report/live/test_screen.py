@@ -8,6 +8,7 @@ import pytest
 from careen.core.facts import keys
 from careen.report.live.rollout_document import RolloutScene
 from careen.report.live.screen import Style, screen, sentence_line
+from scheduler_core.values import replace_value
 from tests.careen.live_fleet import a_node, roll_out
 from tests.careen.poisoned_texts import POISON, unfit
 from tests.careen.report.live.test_documents import NOW, seen_of
@@ -55,3 +56,9 @@ def test_no_line_has_a_control_character() -> None:
 def test_a_pipe_gets_the_instant_and_the_verdict() -> None:
     line = sentence_line(RolloutScene.of(seen_of(a_node("n1", "a", {}), at=datetime(2026, 3, 4, 12, tzinfo=UTC))))
     assert line == "2026-03-04T12:00:00Z No node needs a reboot."
+
+
+def test_a_pipe_is_told_that_the_last_look_failed() -> None:
+    seen = seen_of(a_node("n1", "a", {}), at=datetime(2026, 3, 4, 12, tzinfo=UTC))
+    line = sentence_line(RolloutScene.of(replace_value(seen, trouble="The API server does not answer.")))
+    assert line == "2026-03-04T12:00:00Z The API server does not answer. No node needs a reboot."
