@@ -6,6 +6,9 @@ The fleets are those of `make bench-rollout`, or multiples of them. A lot is one
 random order of the nodes. `floor`: the pods of the first wave if it is made of the emptiest nodes; if every node
 reboots, all of them move again, unless they find no room until then. careen's own rules decide every order;
 scheduler_core chooses the node of every evicted pod. Budgets and timing are left out.
+
+A row is printed as soon as its lots are done. Fleets of 1,000 nodes and more have one lot of each seed: a lot takes
+minutes there.
 """
 
 from __future__ import annotations
@@ -14,11 +17,13 @@ import argparse
 import random
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
+from itertools import product
 from statistics import fmean, stdev
 
+from bench.moves.by_order import by_order
 from bench.rollout.sample import NODES, ZONES, sample
-from bench.rollout.simulated import InOrder, as_agents_go, placed, repeat_moves
+from bench.rollout.simulated import InOrder, placed, repeat_moves
 from careen.core.facts import keys
 from careen.core.facts.policy import Order
 from scheduler_core.simulation.movable import movable_pods
@@ -27,27 +32,25 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 SHARES = {"all": 1.0, "two thirds": 2 / 3}
 COLUMNS = ("random", *(order.value for order in Order), "floor")
-Row = tuple[str, int]  # which share of the nodes asks, and how many reboot at once
+_LARGE = 1000  # nodes
 
 
 def main() -> None:
     given = _arguments()
     print("# Repeat moves by the number of nodes at once\n\nMean ± standard deviation of the lots.\n")
     print(f"| nodes | zones | lots | asking | at once | {' | '.join(COLUMNS)} |\n|{'---|' * (5 + len(COLUMNS))}")
-    numbers = [(seed, lot) for seed in given.seeds for lot in range(given.lots)]
     with ProcessPoolExecutor(given.processes) as pool:
         for nodes in given.nodes:
-            times = max(1, nodes // NODES)
-            widths = tuple(dict.fromkeys(width_of(each, times * NODES) for each in given.at_once))
-            for zones in given.zones:
-                measure = partial(_of_a_lot, times=times, zones=zones, shares=given.asking, widths=widths)
-                lots = list(pool.map(measure, numbers))
-                for share, most in lots[0]:
-                    found = [lot[share, most] for lot in lots]
-                    cells = " | ".join(
-                        shown([each[column] for each in found]) if column in found[0] else "" for column in COLUMNS
-                    )
-                    print(f"| {times * NODES} | {zones} | {len(lots)} | {share} | {most} | {cells} |", flush=True)
+            times = max(1, round(nodes / NODES))
+            lots = 1 if nodes >= _LARGE else given.lots
+            numbers = [(seed, lot) for seed in given.seeds for lot in range(lots)]
+            widths = dict.fromkeys(width_of(each, times * NODES) for each in given.at_once)
+            for zones, share, most in product(given.zones, given.asking, widths):
+                measure = partial(_of_a_lot, times=times, zones=zones, share=SHARES[share], most=most)
+                found = list(pool.map(measure, numbers))
+                cells = (shown([each[column] for each in found]) if column in found[0] else "" for column in COLUMNS)
+                row = (times * NODES, zones, len(found), share, most, *cells)
+                print(f"| {' | '.join(map(str, row))} |", flush=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -68,18 +71,13 @@ def width_of(text: str, nodes: int) -> int:
     return max(1, round(float(text[:-1]) * nodes / 100)) if text.endswith("%") else min(int(text), nodes)
 
 
-def _of_a_lot(
-    number: tuple[int, int], *, times: int, zones: int, shares: Sequence[str], widths: Sequence[int]
-) -> dict[Row, dict[str, int]]:
-    """The repeat moves by row and column. Each lot runs in a process of its own."""
+def _of_a_lot(number: tuple[int, int], *, times: int, zones: int, share: float, most: int) -> dict[str, int]:
+    """The repeat moves by column. Each lot runs in a process of its own."""
     snapshot, names = lot_of(*number, times=times, zones=zones)
-    return {
-        (share, most): repeats(snapshot, names[: round(SHARES[share] * len(names))], most)
-        for share in shares
-        for most in widths
-    }
+    return repeats(snapshot, names[: round(share * len(names))], most)
 
 
+@lru_cache(maxsize=6)  # the rows of a fleet have the same lots
 def lot_of(seed: int, lot: int, *, times: int, zones: int) -> tuple[Snapshot, list[str]]:
     """The cluster, and its nodes in a random order."""
     drawn, chance = sample(seed, times=times, zones=zones), random.Random(f"lot {seed} {lot}")
@@ -106,7 +104,7 @@ def _orders(snapshot: Snapshot, asking: Sequence[str], at_once: int) -> Iterator
     yield "random", lambda: InOrder(tuple(asking), at_once)
     for order in Order:
         if order is not Order.ZONE or _has_zones(snapshot):
-            yield order.value, partial(as_agents_go, snapshot, order=order, at_once=at_once)
+            yield order.value, partial(by_order, snapshot, order=order, at_once=at_once)
 
 
 def _has_zones(snapshot: Snapshot) -> bool:

@@ -16,14 +16,12 @@ from datetime import datetime
 from statistics import fmean
 
 from bench.moves.__main__ import lot_of, width_of
+from bench.moves.delegating import Delegating
 from bench.rollout.sample import NODES
 from bench.rollout.simulated import BEGINS, as_agents_go
 from careen.core.facts import keys
-from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
-from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
-from scheduler_core.simulation.timeline import Obstacle
 from scheduler_core.snapshot.snapshot import Snapshot
 
 # How many nodes may be at work, by the number at once and the number of rebooted nodes.
@@ -36,10 +34,9 @@ WIDTHS: dict[str, Callable[[int, int], int]] = {
 
 
 @dataclass(slots=True)
-class Narrowed:
+class Narrowed(Delegating):
     """The agents' rules, with fewer nodes at once in the beginning."""
 
-    rules: RolloutRules
     width: Callable[[int], int]
     at_work: set[str] = field(default_factory=set)
     rebooted: int = 0
@@ -55,18 +52,6 @@ class Narrowed:
         self.at_work.discard(node)
         self.rebooted += 1
         self.rules.released(node, at)
-
-    def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
-        return self.rules.refusal(node, at, forecast)
-
-    def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
-        return self.rules.late_refusal(node, at)
-
-    def next_opening(self, at: datetime) -> datetime | None:
-        return self.rules.next_opening(at)
-
-    def next_closing(self, at: datetime) -> datetime | None:
-        return self.rules.next_closing(at)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import cycle
 from statistics import NormalDist, fmean, stdev
 from typing import Any
 
@@ -23,7 +24,7 @@ from bench.rollout.placement import places
 from bench.rollout.sample import NODE_MILLICPU, NODES, SampleFleet, sample
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
-from careen.core.facts.policy import ForecastPolicy, Order, Policy
+from careen.core.facts.policy import Budget, ForecastPolicy, Order, Policy
 from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.forecast import Forecast
@@ -88,14 +89,22 @@ def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
     )
 
 
-def as_agents_go(snapshot: Snapshot, *, order: Order = Order.OLDEST, at_once: int = 1) -> RolloutRules:
+def as_agents_go(
+    snapshot: Snapshot,
+    *,
+    order: Order = Order.OLDEST,
+    at_once: int = 1,
+    budgets: tuple[Budget, ...] = (),
+    named: tuple[str, ...] = (),
+) -> RolloutRules:
     """The order of careen's agents, with every need from the beginning and no refusing forecast."""
     views = [
         NodeView(name=node.name, uid=node.name, resource_version="", labels=node.labels) for node in snapshot.nodes
     ]
     return RolloutRules(
         views,
-        Policy(node_name="any", forecast=ForecastPolicy.OFF, order=order, concurrency=at_once),
+        Policy(node_name="any", forecast=ForecastPolicy.OFF, order=order, concurrency=at_once, budgets=budgets),
+        named=named,
         moves=movable_pods(snapshot),
         moves_in_zone=movable_in_zone(snapshot),
     )
@@ -155,10 +164,10 @@ class InOrder:
     def next_closing(self, at: datetime) -> datetime | None: ...
 
 
-def placed(drawn: SampleFleet, chance: random.Random) -> Snapshot:
-    """The seed's cluster after the scheduler has placed every pod."""
+def placed(drawn: SampleFleet, chance: random.Random, millicpu: Sequence[int] = (NODE_MILLICPU,)) -> Snapshot:
+    """The seed's cluster after the scheduler has placed every pod. The nodes have these sizes by turns."""
     daemons = (pod for name, _ in drawn.places for pod in _daemons(drawn, name))
-    objects = [*_nodes(drawn), *daemons, *_owners(drawn)]
+    objects = [*_nodes(drawn, millicpu), *daemons, *_owners(drawn)]
     waiting = [pod for item in drawn.workloads() if item["kind"] != "PodDisruptionBudget" for pod in _pods(item)]
     if not drawn.seed:
         # In the measured roll-out of the reference, the controllers create their pods at the same time, so the order of
@@ -168,8 +177,7 @@ def placed(drawn: SampleFleet, chance: random.Random) -> Snapshot:
     return load_objects([*objects, *bound])
 
 
-def _nodes(drawn: SampleFleet) -> list[Object]:
-    allocatable = {"cpu": f"{NODE_MILLICPU}m", "memory": "32Gi", "pods": "110"}
+def _nodes(drawn: SampleFleet, millicpu: Sequence[int]) -> list[Object]:
     return [
         {
             "kind": "Node",
@@ -179,9 +187,9 @@ def _nodes(drawn: SampleFleet) -> list[Object]:
                 "uid": name,
                 "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone},
             },
-            "status": {**READY, "allocatable": allocatable},
+            "status": {**READY, "allocatable": {"cpu": f"{cpu}m", "memory": "32Gi", "pods": "110"}},
         }
-        for name, zone in drawn.places
+        for (name, zone), cpu in zip(drawn.places, cycle(millicpu), strict=False)
     ]
 
 

@@ -8,10 +8,15 @@ from collections import Counter
 
 import pytest
 
-from bench.moves.__main__ import lot_of, repeats
+from bench.moves.__main__ import lot_of, main, repeats
+from bench.moves.by_order import by_order
 from bench.moves.first_wave import repeats_and_minutes
+from bench.moves.kinds import FleetKind, lot_of_kind, row
+from bench.moves.second_taint import repeats_with
 from bench.rollout import simulated
 from bench.rollout.sample import NODES, sample
+from careen.core.facts import keys
+from careen.core.facts.policy import Order
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -79,3 +84,52 @@ def test_a_narrow_beginning_saves_repeat_moves_and_takes_longer() -> None:
     assert full[0] == repeats(snapshot, names, 3)["oldest"]
     assert slow[0] < full[0]
     assert slow[1] > full[1]
+
+
+@pytest.mark.parametrize("order", Order)
+def test_the_order_without_gates_is_that_of_the_agents(order: Order) -> None:
+    snapshot, names = lot_of(1, 0, times=2, zones=3)
+    for asking, at_once in ((16, 3), (24, 1), (24, 10)):
+        found = {
+            rules: simulated.repeat_moves(
+                snapshot,
+                names[:asking],
+                rules(snapshot, order=order, at_once=at_once),
+                taint_key=keys.DEFAULT_TAINT_KEY,
+            )
+            for rules in (simulated.as_agents_go, by_order)
+        }
+        assert found[by_order] == found[simulated.as_agents_go]
+
+
+def test_a_second_soft_taint_changes_where_pods_land() -> None:
+    lots = [lot_of(0, lot, times=5, zones=3) for lot in range(2)]
+    one, two = ([repeats_with(snapshot, names, 10, two=two) for snapshot, names in lots] for two in (False, True))
+    assert one == [repeats(snapshot, names, 10)["oldest"] for snapshot, names in lots]
+    assert one != two
+
+
+def test_the_bench_prints_a_row_for_each_fleet_and_width(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = "--nodes 12 --zones 1 --asking all --at-once 3 25% 10 --seeds 0 1 --lots 1 --processes 1"
+    monkeypatch.setattr("sys.argv", ["bench.moves", *arguments.split()])
+    main()
+    *_, three, ten = capsys.readouterr().out.splitlines()
+    snapshot, names = lot_of(0, 0, times=1, zones=1)
+    assert three.startswith("| 12 | 1 | 2 | all | 3 | ")
+    assert ten.startswith("| 12 | 1 | 2 | all | 10 | ")
+    assert repeats(snapshot, names, 3)["oldest"] == repeats(snapshot, names, 3)["zone"]
+
+
+def test_in_every_kind_of_fleet_both_orders_obey_the_same_rules() -> None:
+    kind = FleetKind(title="small", nodes=24, at_once=5, zones=(1, 3), stays="zone-a", control_plane=4, named=1)
+    lot = lot_of_kind(kind, 1)
+    assert lot is not None
+    chance, ours = lot
+    assert set(chance.nodes) == set(ours.nodes)
+    assert len(ours.nodes) == 18, "a quarter of the nodes is in the zone that stays"
+    control_plane = {visit.node for visit in ours.visits[-3:]}
+    assert {visit.node for visit in chance.visits[-3:]} == control_plane
+    assert [visit.node for visit in chance.visits] != [visit.node for visit in ours.visits]
+    assert row(kind, [lot]).startswith(f"| small | 1 | 5 | {chance.double_moves}.0 | {ours.double_moves}.0 | ")

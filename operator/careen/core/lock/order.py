@@ -127,23 +127,16 @@ def _by_turns(content: LockContent, candidates: Sequence[NodeView]) -> _Key:
         group = _may_not_come(node, content), node.is_control_plane, node.zone
         turns[node.name] = zones[group]
         zones[group] += 1
-
-    def key(node: NodeView) -> tuple[bool | int | str, ...]:
-        hour, pods, in_zone, since, name = alike[node.name]
-        turn = turns[name]
-        return (
+    return (
+        lambda node: (
             _may_not_come(node, content),
             _place(node, content),
             node.is_control_plane,
-            hour,
-            turn,
-            pods,
-            in_zone,
-            since,
-            name,
+            alike[node.name][0],  # the hour
+            turns[node.name],
+            *alike[node.name][1:],
         )
-
-    return key
+    )
 
 
 def _by_zone(
