@@ -170,6 +170,27 @@ def test_a_conflict_with_an_earlier_bind_of_ours_does_not_free_the_room() -> Non
     assert (world.node_of("a"), world.machine.parts.bindings) == ("n1", {})
 
 
+def test_a_look_that_finds_no_pod_frees_its_room_before_the_watch_does() -> None:
+    world = ready()
+    coming(world, ("a", 4, 0))
+    world.carry_out(0, LOST_BEFORE)
+    world.wait(10)
+    world.remove("Pod", "a")
+    world.carry_out()
+    assert (world.machine.parts.bindings, world.machine.parts.cache.assumed_node("default/a")) == ({}, "")
+
+
+def test_a_look_that_is_answered_after_the_watch_has_shown_the_binding_changes_nothing() -> None:
+    world = ready()
+    coming(world, ("a", 4, 0))
+    world.carry_out(0, "lost after it took effect")
+    world.wait(10)
+    world.deliver()
+    assert kinds(world) == ["LookAtPod"]
+    world.carry_out()
+    assert (world.node_of("a"), world.machine.parts.bindings, world.open) == ("n1", {}, [])
+
+
 def test_a_pod_that_somebody_else_bound_is_left_alone() -> None:
     world = ready("n1", "n2")
     coming(world, ("a", 1, 0))
@@ -396,3 +417,11 @@ def test_a_given_percentage_of_nodes_is_obeyed_and_the_search_moves_on(percentag
         machine.take(world.backlog[-1], 0.0)
         machine.next(0.0)
     assert [each.next_start for each in seen] == starts
+
+
+def test_a_search_of_some_nodes_goes_on_after_a_cycle_without_nodes() -> None:
+    world = World(scheduler=Scheduler(Configuration.from_mapping({"percentageOfNodesToScore": 10})))
+    coming(world, ("a", 1, 0))
+    world.create_node("n1")
+    world.settle(30)
+    assert world.node_of("a") == "n1"
