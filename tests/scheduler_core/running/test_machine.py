@@ -9,7 +9,7 @@ import pytest
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
-from scheduler_core.framework.verdict import Verdict, VerdictCode
+from scheduler_core.framework.verdict import Verdict, VerdictCode, unknown
 from scheduler_core.queue.scheduling_queue import Room
 from scheduler_core.running.commands import Bind, DeleteVictim, LookAtPod, WriteStatus
 from scheduler_core.running.failures import REACTIONS, Meaning, WriteOutcome
@@ -268,6 +268,28 @@ def test_a_pod_that_cannot_be_placed_right_yet_stays_pending_with_the_reason(spe
     assert (status.reason, status.message.partition(":")[0]) == ("Unschedulable", reason)
     world.settle(400)
     assert (world.node_of("a"), world.written["Bind"], world.written["WriteStatus"]) == ("", 0, 1)
+
+
+class Doubtful:
+    name = "Doubtful"
+
+    def events(self) -> tuple[()]:
+        return ()
+
+    def filter(self, _state: Any, _pod: Any, _node: Any) -> Verdict:
+        return unknown("nobody knows")
+
+
+def test_a_pod_about_which_a_plugin_cannot_decide_is_told_only_that() -> None:
+    enabled = {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Doubtful"}]}}}]}
+    configuration = Configuration.from_mapping(enabled)
+    world = ready(scheduler=Scheduler(configuration, plugins={"Doubtful": lambda _args, _version: Doubtful()}))
+    coming(world, ("a", 1, 0))
+    (status,) = world.open
+    assert isinstance(status, WriteStatus)
+    assert (status.message, [each.note for each in world.events]) == ("nobody knows", ["nobody knows"])
+    world.settle(60)
+    assert (world.node_of("a"), room(world, "a")) == ("", Room.WAITING)
 
 
 def test_a_pod_that_is_deleted_and_created_again_while_it_is_assumed_is_placed() -> None:
