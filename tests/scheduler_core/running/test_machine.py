@@ -9,7 +9,7 @@ import pytest
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
-from scheduler_core.framework.verdict import Verdict, VerdictCode
+from scheduler_core.framework.verdict import Verdict, VerdictCode, unknown
 from scheduler_core.queue.scheduling_queue import Room
 from scheduler_core.running.commands import Bind, DeleteVictim, LookAtPod, WriteStatus
 from scheduler_core.running.failures import REACTIONS, Meaning, WriteOutcome
@@ -170,6 +170,27 @@ def test_a_conflict_with_an_earlier_bind_of_ours_does_not_free_the_room() -> Non
     assert (world.node_of("a"), world.machine.parts.bindings) == ("n1", {})
 
 
+def test_a_look_that_finds_no_pod_frees_its_room_before_the_watch_does() -> None:
+    world = ready()
+    coming(world, ("a", 4, 0))
+    world.carry_out(0, LOST_BEFORE)
+    world.wait(10)
+    world.remove("Pod", "a")
+    world.carry_out()
+    assert (world.machine.parts.bindings, world.machine.parts.cache.assumed_node("default/a")) == ({}, "")
+
+
+def test_a_look_that_is_answered_after_the_watch_has_shown_the_binding_changes_nothing() -> None:
+    world = ready()
+    coming(world, ("a", 4, 0))
+    world.carry_out(0, "lost after it took effect")
+    world.wait(10)
+    world.deliver()
+    assert kinds(world) == ["LookAtPod"]
+    world.carry_out()
+    assert (world.node_of("a"), world.machine.parts.bindings, world.open) == ("n1", {}, [])
+
+
 def test_a_pod_that_somebody_else_bound_is_left_alone() -> None:
     world = ready("n1", "n2")
     coming(world, ("a", 1, 0))
@@ -247,6 +268,28 @@ def test_a_pod_that_cannot_be_placed_right_yet_stays_pending_with_the_reason(spe
     assert (status.reason, status.message.partition(":")[0]) == ("Unschedulable", reason)
     world.settle(400)
     assert (world.node_of("a"), world.written["Bind"], world.written["WriteStatus"]) == ("", 0, 1)
+
+
+class Doubtful:
+    name = "Doubtful"
+
+    def events(self) -> tuple[()]:
+        return ()
+
+    def filter(self, _state: Any, _pod: Any, _node: Any) -> Verdict:
+        return unknown("nobody knows")
+
+
+def test_a_pod_about_which_a_plugin_cannot_decide_is_told_only_that() -> None:
+    enabled = {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Doubtful"}]}}}]}
+    configuration = Configuration.from_mapping(enabled)
+    world = ready(scheduler=Scheduler(configuration, plugins={"Doubtful": lambda _args, _version: Doubtful()}))
+    coming(world, ("a", 1, 0))
+    (status,) = world.open
+    assert isinstance(status, WriteStatus)
+    assert (status.message, [each.note for each in world.events]) == ("nobody knows", ["nobody knows"])
+    world.settle(60)
+    assert (world.node_of("a"), room(world, "a")) == ("", Room.WAITING)
 
 
 def test_a_pod_that_is_deleted_and_created_again_while_it_is_assumed_is_placed() -> None:
@@ -396,3 +439,11 @@ def test_a_given_percentage_of_nodes_is_obeyed_and_the_search_moves_on(percentag
         machine.take(world.backlog[-1], 0.0)
         machine.next(0.0)
     assert [each.next_start for each in seen] == starts
+
+
+def test_a_search_of_some_nodes_goes_on_after_a_cycle_without_nodes() -> None:
+    world = World(scheduler=Scheduler(Configuration.from_mapping({"percentageOfNodesToScore": 10})))
+    coming(world, ("a", 1, 0))
+    world.create_node("n1")
+    world.settle(30)
+    assert world.node_of("a") == "n1"
