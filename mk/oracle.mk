@@ -35,3 +35,8 @@ $(ORACLE)-1.%: $(wildcard tests/oracle/*.go) tests/oracle/go.mod tests/oracle/re
 .PHONY: release-goldens
 release-goldens: $(INSTALLED) $(ORACLE)-$(KUBE) ## writes what the scheduler of KUBE=1.36 answers to the cases of tests/conformance (needs Go)
 	$(PYTHON) -m tests.oracle.release_goldens $(KUBE) --oracle $(ORACLE)-$(KUBE)
+
+.PHONY: peer-tables
+peer-tables: $(INSTALLED) ## records what the unit tests of the scheduler of KUBE=1.36 ask, judges it, writes docs/peer-tables.md (needs Go)
+	nice $(PYTHON) -m tests.scheduler_core.peer_tables.recorder.record $(KUBE) .cache/peer-tables-$(KUBE)
+	$(PYTHON) -m tests.scheduler_core.peer_tables

@@ -13,7 +13,7 @@ from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.object_reader import ObjectReader
 from scheduler_core.model.pod import Pod
 from scheduler_core.preemption.choice import choose_node, cost
-from scheduler_core.preemption.victims import Victims, select_victims
+from scheduler_core.preemption.victims import VictimRules, Victims, select_victims
 from scheduler_core.queue.events import Action, Resource
 from scheduler_core.queue.hints import default_hints
 from scheduler_core.snapshot.node_info import NodeInfo
@@ -86,7 +86,8 @@ def _pre_filter(calls: tuple[Call, ...], version: str) -> Answers:
     cluster = CalledCluster(call)
     if not cluster.nodes:
         cluster.nodes["unnamed-node"] = named({}, "Node", "unnamed-node")
-    scheduler = with_plugin(call, _filter_points(call["pluginName"]), version)
+    points = ("preFilter", "filter") if call["pluginName"] == "NodeName" else _filter_points(call["pluginName"])
+    scheduler = with_plugin(call, points, version)
     pod, real = cluster.incoming(), _status(call["status"])
     real["code"] = "Success" if real["code"] == "Skip" else real["code"]
     try:
@@ -153,7 +154,7 @@ def _hint(calls: tuple[Call, ...], version: str) -> Answers:
     scheduler = with_args(call, version)
     hints = default_hints(scheduler.configuration.profiles[0], scheduler.kube_version, scheduler.rules)
     flag = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
-    about = [hint for hint in hints[call["pluginName"]] if _is_about(hint.event.resource, kind)]
+    about = [hint for hint in hints.get(call["pluginName"], ()) if _is_about(hint.event.resource, kind)]
     fitting = [hint for hint in about if hint.event.action & flag]
     if not fitting:
         raise ImpossibleError(f"no hint of {call['pluginName']} for {kind} {flag.name}")
@@ -181,6 +182,32 @@ def _side(call: Call, side: str, kind: str) -> Any:
     if isinstance(read, ManifestError):
         raise ImpossibleError(f"unreadable: {read}")
     return read
+
+
+# ---- whole cycles ----
+
+
+def _cycle(calls: tuple[Call, ...], version: str) -> Answers:
+    """Of a pod that fits: whether kube-scheduler's node is one of the best, and the number of nodes that fit."""
+    (call,) = calls
+    if call.get("extenders"):
+        raise ImpossibleError("extenders of the test")
+    cluster = CalledCluster(call)
+    scheduler = with_profile(call, version)
+    result = scheduler.schedule(cluster.snapshot(), cluster.incoming(), preempts=False)
+    if result.unknown:
+        raise ImpossibleError(f"the library answers unknown: {result.unknown}")
+    if call["error"] == "<nil>":
+        fitting = sum(verdict.is_success for verdict in result.statuses.values())
+        is_best = call["host"] in (*result.best, result.node)
+        return Answers({"best": True, "fitting": call["feasible"]}, {"best": is_best, "fitting": fitting})
+    if result.error or "statuses" not in call:
+        return Answers(call["error"], result.error or result.sentence)
+    refused = result.prefilter
+    found = dict.fromkeys(cluster.nodes, refused) if refused is not None else result.statuses
+    real = {name: _status(status) for name, status in call["statuses"].items()}
+    ours = {name: _verdict(verdict) for name, verdict in found.items() if verdict is not None}
+    return Answers({"sentence": call["error"], **real}, {"sentence": result.sentence, **ours})
 
 
 # ---- preemption ----
@@ -227,9 +254,13 @@ def _victims(calls: tuple[Call, ...], version: str) -> Answers:
             return runner.remove_pod(state, pod, other, node_info)
 
     row = snapshot.columns.row_of[node_name(call["node"])]
-    found = select_victims(
-        Trial(), state.copy(), pod, snapshot.node_info(row, scheduler.rules), snapshot.objects.budgets
+    of_release = scheduler.kube_version
+    rules = VictimRules(
+        unstarted_age_in_order=of_release.unstarted_victims_age_in_order,
+        stops_at_overdrawn=of_release.first_overdrawn_budget_ends_the_count,
     )
+    info = snapshot.node_info(row, scheduler.rules)
+    found = select_victims(Trial(), state.copy(), pod, info, snapshot.objects.budgets, rules=rules)
     real: Any = _status(call["status"])
     if call["status"]["code"] == "Success":
         real = {"victims": [v["metadata"]["name"] for v in call["victims"] or []], "violating": call["violating"]}
@@ -267,4 +298,5 @@ _JUDGES: Mapping[str, Callable[[tuple[Call, ...], str], Answers]] = {
     "PostFilter": _post_filter,
     "SelectVictimsOnNode": _victims,
     "SelectCandidate": _choice,
+    "schedulePod": _cycle,
 }

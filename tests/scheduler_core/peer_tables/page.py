@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 
+from tests.oracle.releases import RELEASES
 from tests.scheduler_core.peer_tables.results import Outcome, Row
 
 _INTRO = """\
@@ -16,52 +17,52 @@ _INTRO = """\
 Every call that the unit tests of kube-scheduler's plugins make is recorded with its answer: the pod, the nodes, the
 other objects, the plugin's arguments. scheduler_core gets the same questions; equal ones count once.
 `tests/scheduler_core/peer_tables` has the calls of {recorded} (Apache-2.0, the test data of kubernetes/kubernetes), and
-`make test` judges them.
+`make test` judges them. `make peer-tables KUBE=1.37` records a release's calls again: it instruments a copy of its Go
+module, and runs the unit tests of plugins, preemption, whole cycles and, until 1.36, the queue.
 
 ```console
 $ .venv/bin/python -m tests.scheduler_core.peer_tables
 {summary}
 ```
 
-Of {total:,} rows, **{equal:,} are equal** and {different} different.
-
-* {impossible} are impossible: they have no form as API objects, or need what the library leaves out on purpose
+* *impossible*: the row has no form as API objects, or needs what the library leaves out on purpose
   ([README](../scheduler_core/README.md)).
-* {explained} are explained: the answers differ, but not because of a decision.
-* {later} are equal to the library's answer for a later release, whose gate the row switches on.
+* *explained*: the answers differ, but not because of a decision.
+* *a later gate*: equal to the library's answer for a later release, whose gate the row switches on.
 
 PreFilter's Success and Skip count as equal.
 
 The rows of *queue* are the calls of `scheduling_queue_test.go`: each has the whole queue before and after it, and what
 hints and PreEnqueue plugins answered. Equal: the same pods with the same counters in the same part of the queue, the
 same events kept for pods in flight, the same nominations, the same pod popped.
+
+*schedulePod* is a whole cycle. For a pod that fits, equal means that kube-scheduler's node is one of the best and that
+as many nodes fit; else the same verdicts and the same sentence. Cycles whose profile has a fake plugin with a state of
+its own (`Fake…`), and clusters of more than 20 kB, are not recorded.
 """
 _HEADINGS = {
-    Outcome.DIFFERENT: "## Different",
-    Outcome.LATER: "## Equal for a later release",
-    Outcome.EXPLAINED: "## Explained",
-    Outcome.IMPOSSIBLE: "## Impossible",
+    Outcome.DIFFERENT: "### Different",
+    Outcome.LATER: "### Equal for a later release",
+    Outcome.EXPLAINED: "### Explained",
+    Outcome.IMPOSSIBLE: "### Impossible",
 }
 
 
-def page(found: Iterable[Row]) -> str:
-    rows = list(found)
-    counts = Counter(row.outcome for row in rows)
-    intro = _INTRO.format(
-        recorded="1.36.3",
-        summary=summary(rows),
-        total=len(rows),
-        equal=counts[Outcome.EQUAL],
-        different=counts[Outcome.DIFFERENT],
-        impossible=counts[Outcome.IMPOSSIBLE],
-        explained=counts[Outcome.EXPLAINED],
-        later=counts[Outcome.LATER],
-    )
-    return "\n".join([intro, *_table(rows), *(line for each in _HEADINGS for line in _section(each, rows))])
+def page(by_release: Mapping[str, list[Row]]) -> str:
+    recorded = " and ".join(RELEASES[version] for version in by_release)
+    lines = [_INTRO.format(recorded=recorded, summary="\n".join(summary(by_release)))]
+    for version, rows in by_release.items():
+        lines += [f"## {RELEASES[version]}", "", *_table(rows)]
+        lines += [line for each in _HEADINGS for line in _section(each, rows)]
+    return "\n".join(lines)
 
 
-def summary(rows: list[Row]) -> str:
-    """One line with the number of rows by outcome."""
+def summary(by_release: Mapping[str, list[Row]]) -> list[str]:
+    """One line for each release with the number of rows by outcome."""
+    return [f"{RELEASES[version]}: {_counted(rows)}" for version, rows in by_release.items()]
+
+
+def _counted(rows: list[Row]) -> str:
     counts = Counter(row.outcome for row in rows)
     return f"{len(rows):,} rows: " + ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome)
 

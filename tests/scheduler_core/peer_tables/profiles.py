@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 
 from scheduler_core import Configuration, Scheduler
 from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.verdict import SUCCESS, unresolvable, unschedulable
+from scheduler_core.model.manifests.fields import clock_at
 from tests.scheduler_core.peer_tables.calls import Call
 from tests.scheduler_core.peer_tables.objects import ImpossibleError
 
 API = "kubescheduler.config.k8s.io/v1"
-# When the calls of 1.36.3 were recorded: one claim had timed out, one allocated 45 seconds later had not.
-_RECORDED_AT: Final = datetime.fromisoformat("2026-11-26T19:07:00+00:00").timestamp()
 _REFUSES = unschedulable("Nodes failed the fake plugin")
 # The plugins without state of pkg/scheduler/testing/framework/fake_plugins.go.
 _FAKES: Mapping[str, Mapping[str, Any]] = {
@@ -45,7 +43,7 @@ def with_plugin(call: Call, points: tuple[str, ...], version: str, only: frozens
 
         chosen["filter"] = [{"name": "OnlyThese"}]
         factories["OnlyThese"] = lambda _args, _version: SimpleNamespace(name="OnlyThese", filter=is_one_of_them)
-    return _scheduler(chosen, {name: args} if args else {}, version, factories)
+    return _scheduler(call, chosen, {name: args} if args else {}, version, factories)
 
 
 def with_profile(call: Call, version: str, *extra: str) -> Scheduler:
@@ -59,17 +57,17 @@ def with_profile(call: Call, version: str, *extra: str) -> Scheduler:
             points[point] = [each for each in enabled if each["name"] != "test-plugin"]
     points.update({"postFilter": [{"name": name} for name in extra]} if extra else {})
     args = call["args"] if extra and isinstance(call.get("args"), dict) else {}
-    return _scheduler(points, {extra[0]: args} if args else {}, version, _FAKE_FACTORIES)
+    return _scheduler(call, points, {extra[0]: args} if args else {}, version, _FAKE_FACTORIES)
 
 
 def with_args(call: Call, version: str) -> Scheduler:
     """A scheduler without filters whose profile has the arguments of the call's plugin."""
     args = {call["pluginName"]: call["args"]} if isinstance(call.get("args"), dict) else {}
-    return _scheduler({"filter": []}, args, version, {})
+    return _scheduler(call, {"filter": []}, args, version, {})
 
 
 def _scheduler(
-    points: Mapping[str, Any], args: Mapping[str, Any], version: str, factories: Mapping[str, Any]
+    call: Call, points: Mapping[str, Any], args: Mapping[str, Any], version: str, factories: Mapping[str, Any]
 ) -> Scheduler:
     plugins = {
         "multiPoint": {"disabled": [{"name": "*"}]},
@@ -92,7 +90,7 @@ def _scheduler(
             },
             KubeVersion.parse(version),
         )
-        return Scheduler(configuration, version, plugins=factories, clock=lambda: _RECORDED_AT)
+        return Scheduler(configuration, version, plugins=factories, clock=clock_at(call["recordedAt"]))
     except ConfigurationError as trouble:
         raise ImpossibleError(f"configuration: {trouble}") from trouble
 

@@ -6,14 +6,21 @@ from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from tests.oracle.releases import RELEASES
 from tests.scheduler_core.peer_tables.answers import Answers, ask
 from tests.scheduler_core.peer_tables.calls import Question, questions
 from tests.scheduler_core.peer_tables.explained import DIFFERENT, LATER, explained
 from tests.scheduler_core.peer_tables.objects import ImpossibleError
 
-RECORDINGS = {"1.36": Path(__file__).parent / "calls-1.36.3.txt.gz"}
+HERE: Final = Path(__file__).parent
+# The patch releases are those of tests/oracle/releases.py.
+RECORDINGS: Final = {
+    version: HERE / f"calls-{RELEASES[version]}.txt.gz"
+    for version in RELEASES
+    if (HERE / f"calls-{RELEASES[version]}.txt.gz").exists()
+}
 
 
 class Outcome(StrEnum):
