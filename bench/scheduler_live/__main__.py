@@ -73,8 +73,15 @@ class Bench:
         return await self._end(scheduler, start, at, count)
 
     async def landed(self, who: str) -> dict[str, str]:
-        """Where mixed pods land that were created in this order, with all nodes scored on one thread."""
+        """Where mixed pods land, with all nodes scored on one thread.
+
+        Nodes and pods are created one after the other while the scheduler runs. kube-scheduler takes the nodes that
+        exist when it starts in random order, and the order decides between nodes of equal score.
+        """
+        await self._load.empty("/api/v1/nodes")
         scheduler = self._start(who, is_exact=True)
+        await scheduler.quiet()
+        await self._load.nodes(self._given.nodes)
         await scheduler.quiet()
         await self._load.in_order(list(pods("pod", self._given.landings, kind="mixed", scheduler=NAMES[who])))
         await self._load.all_bound(but=0, seconds=900, is_alive=scheduler.is_alive)
@@ -88,7 +95,7 @@ class Bench:
         return Contender(self._plane, who, self._runs, is_exact=is_exact)
 
     async def _end(self, scheduler: Contender, before: float, at: int, count: int) -> Row:
-        await asyncio.sleep(3)  # for the last Events
+        await scheduler.quiet()  # the last Events are written
         used, memory = scheduler.processor_seconds() - before, scheduler.resident_mib()
         scheduler.stop()
         await asyncio.sleep(2)  # the log is written in batches
@@ -123,10 +130,11 @@ def _cells(load: str, row: Row, reference: Row) -> list[str]:
 async def run(plane: ControlPlane, given: argparse.Namespace) -> None:
     load = Load(plane.folder / "admin.kubeconfig")
     bench = Bench(plane, load, given)
-    await load.nodes(given.nodes)
     try:
         if given.landings:
             await _compare(bench, given)
+        else:
+            await load.nodes(given.nodes)
         print("\n| " + " | ".join(HEADER).lower() + " |\n" + "|---" * len(HEADER) + "|", flush=True)
         for name in given.only or LOADS:
             rows = [await _measured(bench, who, name, given) for who in ("careen", "kube")]
