@@ -15,7 +15,6 @@ from careen.cluster.wire.errors import ClusterError
 from careen.scheduler.pump import Pump
 from scheduler_core.cache.events import Sync, UnusableEventError
 
-
 _UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 

@@ -17,7 +17,7 @@ from scheduler_core.running.machine import Machine
 from scheduler_core.running.refusing import why_left_pending
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
-from scheduler_core.what_if.smallest_change import NewNodes, HelpfulChange, new_nodes_that_help, smallest_changes
+from scheduler_core.what_if.smallest_change import HelpfulChange, NewNodes, new_nodes_that_help, smallest_changes
 
 _SHOWN_NODES: Final = 3
 
