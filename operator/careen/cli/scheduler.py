@@ -26,7 +26,7 @@ from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import CannotReachCluster, ServerAccess, connect, user_agent
 from careen.cluster.wire.errors import ClusterError
 from careen.scheduler.metrics import SchedulerMetrics
-from careen.scheduler.plugins import plugins_of
+from careen.scheduler.plugins import PluginError, installed_plugins, plugins_of
 from careen.scheduler.scheduler import Process, RunningScheduler
 from careen.scheduler.settings import ProcessSettings, process_settings
 from careen.scheduler.wire.server import Server
@@ -93,7 +93,7 @@ def scheduler(
     """
     configuration, settings = _read(config)
     try:
-        factories = plugins_of(plugins)
+        factories = {**installed_plugins(), **plugins_of(plugins)}
     except ValueError as error:
         raise BadInput(str(error)) from error
     file = kubeconfig_file(kubeconfig or settings.kubeconfig or None)
@@ -173,7 +173,7 @@ def _scheduler(
 ) -> Scheduler:
     try:
         return Scheduler(configuration, version, plugins=factories, clock=lambda: process.clock.now().timestamp())
-    except ConfigurationError as error:
+    except (ConfigurationError, PluginError) as error:
         raise BadInput(f"--config: {error}") from error
 
 
