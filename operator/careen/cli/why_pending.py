@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 import click
 import msgspec
 
+from careen.cli.explain import find_pod, from_cluster, from_dump
 from careen.cli.support.options import (
     Connection,
     connection_options,
@@ -19,8 +20,7 @@ from careen.cli.support.options import (
     show,
 )
 from careen.cli.support.screen import BadInput
-from careen.cli.support.world import find_pod, from_cluster, from_dump
-from careen.report.why_pending_report import why_pending_text
+from careen.report.explain_report import why_pending_text
 from careen.scheduler.why_pending import WhyPending, why_pending
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import NoProfileError, Scheduler

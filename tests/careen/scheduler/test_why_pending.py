@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from careen.report.why_pending_report import why_pending_text
+from careen.report.explain_report import why_pending_text
 from careen.scheduler.why_pending import WhyPending, event_words, of_machine
 from scheduler_core import Scheduler
 from scheduler_core.cache.events import Sync
