@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from bench.scheduler_live.contenders import NAMES, Contender
-from bench.scheduler_live.figures import POLICY, Figures, figures
+from bench.scheduler_live.figures import POLICY, LiveFigures, figures
 from bench.scheduler_live.load import Load, pods
 from scheduler_core.values import Value
 from tests.cluster.harness.machines.control_plane import ControlPlane, a_control_plane
@@ -31,14 +31,14 @@ LOADS = ("steady-plain", "steady-mixed", "steady-waiting", "burst-plain", "burst
 HEADER = ("LOAD", "SCHEDULER", "MS A POD", "RATIO", "P50 MS", "P99 MS", "PODS/S", "MIB", "READS", "WRITES A POD")
 
 
-class Row(Value, kw_only=True):
+class LiveRow(Value, kw_only=True):
     who: str
     ms_a_pod: float
     mib: float
-    found: Figures
+    found: LiveFigures
 
 
-class Bench:
+class LiveBench:
     """One cluster, in which the contenders run one after the other."""
 
     def __init__(self, plane: ControlPlane, load: Load, given: argparse.Namespace) -> None:
@@ -47,7 +47,7 @@ class Bench:
         self._given = given
         self._runs = 0
 
-    async def steady(self, who: str, kind: str, *, waiting: int = 0) -> Row:
+    async def steady(self, who: str, kind: str, *, waiting: int = 0) -> LiveRow:
         """50 pods a second. `waiting`: so many pods fit nowhere, and were refused before."""
         count, name = self._given.pods, NAMES[who]
         scheduler = self._start(who)
@@ -60,7 +60,7 @@ class Bench:
         await self._load.all_bound(but=waiting, seconds=600, is_alive=scheduler.is_alive)
         return await self._end(scheduler, before, at, count)
 
-    async def burst(self, who: str, kind: str) -> Row:
+    async def burst(self, who: str, kind: str) -> LiveRow:
         count, name = self._given.burst, NAMES[who]
         idle = self._start(who)
         await idle.quiet()
@@ -73,8 +73,15 @@ class Bench:
         return await self._end(scheduler, start, at, count)
 
     async def landed(self, who: str) -> dict[str, str]:
-        """Where mixed pods land that were created in this order, with all nodes scored on one thread."""
+        """Where mixed pods land, with all nodes scored on one thread.
+
+        Nodes and pods are created one after the other while the scheduler runs. kube-scheduler takes the nodes that
+        exist when it starts in random order, and the order decides between nodes of equal score.
+        """
+        await self._load.empty("/api/v1/nodes")
         scheduler = self._start(who, is_exact=True)
+        await scheduler.quiet()
+        await self._load.nodes(self._given.nodes)
         await scheduler.quiet()
         await self._load.in_order(list(pods("pod", self._given.landings, kind="mixed", scheduler=NAMES[who])))
         await self._load.all_bound(but=0, seconds=900, is_alive=scheduler.is_alive)
@@ -87,22 +94,22 @@ class Bench:
         self._runs += 1
         return Contender(self._plane, who, self._runs, is_exact=is_exact)
 
-    async def _end(self, scheduler: Contender, before: float, at: int, count: int) -> Row:
-        await asyncio.sleep(3)  # for the last Events
+    async def _end(self, scheduler: Contender, before: float, at: int, count: int) -> LiveRow:
+        await scheduler.quiet()  # the last Events are written
         used, memory = scheduler.processor_seconds() - before, scheduler.resident_mib()
         scheduler.stop()
         await asyncio.sleep(2)  # the log is written in batches
         found = figures(self._plane.audit_events(at), "pod")
         await self._load.empty()
-        return Row(who=scheduler.who, ms_a_pod=used * 1000 / count, mib=memory, found=found)
+        return LiveRow(who=scheduler.who, ms_a_pod=used * 1000 / count, mib=memory, found=found)
 
 
-def lines(load: str, rows: Sequence[Row]) -> list[str]:
+def lines(load: str, rows: Sequence[LiveRow]) -> list[str]:
     """The rows of one load, of which the last is kube-scheduler's."""
     return ["| " + " | ".join(_cells(load, row, rows[-1])) + " |" for row in rows]
 
 
-def _cells(load: str, row: Row, reference: Row) -> list[str]:
+def _cells(load: str, row: LiveRow, reference: LiveRow) -> list[str]:
     found = row.found
     reads = sum(number for call, number in found.calls.items() if call.split()[0] in ("get", "list", "watch"))
     writes = sum(number for call, number in found.calls.items() if call.split()[0] in ("create", "patch", "delete"))
@@ -122,11 +129,12 @@ def _cells(load: str, row: Row, reference: Row) -> list[str]:
 
 async def run(plane: ControlPlane, given: argparse.Namespace) -> None:
     load = Load(plane.folder / "admin.kubeconfig")
-    bench = Bench(plane, load, given)
-    await load.nodes(given.nodes)
+    bench = LiveBench(plane, load, given)
     try:
         if given.landings:
             await _compare(bench, given)
+        else:
+            await load.nodes(given.nodes)
         print("\n| " + " | ".join(HEADER).lower() + " |\n" + "|---" * len(HEADER) + "|", flush=True)
         for name in given.only or LOADS:
             rows = [await _measured(bench, who, name, given) for who in ("careen", "kube")]
@@ -135,7 +143,7 @@ async def run(plane: ControlPlane, given: argparse.Namespace) -> None:
         load.close()
 
 
-async def _compare(bench: Bench, given: argparse.Namespace) -> None:
+async def _compare(bench: LiveBench, given: argparse.Namespace) -> None:
     ours, theirs = [await bench.landed(who) for who in ("careen", "kube")]
     other = sorted(name for name in theirs if ours.get(name) != theirs[name])
     print(
@@ -145,7 +153,7 @@ async def _compare(bench: Bench, given: argparse.Namespace) -> None:
         print(f"* {name}: careen scheduler {ours.get(name)}, kube-scheduler {theirs[name]}", flush=True)
 
 
-async def _measured(bench: Bench, who: str, name: str, given: argparse.Namespace) -> Row:
+async def _measured(bench: LiveBench, who: str, name: str, given: argparse.Namespace) -> LiveRow:
     what, kind = name.split("-")
     if what == "burst":
         return await bench.burst(who, kind)

@@ -26,7 +26,7 @@ POLICY: Mapping[str, Any] = {
 }
 
 
-class Figures(Value, kw_only=True):
+class LiveFigures(Value, kw_only=True):
     """`latencies`: sorted, in seconds, from the answer to a pod's creation to the answer to its binding. `calls`: the
     scheduler's requests, such as `create pods/binding`."""
 
@@ -40,7 +40,7 @@ class Figures(Value, kw_only=True):
         return self.latencies[min(len(self.latencies) - 1, int(len(self.latencies) * part))] * 1000
 
 
-def figures(events: Sequence[Mapping[str, Any]], prefix: str) -> Figures:
+def figures(events: Sequence[Mapping[str, Any]], prefix: str) -> LiveFigures:
     """Of the pods whose names begin with `prefix`."""
     made: dict[str, float] = {}
     bound: dict[str, float] = {}
@@ -56,7 +56,7 @@ def figures(events: Sequence[Mapping[str, Any]], prefix: str) -> Figures:
             if times is not None:
                 times[about["name"]] = _seconds(event["stageTimestamp"])
     at = sorted(bound.values())
-    return Figures(
+    return LiveFigures(
         bound=len(bound),
         latencies=tuple(sorted(bound[name] - made[name] for name in bound if name in made)),
         bindings_per_second=(len(at) - 1) / (at[-1] - at[0]) if len(at) > 1 else 0.0,

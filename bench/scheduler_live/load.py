@@ -22,7 +22,8 @@ class Load:
     """Requests with the administrator's rights."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        self._lane = Lane(Server(ServerAccess(kubeconfig), agent="load", monotonic=time.monotonic), connections=16)
+        server = Server(ServerAccess(kubeconfig), agent="load", monotonic=time.monotonic)
+        self._lane = Lane(server, connections=16, deadline_seconds=300.0)
 
     def close(self) -> None:
         self._lane.close()
@@ -37,7 +38,8 @@ class Load:
         return json.loads(answer.body)
 
     async def nodes(self, count: int) -> None:
-        await self._all("/api/v1/nodes", [node(number) for number in range(count)])
+        """One after the other."""
+        await self._in_order("/api/v1/nodes", [node(number) for number in range(count)])
 
     async def pods(self, pods: Sequence[dict[str, Any]], *, rate: float = 0.0) -> None:
         """`rate`: how many a second; 0 as fast as the server takes them."""
@@ -51,9 +53,8 @@ class Load:
                 tasks.create_task(self.ask("POST", PODS, each))
 
     async def in_order(self, pods: Sequence[dict[str, Any]]) -> None:
-        """Each after the answer to the one before."""
-        for each in pods:
-            await self.ask("POST", PODS, each)
+        """One after the other."""
+        await self._in_order(PODS, pods)
 
     async def landings(self) -> dict[str, str]:
         """The node of each pod that has one."""
@@ -74,11 +75,15 @@ class Load:
                 raise RuntimeError(f"{left} pods still have no node")
             await asyncio.sleep(0.25)
 
-    async def empty(self) -> None:
-        """No pods and no Events."""
-        for path in (PODS, "/apis/events.k8s.io/v1/namespaces/default/events"):
+    async def empty(self, *more: str) -> None:
+        """No pods, no Events, and nothing on the paths of other lists."""
+        for path in (PODS, "/apis/events.k8s.io/v1/namespaces/default/events", *more):
             while (await self.ask("GET", f"{path}?limit=1"))["items"]:
-                await self.ask("DELETE", f"{path}?limit=1000&gracePeriodSeconds=0")
+                await self.ask("DELETE", f"{path}?limit=200&gracePeriodSeconds=0")
+
+    async def _in_order(self, path: str, bodies: Sequence[dict[str, Any]]) -> None:
+        for each in bodies:
+            await self.ask("POST", path, each)
 
     async def _all(self, path: str, bodies: Sequence[dict[str, Any]]) -> None:
         for start in range(0, len(bodies), 200):

@@ -90,6 +90,20 @@ def test_the_scheduler_lists_once_and_then_only_watches(schedulers: Schedulers) 
     assert calls == {("create", "binding"): 12, ("create", "events"): 12}
 
 
+def test_a_finished_pod_makes_room_and_is_not_watched(schedulers: Schedulers) -> None:
+    schedulers.nodes(1)
+    schedulers.start()
+    schedulers.pods(f"web-{number}" for number in range(4))
+    schedulers.all_bound()
+    schedulers.pods(["late"])
+    wait_until(lambda: condition(schedulers.listed()["late"]))
+    merge = "application/strategic-merge-patch+json"
+    schedulers.plane.admin.patch(f"{PODS}/web-2/status", {"status": {"phase": "Succeeded"}}, merge)
+    schedulers.all_bound()
+    watches = [each["requestURI"] for each in schedulers.requests() if each["objectRef"]["resource"] == "pods"]
+    assert all("fieldSelector=status.phase" in each for each in watches if "watch=true" in each or "limit=" in each)
+
+
 def test_the_manifests_are_accepted_by_the_api_server(schedulers: Schedulers) -> None:
     (deployment,) = (each for each in manifests(with_deployment=True) if each["kind"] == "Deployment")
     made = schedulers.plane.admin.create("/apis/apps/v1/namespaces/careen/deployments?dryRun=All", deployment)

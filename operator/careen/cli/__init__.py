@@ -71,6 +71,12 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "explain", "careen.cli.explain", "explain", "Show each scheduler plugin's verdict on a pod for each node."
     ),
     CommandEntry(
+        "why-pending",
+        "careen.cli.why_pending",
+        "why_pending_command",
+        "Show why a pod has no node, what would give it one, and when it is tried next.",
+    ),
+    CommandEntry(
         "scheduler",
         "careen.cli.scheduler",
         "scheduler",

@@ -55,9 +55,9 @@ def explain(
     from careen.cli.support.scheduler_configuration import given_configuration
 
     configuration = given_configuration(scheduler_config)
-    snapshot, version, clock = _from_dump(dump) if dump else connection.ask(_from_cluster)
+    snapshot, version, clock = from_dump(dump) if dump else connection.ask(from_cluster)
     try:
-        record = explain_pod(Scheduler(configuration, version, clock=clock), snapshot, _find(snapshot, pod))
+        record = explain_pod(Scheduler(configuration, version, clock=clock), snapshot, find_pod(snapshot, pod))
     except NoProfileError as error:
         raise click.ClickException(
             f"{error}; give the configuration of the pod's scheduler with --scheduler-config FILE"
@@ -72,7 +72,7 @@ def explain(
     )
 
 
-async def _from_cluster(cluster: Cluster) -> World:
+async def from_cluster(cluster: Cluster) -> World:
     from careen.cluster.snapshot_reader import server_version  # a dump needs no client
     from careen.cluster.whole_cluster import read_cluster
 
@@ -82,7 +82,7 @@ async def _from_cluster(cluster: Cluster) -> World:
     return await read_cluster(cluster.api), version, lambda: moment
 
 
-def _from_dump(path: Path) -> World:
+def from_dump(path: Path) -> World:
     dump = dump_of(path)
     version, note = supported(dump.header.kube_version)
     _say(note)
@@ -94,7 +94,7 @@ def _say(note: str) -> None:
         say(f"Note: {note}.", err=True)
 
 
-def _find(snapshot: Snapshot, key: str) -> Pod:
+def find_pod(snapshot: Snapshot, key: str) -> Pod:
     """Without a namespace: in `default`, as in kubectl."""
     wanted = key if "/" in key else f"default/{key}"
     try:

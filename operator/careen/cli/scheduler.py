@@ -14,10 +14,11 @@ from typing import Any
 import click
 
 from careen.agent.clock import SystemClock
-from careen.agent.telemetry.http_server import Heartbeat
+from careen.agent.telemetry.http_server import Heartbeat, HttpServer
 from careen.cli.serving.metrics_server import serve_metrics
+from careen.cli.serving.questions import Questions
 from careen.cli.support.connection import kubeconfig_file
-from careen.cli.support.files import text_of
+from careen.cli.support.files import text_of, why
 from careen.cli.support.options import metrics_options
 from careen.cli.support.screen import BadInput, say
 from careen.cluster.snapshot_reader import server_version
@@ -25,7 +26,7 @@ from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import CannotReachCluster, ServerAccess, connect, user_agent
 from careen.cluster.wire.errors import ClusterError
 from careen.scheduler.metrics import SchedulerMetrics
-from careen.scheduler.plugins import plugins_of
+from careen.scheduler.plugins import PluginError, installed_plugins, plugins_of
 from careen.scheduler.scheduler import Process, RunningScheduler
 from careen.scheduler.settings import ProcessSettings, process_settings
 from careen.scheduler.wire.server import Server
@@ -59,6 +60,12 @@ from scheduler_core.framework.plugin_set import Factory
 )
 @metrics_options
 @click.option(
+    "--why-port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Answer `careen why-pending` on this port of 127.0.0.1, which `kubectl port-forward` reaches.",
+)
+@click.option(
     "-v",
     "verbosity",
     type=click.IntRange(0, 10),
@@ -76,6 +83,7 @@ def scheduler(
     identity: str | None,
     metrics_host: str,
     metrics_port: int | None,
+    why_port: int | None,
     verbosity: int,
 ) -> None:
     """Schedule pods as kube-scheduler does, with plugins in Python.
@@ -85,7 +93,7 @@ def scheduler(
     """
     configuration, settings = _read(config)
     try:
-        factories = plugins_of(plugins)
+        factories = {**installed_plugins(), **plugins_of(plugins)}
     except ValueError as error:
         raise BadInput(str(error)) from error
     file = kubeconfig_file(kubeconfig or settings.kubeconfig or None)
@@ -112,7 +120,20 @@ def scheduler(
         verbosity=verbosity,
     )
     serve_metrics(metrics_host, metrics_port, heartbeat=heartbeat, exposition=metrics.exposition)
-    _on_a_loop(lambda: _run(configuration, settings, process, metrics=metrics, factories=factories))
+    questions = Questions()
+    if why_port is not None:
+        _answer_on(why_port, questions, heartbeat)
+    _on_a_loop(
+        lambda: _run(configuration, settings, process, metrics=metrics, factories=factories, questions=questions)
+    )
+
+
+def _answer_on(port: int, questions: Questions, heartbeat: Heartbeat) -> None:
+    pages = {"/why-pending": questions.why_pending}
+    try:
+        HttpServer("127.0.0.1", port, heartbeat=heartbeat, exposition=bytes, pages=pages)
+    except OSError as error:
+        raise BadInput(f"--why-port {port} cannot be used: {why(error)}") from error
 
 
 async def _run(
@@ -122,6 +143,7 @@ async def _run(
     *,
     metrics: SchedulerMetrics,
     factories: Mapping[str, Factory],
+    questions: Questions,
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -129,7 +151,9 @@ async def _run(
         loop.add_signal_handler(each, stop.set)
     version = await _release(process)
     scheduler = _scheduler(configuration, version, factories, process)
-    await RunningScheduler(scheduler, settings, process, metrics=metrics).run(stop)
+    running = RunningScheduler(scheduler, settings, process, metrics=metrics)
+    questions.use(running)
+    await running.run(stop)
 
 
 async def _release(process: Process) -> KubeVersion:
@@ -149,7 +173,7 @@ def _scheduler(
 ) -> Scheduler:
     try:
         return Scheduler(configuration, version, plugins=factories, clock=lambda: process.clock.now().timestamp())
-    except ConfigurationError as error:
+    except (ConfigurationError, PluginError) as error:
         raise BadInput(f"--config: {error}") from error
 
 

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final
 
 from careen.cluster.reflector.cluster_feed import ArrivingPages, next_page
 from careen.cluster.reflector.reflector import Reflector, WatchedKind
+from careen.cluster.reflector.sources import sources
 from careen.cluster.reflector.streams import Streams
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.scheduler.pump import Pump
 from scheduler_core.cache.events import Sync
+
+_UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+def watched() -> tuple[WatchedKind, ...]:
+    """What kube-scheduler watches. Finished pods need no room, and there may be many."""
+    return tuple(
+        WatchedKind(kind=each.kind, paths=each.paths, selects=_UNFINISHED) if each.kind == "Pod" else each
+        for each in sources()
+    )
 
 
 class SchedulerFeed:

@@ -6,11 +6,15 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import Any, Final, cast
 
 from scheduler_core.framework.plugin_set import Factory
+
+ENTRY_POINTS: Final = "careen.scheduler_plugins"
+"""The group in which a package names its plugins: NAME = "MODULE:FACTORY"."""
 
 
 class PluginError(ValueError):
@@ -33,6 +37,23 @@ def plugins_of(given: Iterable[str]) -> Mapping[str, Factory]:
             raise PluginError(f"--plugin {text}: {where} has no function {factory}")
         found[name] = cast("Factory", made)
     return found
+
+
+def installed_plugins() -> Mapping[str, Factory]:
+    """The factories of installed packages, by the names of their entry points. A factory is loaded when a profile
+    enables it; then it raises PluginError if it cannot be loaded."""
+    return {each.name: _installed(each) for each in entry_points(group=ENTRY_POINTS)}
+
+
+def _installed(entry: EntryPoint) -> Factory:
+    def make(args: Any, kube_version: Any) -> Any:
+        try:
+            factory = entry.load()
+        except (ImportError, AttributeError, SyntaxError) as error:
+            raise PluginError(f"the installed plugin {entry.name} ({entry.value}) cannot be loaded: {error}") from error
+        return factory(args, kube_version)
+
+    return make
 
 
 def _module(where: str, text: str) -> ModuleType:

@@ -10,17 +10,17 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final, Protocol
 
-from careen.cluster.reflector.sources import sources
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.cluster.wire.transport import Clock
-from careen.scheduler.feed import SchedulerFeed
+from careen.scheduler.feed import SchedulerFeed, watched
 from careen.scheduler.lease import Election, Won
 from careen.scheduler.log_lines import log_line
 from careen.scheduler.metrics import SchedulerMetrics
 from careen.scheduler.pod_events import PodEvents
 from careen.scheduler.pump import Pump
 from careen.scheduler.settings import ProcessSettings
+from careen.scheduler.why_pending import WhyPending, of_machine
 from careen.scheduler.wire.lanes import DEADLINE_SECONDS
 from careen.scheduler.wire.limit import RateLimit
 from careen.scheduler.wire.server import Server
@@ -62,6 +62,10 @@ class Process(Value, kw_only=True, eq=False):
     verbosity: int = 2
 
 
+class NotSchedulingError(Exception):
+    """The process does not schedule at the moment; the message says why."""
+
+
 class RunningScheduler:
     """Schedules the pods of the scheduler's profiles."""
 
@@ -81,7 +85,7 @@ class RunningScheduler:
         self._reading = LoopTransport(process.server, clock.now)
         machine = Machine(
             scheduler,
-            awaits=[source.kind for source in sources()],
+            awaits=[source.kind for source in watched()],
             permits=permits,
             on_attempt=metrics.attempted,
         )
@@ -100,7 +104,7 @@ class RunningScheduler:
         self.feed = SchedulerFeed(
             ClusterApi(self._reading, clock, chance=process.chance),
             self._reading,
-            sources(),
+            watched(),
             pump=self.pump,
             chance=process.chance,
         )
@@ -117,6 +121,19 @@ class RunningScheduler:
             self.writer.close()
             if self._election is not None:
                 await asyncio.to_thread(self._election.end)
+
+    def why_pending(self, pod: str) -> WhyPending | None:
+        """None for a pod that this scheduler does not know. Raises NotSchedulingError while another one schedules, or
+        before everything is listed."""
+        if self.feed.missing:
+            raise NotSchedulingError(f"the scheduler {self._process.me} has no part in it: {self._doing()}")
+        return of_machine(self.pump.machine, pod, self._process.clock.monotonic())
+
+    def _doing(self) -> str:
+        lease = self._settings.lease
+        if self._election is not None and not self._election.won.done():
+            return f"it waits for the Lease {lease.namespace}/{lease.name}; ask the holder"
+        return f"it is still listing {', '.join(sorted(self.feed.missing))}; try again"
 
     async def _become_leader(self, stop: asyncio.Event) -> bool:
         """False if the process was told to end first."""

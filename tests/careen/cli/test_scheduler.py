@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -33,7 +34,7 @@ def town(desk: Desk) -> Desk:
 
 @contextmanager
 def scheduling(
-    desk: Desk, folder: Path, *words: str, name: str = "one"
+    desk: Desk, folder: Path, *words: str, name: str = "one", **variables: str
 ) -> Iterator[tuple[subprocess.Popen[str], Callable[[], str]]]:
     """Yields the process and a function that reads what it said."""
     said = folder / f"{name}.log"
@@ -43,6 +44,7 @@ def scheduling(
             stdout=out,
             stderr=out,
             text=True,
+            env={**os.environ, **variables},
         )
     try:
         yield process, said.read_text
@@ -167,6 +169,27 @@ def test_a_plugin_in_a_file_decides(town: Desk, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(json.dumps({"profiles": [profile]}))
     words = ("--config", str(tmp_path / "config.yaml"), "--plugin", f"OnlyOne={tmp_path}/only.py:only_one")
     with scheduling(town, tmp_path, *words) as (_, said):
+        come(town, "a", "b", "c")
+        wait_until(lambda: all(node_of(town, name) for name in "abc"), said)
+    assert {node_of(town, name) for name in "abc"} == {"n2"}
+
+
+def test_a_plugin_of_an_installed_package_decides_if_a_profile_enables_it(town: Desk, tmp_path: Path) -> None:
+    (tmp_path / "only.py").write_text(PLUGIN)
+    package = tmp_path / "only-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: only\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(
+        "[careen.scheduler_plugins]\nOnlyOne = only:only_one\nUnused = no_such_module:f\n"
+    )
+    profile = {
+        "schedulerName": "careen-scheduler",
+        "plugins": {"filter": {"enabled": [{"name": "OnlyOne"}]}},
+        "pluginConfig": [{"name": "OnlyOne", "args": {"node": "n2"}}],
+    }
+    (tmp_path / "config.yaml").write_text(json.dumps({"profiles": [profile]}))
+    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    with scheduling(town, tmp_path, "--config", str(tmp_path / "config.yaml"), PYTHONPATH=path) as (_, said):
         come(town, "a", "b", "c")
         wait_until(lambda: all(node_of(town, name) for name in "abc"), said)
     assert {node_of(town, name) for name in "abc"} == {"n2"}

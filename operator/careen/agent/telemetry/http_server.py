@@ -12,10 +12,10 @@ import socketserver
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Final
 
 from careen.core.facts.times import span
 from careen.core.plain_text import one_line
@@ -57,6 +57,11 @@ class Heartbeat:
         return alive and self._is_ready and not self._held, self._held or doing
 
 
+Page = Callable[[str], tuple[int, bytes]]
+"""Gets the query of a request, and returns the status and the JSON of its answer."""
+NO_PAGES: Final[Mapping[str, Page]] = {}
+
+
 class HttpServer:
     """Serves the port until the process ends."""
 
@@ -68,14 +73,16 @@ class HttpServer:
         heartbeat: Heartbeat,
         exposition: Callable[[], bytes],
         listener: socket.socket | None = None,
+        pages: Mapping[str, Page] = NO_PAGES,
     ) -> None:
-        """`listener` already listens, and makes host and port irrelevant.
+        """`listener` already listens, and makes host and port irrelevant. `pages`: more paths, such as `/why`.
 
         `host` is a name or an IPv4 or IPv6 address (`[::1]` too); empty for all addresses of the host.
 
         Raises OSError with a sentence if the server cannot listen there.
         """
-        handler = type("Handler", (_Handler,), {"heartbeat": heartbeat, "exposition": staticmethod(exposition)})
+        parts = {"heartbeat": heartbeat, "exposition": staticmethod(exposition), "pages": pages}
+        handler = type("Handler", (_Handler,), parts)
         self._server = listening(host, port, handler) if listener is None else _on(listener, handler)
         threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
 
@@ -195,18 +202,23 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[A
 class _Handler(BaseHTTPRequestHandler):
     heartbeat: Heartbeat
     exposition: Callable[[], bytes]
+    pages: Mapping[str, Page]
     timeout = 10  # a client that connects and sends nothing must not keep a thread
 
     def do_GET(self) -> None:
-        match self.path.split("?", 1)[0]:
+        path, _, query = self.path.partition("?")
+        match path:
             case "/metrics":
                 self._answer(200, self.exposition(), "text/plain; version=0.0.4; charset=utf-8")
             case "/healthz":
                 self._say(*self.heartbeat.health())
             case "/readyz":
                 self._say(*self.heartbeat.readiness())
+            case _ if path in self.pages:
+                status, body = self.pages[path](query)
+                self._answer(status, body, "application/json")
             case _:
-                self._answer(404, b"/metrics, /healthz, /readyz\n")
+                self._answer(404, f"{', '.join(('/metrics', '/healthz', '/readyz', *self.pages))}\n".encode())
 
     def version_string(self) -> str:
         """Hides Python's name and release from clients."""

@@ -8,7 +8,7 @@ jitter, so that clients do not return together.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Final, Protocol
 
 import msgspec
@@ -40,10 +40,15 @@ MOST_USELESS_WATCHES: Final = 3
 
 class WatchedKind(Value, kw_only=True):
     """A kind of object and the paths of its lists, for example for several versions. The first that the server serves
-    is used."""
+    is used. `selects`: a field selector; an object that no longer has such fields comes as deleted."""
 
     kind: str
     paths: tuple[str, ...]
+    selects: str = ""
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return {"fieldSelector": self.selects} if self.selects else {}
 
 
 class Sink(Protocol):
@@ -97,7 +102,7 @@ class Reflector:
     async def _list(self) -> tuple[str, str]:
         """The first path that the server serves, and the list's resourceVersion."""
         for path in self._source.paths:
-            pages = _Pages(self._api.pages(path))
+            pages = _Pages(self._api.pages(path, query=self._source.query))
             try:
                 await pages.begin()
             except (NotFound, NotServed):
@@ -148,6 +153,7 @@ class Reflector:
             method="GET",
             path=path,
             query={
+                **self._source.query,
                 "watch": "true",
                 "resourceVersion": position,
                 "allowWatchBookmarks": "true",
