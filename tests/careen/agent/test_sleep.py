@@ -102,6 +102,18 @@ def test_sigterm_at_any_instant_of_falling_asleep_and_waking_ends_the_process(no
     assert agent.ends() == 0
 
 
+@pytest.mark.parametrize("share", [each / 6 for each in range(6)])
+def test_after_a_sigkill_at_any_instant_of_waking_the_next_agent_sets_the_taint(node: Node, share: float) -> None:
+    agent = falls_asleep(node)
+    ask_for_a_reboot(node)
+    time.sleep(2.5 * share)
+    agent.process.kill()
+    agent.process.wait()
+    after = node.start("--host-lock-dir=/run/careen")
+    wait_until(lambda: node.annotation("phase") != "", lambda: f"a phase:\n{after.log}")
+    assert "has locked the file" not in after.log
+
+
 def test_no_probe_fails_while_the_agent_wakes(node: Node) -> None:
     agent = falls_asleep(node)
     failed: list[str] = []

@@ -160,3 +160,26 @@ def test_a_process_that_dies_has_no_settings_from_before_its_sleep() -> None:
 
     world = play(story)
     assert world.verdict() == [], world.report(world.verdict())
+
+
+def test_a_woken_agent_reviews_no_rights_also_if_it_stays_awake() -> None:
+    reviews: list[str] = []
+
+    async def story(world: World) -> None:
+        def plan(_number: int, node: str, request: Request) -> None:
+            if request.path.endswith("reviews"):
+                reviews.append(node)
+
+        world.agents.plan = plan  # type: ignore[assignment]
+        put_settings(world, CLOSED + "\nperiod: 2h")
+        await asyncio.sleep(301.0)
+        assert wakes(world).count(CHANGED) == 2
+        await world.all_need_a_reboot()
+        await asyncio.sleep(900.0)
+        assert ["outside-window" in refusals(world, name) for name in NAMES] == [True, True]
+        assert reviews == []
+        people.crash_agent(world, "n1")
+        await asyncio.sleep(30.0)
+        assert set(reviews) == {"n1"}
+
+    play(story)

@@ -91,6 +91,10 @@ class Rights:
         """Whether no right is missing."""
         return self._missing == ()
 
+    def are_as_before(self) -> None:
+        """Of a process that slept: no right was missing. As in one that lives on, a denied request shows a change."""
+        self._missing = ()
+
     async def review(self) -> None:
         """Reviews the rights, and switches off optional features."""
         try:

@@ -122,6 +122,8 @@ class Agent:
             kept=self._remembered.settings,
         )
         self._rights = self._start.rights
+        if self._remembered.is_reviewed:
+            self._rights.are_as_before()
 
     async def run(self) -> Bed | None:
         """Works until SIGTERM or SIGINT, or until the agent may sleep: then returns what it hands over. Raises
@@ -262,10 +264,7 @@ class Agent:
             is_busy=lambda: bool(
                 self._background or self._stopping.is_set() or self._start.lock_problem or live.stands_in
             ),
-            is_reviewed=lambda: (
-                (self._rights.is_whole or (self._remembered.is_reviewed and not self._rights.is_known))
-                and not (tests.last is not None and tests.last.obstacle)
-            ),
+            is_reviewed=lambda: self._rights.is_whole and not (tests.last is not None and tests.last.obstacle),
             may_follow=OptionalRight.WATCHING not in self._rights.without,
             not_ready=lambda: "" if self._heartbeat.readiness()[0] else self._heartbeat.readiness()[1],
             signatures=lambda: self._signatures_of(host),
@@ -352,7 +351,6 @@ class Agent:
         def stay_awake() -> None:
             if self._remembered.is_reviewed:
                 self._in_background(test())
-                self._in_background(self._start.review_rights())
             begin()
 
         rest.if_awake = stay_awake
