@@ -57,6 +57,9 @@ bench-moved: $(INSTALLED) cluster-programs ## how often pods move, with and with
 bench-commands: $(INSTALLED) ## processor time of status, why, lock and hold
 	$(PYTHON) -m bench.commands
 
+bench-minutes: $(INSTALLED) ## the stories of docs/operations.md in a fleet of 200 nodes: what the commands print, and in how many seconds
+	nice $(PYTHON) -m bench.first_minutes $(MINUTES_FLAGS)
+
 bench-forecast: $(INSTALLED) cluster-programs ## the forecast of one node among 100 and 5,000: from files, and from a real API server
 	$(PYTHON) -m bench.forecast $(FORECAST_FLAGS)
 

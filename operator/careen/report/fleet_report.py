@@ -164,11 +164,14 @@ def _causes_text(model: RolloutView, width: int | None) -> list[str]:
     if not model.causes:
         return []
     found = ["", "Held back by:"]
-    for each in model.causes[:_SHOWN_CAUSES]:
-        what = each.subject or each.sentence
-        found.append(paragraph(f"{cause_line(each, what, model.at)}", indent="  ", width=width))
-    if left := len(model.causes) - _SHOWN_CAUSES:
-        found += [f"  … and {count_of(left, 'more cause')} (-o json)"] if left > 0 else []
+    alike: dict[tuple[str, tuple[str, ...], str], list[Cause]] = {}  # three cordons that hold the same nodes
+    for each in model.causes:
+        alike.setdefault((each.code, each.nodes, each.remedy), []).append(each)
+    for causes in list(alike.values())[:_SHOWN_CAUSES]:
+        what = listed([each.subject or each.sentence for each in causes])
+        found.append(paragraph(cause_line(causes[0], what, model.at), indent="  ", width=width))
+    if (left := len(alike) - _SHOWN_CAUSES) > 0:
+        found.append(f"  … and {count_of(left, 'more cause')} (-o json)")
     return found
 
 

@@ -154,3 +154,13 @@ def test_careen_status_shows_a_dead_holder_as_dead() -> None:
     assert "its agent last wrote 1m50s ago" in text
     assert "1 without progress" in text.splitlines()[0]
     assert re.search(r"^n2 +Idle +- +- +yes", text, re.MULTILINE)
+
+
+def test_causes_that_hold_the_same_nodes_are_told_in_one_line() -> None:
+    row = {"gate": "budgets", "code": "nodes-down", "sentence": "two are down", "about": ["node n8", "node n9"]}
+    annotations = {keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])}
+    waiting = [replace(a_node(f"n{number}"), annotations=annotations) for number in range(8)]
+    down = [replace(a_node(name), unschedulable=True) for name in ("n8", "n9")]
+    text = fleet_text([*waiting, *down], LockContent(), NOW, lines=10)
+    (line,) = [each for each in text.splitlines() if each.startswith("  8 nodes: ")]
+    assert line.startswith("  8 nodes: node n8, node n9: n0, n1, n2 and 5 more. Bring")
