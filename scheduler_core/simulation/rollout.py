@@ -83,7 +83,7 @@ def simulate_rollout(
     expect("scheduler", scheduler, Scheduler, instead="simulate_rollout(snapshot, names, scheduler, begins=…)")
     expect("begins", begins, datetime, instead="datetime(2026, 1, 5, tzinfo=UTC)")
     if begins.tzinfo is None:
-        raise ValueError(f"begins is {begins.isoformat()}, without a time zone: pass datetime(…, tzinfo=UTC)")
+        raise ValueError(f"begins is {begins}, without a time zone: pass datetime(…, tzinfo=UTC)")
     if rules is not None and not hasattr(rules, "line"):
         raise TypeError(
             f"rules is a {type(rules).__name__}: pass NodesAtOnce(…), or an object with the methods of Rules"
