@@ -80,6 +80,7 @@ class Scheduler:
         ExtenderError if an extender's address or certificates cannot be used.
         """
         expect("configuration", configuration, Configuration, instead="Configuration.from_mapping(…)", optional=True)
+        expect("plugins", plugins, Mapping, instead="{name: factory}", optional=True)
         self.configuration = configuration or Configuration()
         self.kube_version = kube_version if isinstance(kube_version, KubeVersion) else KubeVersion.parse(kube_version)
         self._clock = clock

@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from msgspec import field
 
+from scheduler_core.arguments import expect, expect_several
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import NodeSample
@@ -92,6 +93,8 @@ def simulate_drain(
     Two arguments matter only if the scheduler checks a part of the nodes: `start`, where its next search starts, if
     known, and `searches`, possible searches that the caller has learned (`SearchEstimate.searches`).
     """
+    expect("snapshot", snapshot, Snapshot, instead="simulate_drain(snapshot, names)")
+    expect_several("node_names", node_names, str, instead="the names of nodes, such as [name]")
     nodes = max(1, len(snapshot.nodes))
     most = most_scenarios or max(LEAST_SCENARIOS, min(MOST_SCENARIOS, _SCENARIOS_TIMES_NODES // nodes))
     scheduler = Scheduler(configuration, kube_version, clock=clock_at(made_at))

@@ -21,6 +21,7 @@ from functools import cache, partial
 
 import msgspec
 
+from scheduler_core.arguments import expect, expect_several
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.evicted.replacements import StaysBecause, moves_all
 from scheduler_core.simulation.forecast import Outcome, PodForecast
@@ -77,6 +78,16 @@ def simulate_rollout(
     the scheduler checks every node and its own rule chooses. Of `possible` (`SearchEstimate.searches`), the seed
     chooses one search. Raises UnknownNodeError if a node is missing from the snapshot.
     """
+    expect("snapshot", snapshot, Snapshot, instead="simulate_rollout(snapshot, names, scheduler, begins=…)")
+    expect_several("nodes", nodes, str, instead="the names of nodes, such as snapshot.node_names")
+    expect("scheduler", scheduler, Scheduler, instead="simulate_rollout(snapshot, names, scheduler, begins=…)")
+    expect("begins", begins, datetime, instead="datetime(2026, 1, 5, tzinfo=UTC)")
+    if begins.tzinfo is None:
+        raise ValueError(f"begins is {begins}, without a time zone: pass datetime(…, tzinfo=UTC)")
+    if rules is not None and not hasattr(rules, "line"):
+        raise TypeError(
+            f"rules is a {type(rules).__name__}: pass NodesAtOnce(…), or an object with the methods of Rules"
+        )
     for name in nodes:
         if name not in snapshot.columns.row_of:
             raise UnknownNodeError(f"the snapshot has no node {name!r}")

@@ -50,6 +50,10 @@ _HOST_NETWORK: Final = Toleration("node.kubernetes.io/network-unavailable", "Exi
 def from_dump(source: str | Path | BinaryIO) -> Snapshot:
     """For `Snapshot.from_dump`."""
     if not isinstance(source, str | Path):
+        if not hasattr(source, "read"):
+            raise TypeError(
+                f"source is a {type(source).__name__}: pass the path of a dump, or a file opened in binary mode"
+            )
         return read_dump(source).snapshot
     with Path(source).open("rb") as file:
         return read_dump(file).snapshot

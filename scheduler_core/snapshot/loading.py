@@ -232,6 +232,10 @@ def load_pages(pages: Iterable[bytes], *, reports_unknown: bool = False) -> Snap
     Releases each decoded body before it decodes the next one. Raises ValueError for a page with invalid JSON or without
     a kind.
     """
+    if isinstance(pages, str | bytes) or not isinstance(pages, Iterable):
+        raise TypeError(
+            f"load_pages takes several bodies of API lists as bytes, got a {type(pages).__name__}: pass [it]"
+        )
     reader = PageReader(reports_unknown=reports_unknown)
     for page in pages:
         reader.add(page)

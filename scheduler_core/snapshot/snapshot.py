@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, TypeVar
 
-from scheduler_core.arguments import expect
+from scheduler_core.arguments import expect, expect_several
 from scheduler_core.model.labels import LabelSelector
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.node import Node
@@ -371,6 +371,7 @@ class Snapshot:
 
     def with_nodes_added(self, nodes: Sequence[Node]) -> Snapshot:
         """Adds nodes in this order; see `with_node_added`."""
+        expect_several("nodes", nodes, Node, instead="node_from_manifest(…)")
         names: set[str] = set()
         for node in nodes:
             if node.name in names or self.has_node(node.name):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from scheduler_core.arguments import expect
+from scheduler_core.arguments import expect, expect_count, expect_several
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.node import HOSTNAME_LABEL
 from scheduler_core.model.pod import Pod
@@ -78,6 +78,8 @@ def cheapest_mix(scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], 
     """
     expect("scheduler", scheduler, Scheduler, instead="cheapest_mix(Scheduler(), snapshot, …)")
     expect("snapshot", snapshot, Snapshot, instead="cheapest_mix(Scheduler(), snapshot, …)")
+    expect_several("pods", pods, Pod, instead="snapshot.pending or [pod_from_manifest(…)]")
+    expect_several("offers", offers, NodeOffer, instead="[NodeOffer(template=like_node(snapshot, name), price=…)]")
     _check(offers)
     search = _MixSearch(scheduler, snapshot, pods, offers)
     counts = search.cheapest()
@@ -92,6 +94,12 @@ def cheapest_mix(scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], 
 
 
 def _check(offers: Sequence[NodeOffer]) -> None:
+    for offer in offers:
+        expect("template", offer.template, NodeTemplate, instead="NodeOffer(template=like_node(snapshot, name))")
+        if type(offer.price) is bool or not isinstance(offer.price, int | float):
+            kind, name = type(offer.price).__name__, offer.template.name
+            raise TypeError(f"the price of {name} is the {kind} {offer.price!r}: expected a number, 0 or more")
+        expect_count(f"most of {offer.template.name}", offer.most, of="the number of nodes on offer")
     names = [offer.template.name for offer in offers]
     if not names:
         raise ValueError("there is no offer: pass NodeOffer(template=like_node(snapshot, name), price=…)")
@@ -100,8 +108,6 @@ def _check(offers: Sequence[NodeOffer]) -> None:
     for offer in offers:
         if not (math.isfinite(offer.price) and offer.price >= 0):
             raise ValueError(f"the price of {offer.template.name} is {offer.price}: expected a number, 0 or more")
-        if offer.most < 0:
-            raise ValueError(f"offer {offer.template.name} has at most {offer.most} nodes: expected 0 or more")
 
 
 class _MixSearch:

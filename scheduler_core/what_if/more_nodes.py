@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from scheduler_core.arguments import expect
+from scheduler_core.arguments import expect, expect_count, expect_several
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
@@ -80,8 +80,8 @@ def with_more_nodes(
     expect("scheduler", scheduler, Scheduler, instead="with_more_nodes(Scheduler(), snapshot, …)")
     expect("snapshot", snapshot, Snapshot, instead="with_more_nodes(Scheduler(), snapshot, …)")
     expect("template", template, NodeTemplate, instead="like_node(snapshot, name) or template_from_manifest(…)")
-    if count < 0:
-        raise ValueError(f"count is {count}: expected the number of nodes to add, 0 or more")
+    expect_several("pods", pods, Pod, instead="snapshot.pending or [pod_from_manifest(…)]")
+    expect_count("count", count, of="the number of nodes to add")
     return try_counts(Placer(scheduler, pods), snapshot, [(template, count)])
 
 
@@ -95,6 +95,7 @@ def nodes_needed(
     never need more nodes than there are pods. Ends early if an empty new node refuses every remaining pod for a reason
     that more nodes do not change.
     """
+    expect_count("most", most, of="the largest number of nodes to try")
     without = with_more_nodes(scheduler, snapshot, pods, template, 0)
     most = min(most, len(pods))
     if not without.refused or most < 1:

@@ -40,6 +40,7 @@ def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
     """New nodes like this node: with its DaemonSet pods, without other pods, and without its cordon, temporary taints,
     images and annotations. Raises UnknownNodeError if the node does not exist."""
     expect("snapshot", snapshot, Snapshot, instead="like_node(snapshot, node_name)")
+    expect("node_name", node_name, str, instead="the name of a node in the snapshot")
     node = snapshot.node(node_name)
     fresh = replace(
         node,
@@ -57,6 +58,7 @@ def template_from_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler)
     in the cluster and whose node affinity and tolerations accept the new node."""
     expect("snapshot", snapshot, Snapshot, instead="template_from_manifest(snapshot, node, scheduler)")
     expect("node", node, Node, instead="node_from_manifest(…)")
+    expect("scheduler", scheduler, Scheduler, instead="template_from_manifest(snapshot, node, scheduler)")
     alone = Snapshot.of((node,), objects=snapshot.objects)
     daemons = tuple(pod for pod in _one_of_each_daemon_set(snapshot) if _wants(scheduler, alone, pod))
     return NodeTemplate(node.name or "node", node, daemons)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from scheduler_core.arguments import expect
+from scheduler_core.arguments import expect, expect_count, expect_several
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.resources import CPU, MEMORY
@@ -62,6 +62,10 @@ def removable_nodes(
     """
     expect("scheduler", scheduler, Scheduler, instead="removable_nodes(Scheduler(), snapshot)")
     expect("snapshot", snapshot, Snapshot, instead="removable_nodes(Scheduler(), snapshot)")
+    if candidates is not None:
+        expect_several("candidates", candidates, str, instead="the names of nodes, such as snapshot.node_names")
+    if most is not None:
+        expect_count("most", most, of="how many nodes may go")
     names = snapshot.node_names if candidates is None else tuple(dict.fromkeys(candidates))
     world, kept = snapshot, dict[str, str]()
     gone: list[str] = []

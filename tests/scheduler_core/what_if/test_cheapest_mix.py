@@ -109,7 +109,7 @@ def test_no_other_mix_is_cheaper(cpus: list[str], small: int, large: int) -> Non
         ([offer("x", "1", 1), offer("x", "2", 1)], "two offers have the name x"),
         ([offer("x", "1", -1)], "the price of x is -1"),
         ([offer("x", "1", float("nan"))], "the price of x is nan"),
-        ([offer("x", "1", 1, most=-2)], "at most -2 nodes"),
+        ([offer("x", "1", 1, most=-2)], "most of x is -2: expected the number of nodes on offer"),
     ],
 )
 def test_offers_that_make_no_sense_are_refused(offers: list[NodeOffer], said: str) -> None:
