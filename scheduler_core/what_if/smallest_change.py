@@ -28,7 +28,7 @@ _MOST_SHAPES: Final = 6
 _MOST_NEW_NODES: Final = 10
 
 
-class HelpfulChange(Value, kw_only=True):
+class HelpfulChange(Value, kw_only=True, rename="camel"):
     """What lets the pod run on this node: all of `orders`, each in the imperative. `shortage`: of the amounts to free,
     the largest part of what the node can allocate."""
 
@@ -37,7 +37,7 @@ class HelpfulChange(Value, kw_only=True):
     shortage: float = 0.0
 
 
-class NewNodes(Value, kw_only=True):
+class NewNodes(Value, kw_only=True, rename="camel"):
     """`count` new nodes like `like` give `pods` pods of this kind a node each."""
 
     like: str

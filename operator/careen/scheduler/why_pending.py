@@ -22,7 +22,7 @@ from scheduler_core.what_if.smallest_change import HelpfulChange, NewNodes, new_
 _SHOWN_NODES: Final = 3
 
 
-class RefusalGroup(Value, kw_only=True):
+class RefusalGroup(Value, kw_only=True, rename="camel"):
     """The nodes that one plugin refuses for one reason. `nodes`: the first few."""
 
     plugin: str
@@ -31,7 +31,7 @@ class RefusalGroup(Value, kw_only=True):
     nodes: tuple[str, ...]
 
 
-class NextTry(Value, kw_only=True):
+class NextTry(Value, kw_only=True, rename="camel"):
     """`queue`: where the pod is, in words; empty without a running scheduler. `seconds`: until it is tried at the
     latest; None if unknown. `events`: what makes it be tried earlier. `attempts`: how often it was tried."""
 
@@ -41,7 +41,7 @@ class NextTry(Value, kw_only=True):
     attempts: int | None = None
 
 
-class WhyPending(Value, kw_only=True):
+class WhyPending(Value, kw_only=True, rename="camel"):
     """`node`: where the pod is, or is on its way to. `fits_on`: the node that it would get now. `evicts`: the pods that
     preemption would evict on the node `preempts_on`. `doubt`: about the preemption."""
 

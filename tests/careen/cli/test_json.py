@@ -37,6 +37,8 @@ ASKED = (
     ("plan", *START, "--compare", "--set", "end-time=22:01", "--set", "start-time=22:00", "--days", "1"),
     ("explain", "shop/web-1"),
     ("explain", "shop/huge"),
+    ("why-pending", "shop/web-1"),
+    ("why-pending", "shop/huge"),
     ("lock", "show"),
     ("cleanup",),
     ("config",),
@@ -134,7 +136,19 @@ def walked(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from walked(each, f"{path}[]")
 
 
-NAMES = ("status", "history", "why", "forecast", "plan", "explain", "lock show", "cleanup", "config", "shadow")
+NAMES = (
+    "status",
+    "history",
+    "why",
+    "forecast",
+    "plan",
+    "explain",
+    "why-pending",
+    "lock show",
+    "cleanup",
+    "config",
+    "shadow",
+)
 
 
 def test_each_command_with_an_output_option_is_tested() -> None:

@@ -27,7 +27,7 @@ def test_without_a_scheduler_the_live_cluster_says_why_what_helps_and_which_even
     assert "3 nodes: Insufficient cpu (NodeResourcesFit): n0, n1, n2" in said
     assert "One of these events makes the scheduler try it earlier:" in said
     found = town.json("why-pending", "shop/large")
-    assert (found["pod"], found["groups"][0]["count"], found["next_try"]["seconds"]) == ("shop/large", 3, None)
+    assert (found["pod"], found["groups"][0]["count"], found["nextTry"]["seconds"]) == ("shop/large", 3, None)
 
 
 def test_a_dump_says_the_same_as_the_live_cluster(town: Desk, tmp_path: Path) -> None:
