@@ -32,13 +32,13 @@ ZONE = "topology.kubernetes.io/zone"
 SHAPES = ("plain", "zones", "hosts", "apart", "together")
 
 
-class Case(NamedTuple):
+class PlannerCase(NamedTuple):
     snapshot: Snapshot
     pods: tuple[Pod, ...]
     template: NodeTemplate
 
 
-class Row(NamedTuple):
+class PlannerRow(NamedTuple):
     shape: str
     nodes: int
     pods: int
@@ -82,7 +82,7 @@ def _arguments() -> argparse.Namespace:
 # ---- clusters ----
 
 
-def drawn(chance: random.Random, shape: str, nodes: Sequence[int], pods: Sequence[int]) -> Case:
+def drawn(chance: random.Random, shape: str, nodes: Sequence[int], pods: Sequence[int]) -> PlannerCase:
     """Nodes that are mostly full, and pending pods of three workloads."""
     objects = []
     for number in range(chance.randint(*nodes)):
@@ -94,10 +94,10 @@ def drawn(chance: random.Random, shape: str, nodes: Sequence[int], pods: Sequenc
             pod = a_pod(f"old-{number}-{each}").labelled(app=f"old{each % 3}").on(name)
             objects.append(pod.requesting(cpu=f"{chance.choice((500, 1000, 1500))}m", memory="2Gi"))
     snapshot = load_objects(manifests(*objects))
-    return Case(snapshot, tuple(_pods(chance, shape, chance.randint(*pods))), like_node(snapshot, "n0"))
+    return PlannerCase(snapshot, tuple(_pods(chance, shape, chance.randint(*pods))), like_node(snapshot, "n0"))
 
 
-def full(nodes: int) -> Case:
+def full(nodes: int) -> PlannerCase:
     """Nodes without room, and 300 pods that spread over zones."""
     objects: list[Any] = []
     for number in range(nodes):
@@ -109,7 +109,7 @@ def full(nodes: int) -> Case:
     one = a_pod("new").labelled(app="new").owned_by("ReplicaSet", "new").requesting(cpu="1", memory="1Gi")
     pod = one.spread_over(ZONE, **spread).build()
     pods = tuple(replace_value(pod, name=f"new-{number}") for number in range(300))
-    return Case(snapshot, pods, like_node(snapshot, "n0"))
+    return PlannerCase(snapshot, pods, like_node(snapshot, "n0"))
 
 
 def _pods(chance: random.Random, shape: str, count: int) -> Iterator[Pod]:
@@ -134,14 +134,14 @@ def _pods(chance: random.Random, shape: str, count: int) -> Iterator[Pod]:
 # ---- both answers ----
 
 
-def measured(scheduler: Scheduler, shape: str, case: Case) -> Row:
+def measured(scheduler: Scheduler, shape: str, case: PlannerCase) -> PlannerRow:
     begun = process_time()
     needed = nodes_needed(scheduler, case.snapshot, case.pods, case.template)
     between = process_time()
     rule = estimate(scheduler, case)
     ended = process_time()
     told = with_more_nodes(scheduler, case.snapshot, case.pods, case.template, rule)
-    return Row(
+    return PlannerRow(
         shape=shape,
         nodes=len(case.snapshot.nodes),
         pods=len(case.pods),
@@ -154,7 +154,7 @@ def measured(scheduler: Scheduler, shape: str, case: Case) -> Row:
     )
 
 
-def estimate(scheduler: Scheduler, case: Case) -> int:
+def estimate(scheduler: Scheduler, case: PlannerCase) -> int:
     """The number of new nodes by the rule; of at most 100."""
     world, left = case.snapshot, []
     for pod in case.pods:
@@ -198,7 +198,7 @@ def _share(pod: Pod, size: Any) -> float:
 # ---- the page ----
 
 
-def _table(rows: Sequence[Row]) -> Iterator[str]:
+def _table(rows: Sequence[PlannerRow]) -> Iterator[str]:
     yield "| pods | nodes | pending pods | planner | seconds | rule | seconds | left pending with the rule's nodes |"
     yield "|---|--:|--:|--:|--:|--:|--:|--:|"
     for row in rows:
@@ -210,7 +210,7 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
-def _summary(rows: Sequence[Row]) -> Iterator[str]:
+def _summary(rows: Sequence[PlannerRow]) -> Iterator[str]:
     fewer = sum(row.planner < row.rule for row in rows)
     more = [row for row in rows if row.planner > row.rule]
     short = sum(bool(row.pending) for row in more)

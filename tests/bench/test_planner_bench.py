@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import random
 
-from bench.planner.__main__ import Case, drawn, estimate, measured
+from bench.planner.__main__ import PlannerCase, drawn, estimate, measured
 from scheduler_core import Scheduler, like_node, load_objects
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
 SCHEDULER = Scheduler()
 
 
-def case(*millis: int, used: int = 8000) -> Case:
+def case(*millis: int, used: int = 8000) -> PlannerCase:
     full = a_pod("old").on("n0").requesting(cpu=f"{used}m", memory="1Gi")
     snapshot = load_objects(manifests(a_node("n0").offering(cpu="8", memory="32Gi", pods="110"), full))
     pods = tuple(a_pod(f"p{n}").requesting(cpu=f"{each}m", memory="1Gi").build() for n, each in enumerate(millis))
-    return Case(snapshot, pods, like_node(snapshot, "n0"))
+    return PlannerCase(snapshot, pods, like_node(snapshot, "n0"))
 
 
 def test_the_rule_sorts_by_size_and_fills_each_new_node() -> None:

@@ -169,14 +169,14 @@ def _json(verdict: Verdict) -> dict[str, Any]:
 
 def why_pending_text(why: WhyPending, width: int | None = None) -> str:
     """The refusals, the changes that would help, and the next try."""
-    lines = [_headline_of_pending(why)]
+    said = [_headline_of_pending(why)]
     for group in why.groups:
         more = ", …" if group.count > len(group.nodes) else ""
         plugin = f" ({group.plugin})" if group.plugin else ""
-        lines.append(f"  {count_of(group.count, 'node')}: {group.reason}{plugin}: {', '.join(group.nodes)}{more}")
-    lines += _what_helps(why)
-    lines += [] if why.node else _next_try(why.next_try)
-    return "\n".join(paragraph(line.strip(), indent="  " * line.startswith(" "), width=width) for line in lines)
+        said.append(f"  {count_of(group.count, 'node')}: {group.reason}{plugin}: {', '.join(group.nodes)}{more}")
+    said += _what_helps(why)
+    said += [] if why.node else _next_try(why.next_try)
+    return "\n".join(paragraph(line.strip(), indent="  " * line.startswith(" "), width=width) for line in said)
 
 
 def _headline_of_pending(why: WhyPending) -> str:
@@ -202,13 +202,13 @@ def _what_helps(why: WhyPending) -> list[str]:
     return ["One of these helps:", *said]
 
 
-def _next_try(said: NextTry) -> list[str]:
-    lines = []
-    if said.queue:
-        tries = f", tried {count_of(said.attempts, 'time')}" if said.attempts else ""
-        lines.append(f"It is {said.queue}{tries}.")
-    if said.seconds is not None and said.seconds > 0:
-        lines.append(f"It is tried again in {span(round(said.seconds))} at the latest.")
-    if said.events:
-        lines += ["One of these events makes the scheduler try it earlier:", *(f"  {each}" for each in said.events)]
-    return lines
+def _next_try(next_try: NextTry) -> list[str]:
+    said = []
+    if next_try.queue:
+        tries = f", tried {count_of(next_try.attempts, 'time')}" if next_try.attempts else ""
+        said.append(f"It is {next_try.queue}{tries}.")
+    if next_try.seconds is not None and next_try.seconds > 0:
+        said.append(f"It is tried again in {span(round(next_try.seconds))} at the latest.")
+    if next_try.events:
+        said += ["One of these events makes the scheduler try it earlier:", *(f"  {each}" for each in next_try.events)]
+    return said

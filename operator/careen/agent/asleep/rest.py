@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from careen.agent.asleep.handover import CarriedMemory
 from careen.agent.loop import Loop
 from careen.agent.need_watch import NeedWatch
 from careen.agent.turn import Reconciler, TurnResult
+from careen.cluster.access import OptionalRight
 from careen.cluster.wire.client import Credentials, user_agent
 from careen.core.facts.observation import NodeView
 from careen.core.facts.times import span
@@ -38,7 +39,6 @@ class SleepAttempt:
         *,
         settings: Callable[[], Settings],
         kept_settings: Callable[[], KeptSettings],
-        may_read_settings: Callable[[], bool],
         host: LocalHost,
         need: NeedWatch,
         reconciler: Reconciler,
@@ -46,14 +46,13 @@ class SleepAttempt:
         remembered: CarriedMemory,
         is_busy: Callable[[], bool],
         is_reviewed: Callable[[], bool],
-        may_follow: bool,
+        without: Callable[[], Collection[OptionalRight]],
         not_ready: Callable[[], str],
         signatures: Callable[[], Awaitable[Mapping[str, str]]],
     ) -> None:
         """`signatures` looks at the files that `host` watches. Raises OSError if one cannot be told."""
         self._settings = settings
         self._kept_settings = kept_settings
-        self._may_read_settings = may_read_settings
         self._host = host
         self._need = need
         self._reconciler = reconciler
@@ -61,7 +60,7 @@ class SleepAttempt:
         self._remembered = remembered
         self._is_busy = is_busy
         self._is_reviewed = is_reviewed
-        self._may_follow = may_follow
+        self._without = without
         self._not_ready = not_ready
         self._signatures = signatures
         self._last: TurnResult | None = None
@@ -135,7 +134,7 @@ class SleepAttempt:
             return None
         if now.answer is not before.answer and before.request is None:
             return None
-        settings, kept, loop = self._settings(), self._kept_settings(), self.loop
+        settings, kept, without, loop = self._settings(), self._kept_settings(), self._without(), self.loop
         slept = (*self._remembered.slept, self._host.uptime())[-asleep.MOST_SLEEPS :]
         remembered = CarriedMemory(
             memory=verdict.memory,
@@ -150,9 +149,9 @@ class SleepAttempt:
             "files": files,
             "file_seconds": settings.sentinel_timeout,
             "moment": handover.moment_of(node.name, verdict.memory.agents),
-            "node": handover.node_of(node, may_watch=self._may_follow),
+            "node": handover.node_of(node, may_watch=OptionalRight.WATCHING not in without),
             "config": handover.config_of(
-                settings.ds_namespace, settings.config_map if self._may_read_settings() else "", kept
+                settings.ds_namespace, "" if OptionalRight.SETTINGS in without else settings.config_map, kept
             ),
             "server": handover.server_of(
                 self._credentials(), agent=user_agent("agent"), kubeconfig=settings.kubeconfig

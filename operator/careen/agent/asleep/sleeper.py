@@ -153,7 +153,7 @@ def read_handover(descriptor: int) -> dict[str, Any]:
         os.close(descriptor)
 
 
-class Answer(io.RawIOBase):
+class TimedBytes(io.RawIOBase):
     """The bytes of an answer until `ends`, by `time.monotonic`. The time limit of a socket holds for each read, so a
     server that sends a byte now and then would never exceed it."""
 
@@ -198,7 +198,7 @@ class Api:
         answer.ends = time.monotonic() + _SILENCE_SECONDS
         return status, _lines(body, answer)
 
-    def _ask(self, path: str, accept: str) -> tuple[int, Iterator[bytes], Answer]:
+    def _ask(self, path: str, accept: str) -> tuple[int, Iterator[bytes], TimedBytes]:
         server = self._server
         try:
             connection = socket.create_connection((server["host"], server["port"]), timeout=_REQUEST_SECONDS)
@@ -211,7 +211,7 @@ class Api:
             if authorization := self._authorization():
                 lines.append(f"Authorization: {authorization}")
             connection.sendall("\r\n".join([*lines, "", ""]).encode())
-            answer = Answer(connection)
+            answer = TimedBytes(connection)
             reader = io.BufferedReader(answer)
             version, _, rest = reader.readline(_MOST_REQUEST).partition(b" ")
             status = int(rest[:3])
@@ -282,7 +282,7 @@ def _exactly(reader: Any, size: int) -> bytes:
     return found
 
 
-async def _lines(body: Iterator[bytes], answer: Answer) -> AsyncIterator[dict[str, Any]]:
+async def _lines(body: Iterator[bytes], answer: TimedBytes) -> AsyncIterator[dict[str, Any]]:
     text = b""
     for piece in body:
         *whole, text = (text + piece).split(b"\n")

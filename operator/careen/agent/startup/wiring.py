@@ -255,7 +255,6 @@ class Agent:
         return SleepAttempt(
             settings=lambda: live.settings,
             kept_settings=lambda: KeptSettings(config_map=live.seen, refused=self._start.refused),
-            may_read_settings=lambda: OptionalRight.SETTINGS not in self._rights.without,
             host=host,
             need=need,
             reconciler=reconciler,
@@ -265,7 +264,7 @@ class Agent:
                 self._background or self._stopping.is_set() or self._start.lock_problem or live.stands_in
             ),
             is_reviewed=lambda: self._rights.is_whole and not (tests.last is not None and tests.last.obstacle),
-            may_follow=OptionalRight.WATCHING not in self._rights.without,
+            without=lambda: self._rights.without,
             not_ready=lambda: "" if self._heartbeat.readiness()[0] else self._heartbeat.readiness()[1],
             signatures=lambda: self._signatures_of(host),
         )

@@ -18,6 +18,7 @@ from careen.agent.asleep.handover import CarriedMemory
 from careen.agent.asleep.rest import SleepAttempt
 from careen.agent.need_watch import NeedWatch
 from careen.agent.turn import Reconciler
+from careen.cluster.access import OptionalRight
 from careen.cluster.wire.client import Credentials
 from careen.cluster.wire.errors import ClusterError
 from careen.cluster.wire.transport import Request, Response
@@ -79,7 +80,6 @@ def attempt(
     return SleepAttempt(
         settings=lambda: settings,
         kept_settings=lambda: KeptSettings(config_map=seen_config_map(agents)),
-        may_read_settings=lambda: True,
         host=host,  # type: ignore[arg-type]
         need=need,
         reconciler=reconciler,
@@ -87,7 +87,7 @@ def attempt(
         remembered=remembered,
         is_busy=lambda: process.is_busy,
         is_reviewed=lambda: True,
-        may_follow=agents.may_follow,
+        without=lambda: () if agents.may_follow else (OptionalRight.WATCHING,),
         not_ready=lambda: "",
         signatures=lambda: signatures_of(host),
     )
