@@ -55,9 +55,12 @@ def why_pending_command(
     if scheduler:
         why = _asked(scheduler, pod if "/" in pod else f"default/{pod}")
     else:
+        from careen.cli.support.scheduler_configuration import given_configuration
+
+        given = given_configuration(scheduler_config)
         snapshot, version, clock = from_dump(dump) if dump else connection.ask(from_cluster)
         found = find_pod(snapshot, pod)
-        configuration = _configuration(scheduler_config, found)
+        configuration = _default_configuration(found) if given is None else given
         try:
             why = why_pending(Scheduler(configuration, version, clock=clock), snapshot, found, next_try=None)
         except NoProfileError as error:
@@ -67,20 +70,22 @@ def why_pending_command(
     show(output, text=lambda width: why_pending_text(why, width), value=lambda: msgspec.to_builtins(why))
 
 
-def _configuration(path: Path | None, pod: Pod) -> Configuration | None:
-    """Without a file, `careen scheduler` has one profile with the default plugins, as kube-scheduler."""
-    from careen.cli.support.scheduler_configuration import given_configuration
-
-    if path is None and pod.spec.scheduler_name == OUR_SCHEDULER:
-        return Configuration.from_mapping({"profiles": [{"schedulerName": OUR_SCHEDULER}]})
-    return given_configuration(path)
+def _default_configuration(pod: Pod) -> Configuration | None:
+    """`careen scheduler` has one profile with the default plugins, as kube-scheduler."""
+    if pod.spec.scheduler_name != OUR_SCHEDULER:
+        return None
+    return Configuration.from_mapping({"profiles": [{"schedulerName": OUR_SCHEDULER}]})
 
 
 def _asked(url: str, pod: str) -> WhyPending:
-    parts = urlsplit(url)
-    if parts.scheme != "http" or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or 80
+    except ValueError:
+        host, port = None, 0
+    if not host or parts.scheme != "http":
         raise BadInput(f"--scheduler {url}: write it as http://HOST:PORT")
-    connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=_SECONDS)
+    connection = http.client.HTTPConnection(host, port, timeout=_SECONDS)
     try:
         connection.request("GET", f"/why-pending?pod={quote(pod, safe='/')}")
         answer = connection.getresponse()

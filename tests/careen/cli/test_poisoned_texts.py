@@ -131,6 +131,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "explain": ("explain", "shop/big"),
     "explain on a node": ("explain", "shop/big", "--node", f"n4-{POISON}"),
     "`explain` for a pod that does not exist": ("explain", POISON),
+    "why-pending": ("why-pending", "shop/big"),
+    "`why-pending` of a scheduler that cannot be asked": ("why-pending", "shop/big", "--scheduler", POISON),
     "`explain` with a file that is not a dump": ("explain", "shop/big", "--from", "{folder}/poison"),
     "cleanup": ("cleanup",),
     "cleanup, everything": (

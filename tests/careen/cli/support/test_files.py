@@ -25,6 +25,8 @@ READ = {
     ("forecast", "--scheduler-config"): ("forecast", "n1"),
     ("explain", "--from"): ("explain", "shop/web-1"),
     ("explain", "--scheduler-config"): ("explain", "shop/web-1"),
+    ("why-pending", "--from"): ("why-pending", "shop/web-1"),
+    ("why-pending", "--scheduler-config"): ("why-pending", "shop/web-1"),
     ("shadow", "--scheduler-config"): _SHADOW,
     ("serve", "--plan"): ("serve", "--port", "0"),
     ("scheduler", "--config"): ("scheduler",),
