@@ -15,7 +15,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.core.gates import asked, missing
+from careen.core.gates import GATES, asked, missing
 from careen.core.gates.budgets import others_down
 from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
@@ -38,7 +38,7 @@ COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # each forecast costs a second of computing, 
 _WAITS = "no gate refuses so far; the node waits in line"
 
 _REFUSED_WITHIN_SECONDS = 5.0  # of its claim, usually within one; a drain is rarely over sooner
-_COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
+_COSTLY_GATES = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 
 
 def ready(situation: Situation, content: LockContent) -> Decision:

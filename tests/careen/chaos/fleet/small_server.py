@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from careen.cluster.wire.transport import Request, Response
+from careen.core.facts import keys
 from drydock.server import api_errors
 from drydock.server.api_errors import ApiError
 from drydock.server.evictions import evict
@@ -81,7 +82,7 @@ class SmallServer:
             return 200, self._list(info, request)
         body: dict[str, Any] = json.loads(request.body or b"{}")
         if info.verb in ("patch", "update"):
-            manager = request.query.get("fieldManager", "careen")
+            manager = request.query.get("fieldManager", keys.FIELD_MANAGER)  # the name in the agents' User-Agent
             changed = self.verbs.change(
                 info.resource,
                 info.namespace,

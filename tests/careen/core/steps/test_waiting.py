@@ -495,16 +495,17 @@ def test_a_refusal_delays_the_next_evaluation_of_costly_gates_by_a_back_off() ->
     assert again.phase is Phase.WAITING
 
 
+@pytest.mark.parametrize("gate", ["forecast", "dry-run-evictions"])
 @pytest.mark.parametrize("not_before", [UPTIME + 50, 0.0])
-def test_a_refusal_by_a_costly_gate_stands_until_the_gate_is_asked_again(not_before: float) -> None:
-    refused = '[{"gate":"forecast","code":"forecast-unknown","sentence":"no answer","since":"2026-03-04T10:00:00Z"}]'
+def test_a_refusal_by_a_costly_gate_stands_until_the_gate_is_asked_again(not_before: float, gate: str) -> None:
+    refused = f'[{{"gate":"{gate}","code":"forecast-unknown","sentence":"no answer","since":"2026-03-04T10:00:00Z"}}]'
     node = {"labels": {keys.REBOOT_LABEL: "ready"}, "annotations": {keys.REFUSALS: refused}}
     memory = remembering(costly__not_before=not_before, costly__holders=("n9",))
     decision = waiting(node=node, lock=LINE, memory=memory, forecast=NOT_ASKED)
     assert decision.wants == frozenset()
     assert (decision.reason.code, decision.reason.sentence) == (Code.REFUSED, "no answer")
     assert [(each.gate, each.since) for each in decision.refusals] == [
-        ("forecast", datetime(2026, 3, 4, 10, tzinfo=UTC))
+        (gate, datetime(2026, 3, 4, 10, tzinfo=UTC))
     ]
 
 
