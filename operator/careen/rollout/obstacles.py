@@ -28,6 +28,8 @@ _ASKED_LAST = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 _SHOWN_CODES = 3  # the rest is in the table, and in `careen why`
 SOON = timedelta(minutes=2)
 """What ends within this time by itself is no obstacle; and a node that nothing refuses may take as long to begin."""
+A_MOMENT = timedelta(seconds=45)
+"""Longer than the first two pauses of an agent whose costly gate refuses."""
 
 
 def obstacle(
@@ -142,7 +144,7 @@ def _by_their_refusals(
     not begun for a while: only the agents of the first nodes in line ask costly gates, and all others wait for them."""
     refused = {node.name: known[node.name] for node in waiting if known.get(node.name)}
     left = sorted({node.name for node in waiting} - refused.keys())
-    if not refused or _is_passing(refused.values()):
+    if not refused or _is_passing(refused.values()) or _is_new(refused.values(), now):
         return None
     if left and not (
         is_free and any(_holds_up_others(each, now) for refusals in refused.values() for each in refusals)
@@ -176,6 +178,21 @@ def _holds_up_others(refusal: Refusal, now: datetime) -> bool:
 
 def _is_passing(refused: Iterable[Collection[Refusal]]) -> bool:
     return any(all(each.code in PASSING for each in refusals) for refusals in refused)
+
+
+def _is_new(refused: Iterable[Collection[Refusal]], now: datetime) -> bool:
+    """Whether only costly gates refuse a node, and only for a moment: after a reboot a taint or a replica that is not
+    ready yet refuses the next node for seconds."""
+    return any(
+        all(
+            each.gate in _ASKED_LAST
+            and not each.is_of_cluster
+            and each.since is not None
+            and now - each.since < A_MOMENT
+            for each in refusals
+        )
+        for refusals in refused
+    )
 
 
 def _by_code(refused: dict[str, tuple[Refusal, ...]]) -> dict[Code, dict[str, Refusal]]:

@@ -276,6 +276,18 @@ def test_status_shows_why_one_node_is_refused_while_no_node_holds_a_claim(desk: 
     assert headline(desk) == ""
 
 
+@pytest.mark.parametrize(("seconds", "is_told"), [(6, False), (60, True)])
+def test_status_raises_no_alarm_if_a_costly_gate_has_refused_for_a_moment(
+    desk: Desk, seconds: int, is_told: bool
+) -> None:
+    """After a reboot the next node's budget may be used up for seconds, until the moved pods are ready."""
+    sentence = "these dry-run evictions were refused: shop/web-1"
+    waits(desk, "n1", refusal("dry-run-evictions", "eviction-refused", sentence, hours=seconds / 3600))
+    desk.lock(LockContent())
+    assert headline(desk).startswith(f"No reboot will start: {sentence}") == is_told
+    assert bool(headline(desk)) == is_told
+
+
 def test_status_reports_the_claim_of_a_missing_node_as_a_stray_claim(desk: Desk) -> None:
     waits(desk, "n1")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", created=ago(hours=1)),), max_owners=1))
