@@ -29,7 +29,7 @@ from drydock.checker.rules_of_the_lock import CONFIRMED_SECONDS
 # The fleet is read at most this long before the cordon; an agent could not know of a node that went down later.
 _COUNTED_BEFORE_SECONDS = 10.0
 # Annotations that a person sets and the agent removes after it has served them.
-_CONSUMED = ("careen.dev/retry", "careen.dev/reboot-now")
+_CONSUMED = ("careen.dev/retry", "careen.dev/recheck", "careen.dev/reboot-now")
 # Annotations that stay on a Node after its reboot.
 _STAY = ("careen.dev/last-reboot", "careen.dev/history", "careen.dev/learned-queries", "careen.dev/drain-memory")
 _OURS = "careen.dev/"

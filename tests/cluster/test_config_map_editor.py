@@ -23,12 +23,18 @@ def log_of(host: Host) -> str:
     return host.log.read_text() if host.log.exists() else ""
 
 
+def looks_at_once(story: Story, host: Host) -> None:
+    """An idle agent sleeps, and would see the edit within five minutes."""
+    assert story.command("recheck", host.name).returncode == 0
+
+
 def test_a_command_in_the_config_map_is_refused_at_start_and_at_runtime(story: Story) -> None:
     """The agent keeps its current settings and gates. It reboots the host with the command from its flags."""
     (host,) = story.nodes(1)
     evil = story.folder / "ran-as-root"
     story.settings(reboot_sentinel_command=f"touch {evil}", reboot_command=f"touch {evil}", reboot_days=[])
     metric = f'careen_config_ok{{node="{host.name}"}} '
+    looks_at_once(story, host)
     story.wait_for("the agent refuses the edit", lambda: f"{metric}0.0" in story.metrics(host))
     assert refused("reboot-command") in log_of(host)
     assert refused("reboot-sentinel-command") in log_of(host)
@@ -76,6 +82,7 @@ def test_a_scheduler_configuration_in_the_config_map_cannot_refer_to_files(story
     }
     data = {"config.yaml": "scheduler-config: configmap:scheduler.yaml\n", "scheduler.yaml": json.dumps(names_files)}
     story.admin.patch(f"/api/v1/namespaces/{CAREEN.namespace}/configmaps/careen", {"data": data})
+    looks_at_once(story, host)
     story.wait_for(
         "the agent refuses the edit", lambda: f'careen_config_ok{{node="{host.name}"}} 0.0' in story.metrics(host)
     )
