@@ -220,7 +220,7 @@ class Start:
         """
         name = self.config_map
         try:
-            seen = await self._read_config_map()
+            seen = await self.read_config_map()
         except Forbidden as error:
             await self._review_rights_after(error)
             if self.kept is not None and (continued := self._continued(self.kept)) is not None:
@@ -374,7 +374,7 @@ class Start:
             self.allowed_keys = AllowedKeys(self.api, self.basics)
         self.in_background(self.allowed_keys.check(live.settings))
 
-    async def _read_config_map(self) -> SeenConfigMap | None:
+    async def read_config_map(self) -> SeenConfigMap | None:
         if not self.basics.config_map:
             return None
         try:

@@ -71,6 +71,7 @@ STOP_SECONDS = 3.0
 MESSAGE_SECONDS = 1.5
 _RETRY_SECONDS = 2.0
 _TEST_AGAIN_SECONDS = 60.0
+_SILENT_SECONDS = 10.0  # a watch that works has said what it watches by then
 
 
 class Agent:
@@ -362,13 +363,30 @@ class Agent:
         self._in_background(self._review_rights(live, reconciler))
 
     def _follow_config_map(self, live: LiveSettings, loop: Loop) -> None:
-        ours = asyncio.get_running_loop()
+        ours, heard = asyncio.get_running_loop(), asyncio.Event()
+
+        def changed(seen: SeenConfigMap | None) -> None:
+            heard.set()
+            self._config_map_changed(live, loop, seen)
+
         handlers.follow_config_map(
             namespace=self._basics.ds_namespace,
             name=self._basics.config_map,
             credentials=self._transport.credentials,
-            on_change=lambda seen: cast("None", ours.call_soon_threadsafe(self._config_map_changed, live, loop, seen)),
+            on_change=lambda seen: cast("None", ours.call_soon_threadsafe(changed, seen)),
         )
+        if live.seen is not None:
+            self._in_background(self._look_if_silent(heard, changed))
+
+    async def _look_if_silent(self, heard: asyncio.Event, changed: Callable[[SeenConfigMap | None], None]) -> None:
+        """A watch begins with the present ConfigMap, and says nothing of one that was deleted just before."""
+        try:
+            async with asyncio.timeout(_SILENT_SECONDS):
+                await heard.wait()
+        except TimeoutError:
+            with suppress(ClusterError):
+                if await self._start.read_config_map() is None and not heard.is_set():
+                    changed(None)
 
     def _config_map_changed(self, live: LiveSettings, loop: Loop, seen: SeenConfigMap | None) -> None:
         stood_in, problems = live.stands_in, live.offer(seen)

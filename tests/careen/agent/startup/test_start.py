@@ -155,7 +155,7 @@ async def test_a_node_with_a_claim_waits_only_briefly_for_its_config_map(
     assert world.heartbeat.readiness()[0] is False
     assert await world.told() == [("Node", "SettingsUnusable")]
     world.wire.before = lambda _: None
-    assert live.offer(await start._read_config_map()) == ()
+    assert live.offer(await start.read_config_map()) == ()
     start.show_settings(live)
     assert (live.policy.concurrency, live.policy.settings_problem, world.is_config_ok()) == (5, "", True)
     assert world.heartbeat.readiness()[0] is True
