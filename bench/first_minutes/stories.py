@@ -11,6 +11,7 @@ from careen.core.facts.times import rfc3339
 from scheduler_core.values import Value
 from tests.careen.chaos.fleet import people
 from tests.careen.chaos.fleet.agents import START
+from tests.careen.chaos.fleet.stories import agents_pod
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.workloads import App
 from tests.careen.chaos.fleet.world import Shape, World
@@ -19,7 +20,7 @@ NODES, AT_ONCE = 200, 3
 _HEALTHY_SECONDS = 100.0  # six reboots
 _REAL_SECONDS = 30.0  # each forecast of 200 nodes costs a second of processor time
 _REQUEST = "careen.dev/request"
-_LABELS = {"name": "careen"}
+_LABELS = {"app": "careen"}  # of the agents' pods
 
 
 class MinutesStory(Value, kw_only=True):
@@ -59,7 +60,7 @@ async def _played(story: MinutesStory, kinds: Collection[str]) -> tuple[list[dic
     objects = [each for kind in kinds for each in world.server.all(kind)]
     at_work = {process.node for process in world.agents.processes}
     world.stop()
-    return [*map(_with_settings, objects), *map(_agents_pod, sorted(at_work))], ended, holder
+    return [*map(_with_settings, objects), *map(agents_pod, sorted(at_work))], ended, holder
 
 
 def _with_settings(obj: dict[str, Any]) -> dict[str, Any]:
@@ -69,22 +70,6 @@ def _with_settings(obj: dict[str, Any]) -> dict[str, Any]:
     agent = {"name": "agent", "args": ["agent", f"--concurrency={AT_ONCE}"]}
     template = {"metadata": {"labels": _LABELS}, "spec": {"containers": [agent]}}
     return {**obj, "spec": {"selector": {"matchLabels": _LABELS}, "template": template}}
-
-
-def _agents_pod(node: str) -> dict[str, Any]:
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "careen", "uid": "uid-careen", "controller": True}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"careen-{node}",
-            "namespace": "careen",
-            "labels": _LABELS,
-            "ownerReferences": [owner],
-        },
-        "spec": {"nodeName": node, "containers": [{"name": "agent"}]},
-        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-    }
 
 
 async def _a_drain(world: World) -> str:

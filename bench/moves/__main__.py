@@ -34,6 +34,8 @@ SHARES = {"all": 1.0, "two thirds": 2 / 3}
 COLUMNS = ("random", *(order.value for order in Order), "floor")
 _LARGE = 1000  # nodes
 
+Lot = tuple[Snapshot, list[str]]
+
 
 def main() -> None:
     given = _arguments()
@@ -53,16 +55,31 @@ def main() -> None:
                 print(f"| {' | '.join(map(str, row))} |", flush=True)
 
 
-def _arguments() -> argparse.Namespace:
+def a_parser(module: str, words: str | None) -> argparse.ArgumentParser:
+    """Of a bench over several fleets, numbers of nodes at once and lots."""
     parser = argparse.ArgumentParser(
-        prog="python -m bench.moves", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"python -m {module}", description=words, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--nodes", type=int, nargs="+", default=[12, 60, 240, 1000], help="rounded to multiples of 12")
-    parser.add_argument("--at-once", nargs="+", default=["1", "3", "10", "10%"], help="numbers, or shares of the nodes")
-    parser.add_argument("--asking", nargs="+", default=[*SHARES], choices=[*SHARES], help="how many nodes reboot")
-    parser.add_argument("--zones", type=int, nargs="+", default=[3, 1], choices=range(1, len(ZONES) + 1))
+    parser.add_argument("--nodes", type=int, nargs="+", default=[12, 60, 240], help="rounded to multiples of 12")
+    parser.add_argument("--at-once", nargs="+", default=["3", "10", "10%"], help="numbers, or shares of the nodes")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--lots", type=int, default=2)
+    return parser
+
+
+def fleets(given: argparse.Namespace) -> Iterator[tuple[int, list[Lot], Sequence[int]]]:
+    """For each fleet of three zones: its nodes, its lots, and how many nodes may reboot at once."""
+    for nodes in given.nodes:
+        times = max(1, round(nodes / NODES))
+        lots = [lot_of(seed, lot, times=times, zones=3) for seed in given.seeds for lot in range(given.lots)]
+        yield times * NODES, lots, tuple(dict.fromkeys(width_of(each, times * NODES) for each in given.at_once))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = a_parser("bench.moves", __doc__)
+    parser.set_defaults(nodes=[12, 60, 240, 1000], at_once=["1", "3", "10", "10%"])
+    parser.add_argument("--asking", nargs="+", default=[*SHARES], choices=[*SHARES], help="how many nodes reboot")
+    parser.add_argument("--zones", type=int, nargs="+", default=[3, 1], choices=range(1, len(ZONES) + 1))
     parser.add_argument("--processes", type=int, default=2)
     return parser.parse_args()
 
@@ -78,7 +95,7 @@ def _of_a_lot(number: tuple[int, int], *, times: int, zones: int, share: float, 
 
 
 @lru_cache(maxsize=6)  # the rows of a fleet have the same lots
-def lot_of(seed: int, lot: int, *, times: int, zones: int) -> tuple[Snapshot, list[str]]:
+def lot_of(seed: int, lot: int, *, times: int, zones: int) -> Lot:
     """The cluster, and its nodes in a random order."""
     drawn, chance = sample(seed, times=times, zones=zones), random.Random(f"lot {seed} {lot}")
     snapshot = placed(drawn, chance)

@@ -27,7 +27,6 @@ class ByOrder(InOrder):
     waiters: Waiters = field(kw_only=True)
     policy: Policy = field(kw_only=True)
     content: LockContent = field(default_factory=LockContent)
-    zone: str | None = None
 
     def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:  # noqa: ARG002 - the port's signature
         if not waiting or not free_slots(self.content, self.policy.concurrency):
@@ -37,7 +36,6 @@ class ByOrder(InOrder):
             self.waiters.short_list(waiting, self.content, movable),
             self.policy,
             at="",
-            zone=self.zone,
             moves_of=lambda node: movable(node.name),
         )
         return self.content.line.names[: self.content.line.abreast]
@@ -50,7 +48,6 @@ class ByOrder(InOrder):
     def released(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
         others = tuple(entry for entry in self.content.entries if entry.node != node)
         self.content = replace_value(self.content, entries=others)
-        self.zone = self.waiters[node].zone
 
 
 def by_order(snapshot: Snapshot, *, order: Order = Order.OLDEST, at_once: int = 1) -> ByOrder:

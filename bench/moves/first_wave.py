@@ -9,19 +9,14 @@ more than one beside the rebooted ones. All boots take equally long, so that a r
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean
 
-from bench.moves.__main__ import lot_of, width_of
+from bench.moves.__main__ import a_parser, fleets
 from bench.moves.delegating import Delegating
-from bench.rollout.sample import NODES
-from bench.rollout.simulated import BEGINS, as_agents_go
-from careen.core.facts import keys
-from scheduler_core.cycle import Scheduler
-from scheduler_core.simulation.rollout import Durations, simulate_rollout
+from bench.rollout.simulated import as_agents_go, rolled_out
 from scheduler_core.snapshot.snapshot import Snapshot
 
 # How many nodes may be at work, by the number at once and the number of rebooted nodes.
@@ -55,35 +50,21 @@ class Narrowed(Delegating):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.moves.first_wave",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--nodes", type=int, nargs="+", default=[12, 60, 240], help="rounded to multiples of 12")
-    parser.add_argument("--at-once", nargs="+", default=["3", "10", "10%"], help="numbers, or shares of the nodes")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--lots", type=int, default=2)
-    given = parser.parse_args()
+    parser = a_parser("bench.moves.first_wave", __doc__)
     print(f"Repeat moves, and minutes.\n\n| nodes | at once | {' | '.join(WIDTHS)} |\n|{'---|' * (2 + len(WIDTHS))}")
-    for nodes in given.nodes:
-        times = max(1, nodes // NODES)
-        lots = [lot_of(seed, lot, times=times, zones=3) for seed in given.seeds for lot in range(given.lots)]
-        for most in dict.fromkeys(width_of(each, times * NODES) for each in given.at_once):
+    for nodes, lots, widths in fleets(parser.parse_args()):
+        for most in widths:
             cells = []
             for name in WIDTHS:
                 found = [repeats_and_minutes(snapshot, names, most, name) for snapshot, names in lots]
                 cells.append(f"{fmean(each for each, _ in found):.1f}, {fmean(each for _, each in found):.0f} min")
-            print(f"| {times * NODES} | {most} | {' | '.join(cells)} |", flush=True)
+            print(f"| {nodes} | {most} | {' | '.join(cells)} |", flush=True)
 
 
 def repeats_and_minutes(snapshot: Snapshot, asking: Sequence[str], at_once: int, name: str) -> tuple[int, float]:
     """Of one roll-out whose beginning is narrowed by the width `name`."""
     rules = Narrowed(as_agents_go(snapshot, at_once=at_once), lambda rebooted: WIDTHS[name](at_once, rebooted))
-    made = simulate_rollout(
-        snapshot, asking, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=keys.DEFAULT_TAINT_KEY
-    )
-    assert len(made.reboots) == len(asking), "the simulated roll-out did not finish"
+    made = rolled_out(snapshot, asking, rules)
     return made.double_moves, (made.ends - made.begins).total_seconds() / 60
 
 

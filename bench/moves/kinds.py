@@ -22,12 +22,9 @@ from statistics import fmean
 from bench.moves.__main__ import shown
 from bench.moves.delegating import Delegating
 from bench.rollout.sample import NODE_MILLICPU, NODES, ZONES, sample
-from bench.rollout.simulated import BEGINS, as_agents_go, difference, placed
+from bench.rollout.simulated import as_agents_go, difference, placed, rolled_out
 from careen.core.facts import keys
 from careen.core.facts.policy import Budget, BudgetKind, Order
-from scheduler_core.cycle import Scheduler
-from scheduler_core.simulation.rollout import Durations, simulate_rollout
-from scheduler_core.simulation.rollout_parts.rules import Rules
 from scheduler_core.simulation.timeline import Timeline
 from scheduler_core.snapshot.snapshot import Snapshot
 
@@ -127,17 +124,9 @@ def lot_of_kind(kind: FleetKind, seed: int) -> tuple[Timeline, Timeline] | None:
         as_agents_go, snapshot, at_once=kind.at_once, budgets=kind.budgets, named=tuple(asking[: kind.named])
     )
     return (
-        _rolled_out(snapshot, asking, Shuffled(made(order=Order.FEWEST_MOVES), place)),
-        _rolled_out(snapshot, asking, made()),
+        rolled_out(snapshot, asking, Shuffled(made(order=Order.FEWEST_MOVES), place)),
+        rolled_out(snapshot, asking, made()),
     )
-
-
-def _rolled_out(snapshot: Snapshot, asking: Sequence[str], rules: Rules) -> Timeline:
-    timeline = simulate_rollout(
-        snapshot, asking, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=keys.DEFAULT_TAINT_KEY
-    )
-    assert len(timeline.reboots) == len(asking), "the simulated roll-out did not finish"
-    return timeline
 
 
 def _places(kind: FleetKind) -> tuple[tuple[str, str], ...]:

@@ -9,21 +9,17 @@ more pods land on the waves after the next.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
-from bench.moves.__main__ import SHARES, lot_of, shown, width_of
+from bench.moves.__main__ import SHARES, a_parser, fleets, shown
 from bench.moves.by_order import ByOrder, by_order
-from bench.rollout.sample import NODES
-from bench.rollout.simulated import BEGINS, difference
-from careen.core.facts import keys
+from bench.rollout.simulated import difference, rolled_out
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.taints import PREFER_NO_SCHEDULE, Taint
-from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import replace_value
 
@@ -46,23 +42,11 @@ class Repelling(Scheduler):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.moves.second_taint",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--nodes", type=int, nargs="+", default=[12, 60, 240], help="rounded to multiples of 12")
-    parser.add_argument("--at-once", nargs="+", default=["3", "10", "10%"], help="numbers, or shares of the nodes")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--lots", type=int, default=2)
-    given = parser.parse_args()
+    parser = a_parser("bench.moves.second_taint", __doc__)
     print(
         "| nodes | asking | at once | one taint | two taints | difference ± 95 % interval |\n|---|---|---|---|---|---|"
     )
-    for nodes in given.nodes:
-        times = max(1, round(nodes / NODES))
-        lots = [lot_of(seed, lot, times=times, zones=3) for seed in given.seeds for lot in range(given.lots)]
-        widths = dict.fromkeys(width_of(each, times * NODES) for each in given.at_once)
+    for nodes, lots, widths in fleets(parser.parse_args()):
         for (share, part), most in product(SHARES.items(), widths):
             found = [
                 tuple(repeats_with(snapshot, names[: round(part * len(names))], most, two=two) for two in (False, True))
@@ -70,23 +54,14 @@ def main() -> None:
             ]
             one, two = zip(*found, strict=True)
             saved = difference([after - before for before, after in found])
-            print(f"| {times * NODES} | {share} | {most} | {shown(one)} | {shown(two)} | {saved} |", flush=True)
+            print(f"| {nodes} | {share} | {most} | {shown(one)} | {shown(two)} | {saved} |", flush=True)
 
 
 def repeats_with(snapshot: Snapshot, asking: Sequence[str], at_once: int, *, two: bool) -> int:
     """The repeat moves of one roll-out, with one soft taint or two."""
     rules = by_order(snapshot, at_once=at_once)
-    made = simulate_rollout(
-        snapshot,
-        asking,
-        Repelling(lambda: _next_wave(rules)) if two else Scheduler(),
-        rules,
-        begins=BEGINS,
-        durations=Durations(),
-        taint_key=keys.DEFAULT_TAINT_KEY,
-    )
-    assert len(made.reboots) == len(asking), "the simulated roll-out did not finish"
-    return made.double_moves
+    scheduler = Repelling(lambda: _next_wave(rules)) if two else Scheduler()
+    return rolled_out(snapshot, asking, rules, scheduler=scheduler).double_moves
 
 
 def _next_wave(rules: ByOrder) -> Sequence[str]:

@@ -29,9 +29,9 @@ from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.simulation.movable import movable_in_zone, movable_pods
-from scheduler_core.simulation.rollout import Durations, simulate_rollout
+from scheduler_core.simulation.rollout import simulate_rollout
 from scheduler_core.simulation.rollout_parts.rules import Rules
-from scheduler_core.simulation.timeline import Obstacle
+from scheduler_core.simulation.timeline import Obstacle, Timeline
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
 from tests.cluster.harness.api import Object
@@ -111,12 +111,21 @@ def as_agents_go(
 
 
 def repeat_moves(snapshot: Snapshot, asking: Sequence[str], rules: Rules, *, taint_key: str | None) -> int:
-    """Simulates a roll-out and counts its repeat moves."""
-    made = simulate_rollout(
-        snapshot, asking, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=taint_key
-    )
+    return rolled_out(snapshot, asking, rules, taint_key=taint_key).double_moves
+
+
+def rolled_out(
+    snapshot: Snapshot,
+    asking: Sequence[str],
+    rules: Rules,
+    *,
+    taint_key: str | None = keys.DEFAULT_TAINT_KEY,
+    scheduler: Scheduler | None = None,
+) -> Timeline:
+    """A simulated roll-out in which every node that asks reboots."""
+    made = simulate_rollout(snapshot, asking, scheduler or Scheduler(), rules, begins=BEGINS, taint_key=taint_key)
     assert len(made.reboots) == len(asking), "the simulated roll-out did not finish"
-    return made.double_moves
+    return made
 
 
 def row(title: str, lots: Sequence[Lot]) -> str:

@@ -15,7 +15,6 @@ from bench.moves.kinds import FleetKind, lot_of_kind, row
 from bench.moves.second_taint import repeats_with
 from bench.rollout import simulated
 from bench.rollout.sample import NODES, sample
-from careen.core.facts import keys
 from careen.core.facts.policy import Order
 
 
@@ -90,16 +89,12 @@ def test_a_narrow_beginning_saves_repeat_moves_and_takes_longer() -> None:
 def test_the_order_without_gates_is_that_of_the_agents(order: Order) -> None:
     snapshot, names = lot_of(1, 0, times=2, zones=3)
     for asking, at_once in ((16, 3), (24, 1), (24, 10)):
-        found = {
-            rules: simulated.repeat_moves(
-                snapshot,
-                names[:asking],
-                rules(snapshot, order=order, at_once=at_once),
-                taint_key=keys.DEFAULT_TAINT_KEY,
-            )
+        agents, alone = (
+            simulated.rolled_out(snapshot, names[:asking], rules(snapshot, order=order, at_once=at_once))
             for rules in (simulated.as_agents_go, by_order)
-        }
-        assert found[by_order] == found[simulated.as_agents_go]
+        )
+        assert alone.double_moves == agents.double_moves
+        assert [each.node for each in alone.visits] == [each.node for each in agents.visits]
 
 
 def test_a_second_soft_taint_changes_where_pods_land() -> None:

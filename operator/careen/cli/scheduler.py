@@ -28,7 +28,7 @@ from careen.cluster.wire.errors import ClusterError
 from careen.scheduler.metrics import SchedulerMetrics
 from careen.scheduler.plugins import PluginError, installed_plugins, plugins_of
 from careen.scheduler.scheduler import Process, RunningScheduler
-from careen.scheduler.settings import ProcessSettings, process_settings
+from careen.scheduler.settings import BY_DEFAULT, ProcessSettings, process_settings
 from careen.scheduler.wire.server import Server
 from careen.settings import yaml_text
 from scheduler_core.config.configuration import Configuration
@@ -178,7 +178,7 @@ def _scheduler(
 
 
 def _read(path: Path | None) -> tuple[Configuration, ProcessSettings]:
-    mapping: Any = {"profiles": [{"schedulerName": "careen-scheduler"}]}
+    mapping: Any = BY_DEFAULT
     try:
         if path is not None:
             mapping = yaml_text.load(text_of(path, "--config"))

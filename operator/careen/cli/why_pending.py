@@ -21,12 +21,12 @@ from careen.cli.support.options import (
 )
 from careen.cli.support.screen import BadInput
 from careen.report.explain_report import why_pending_text
+from careen.scheduler.settings import BY_DEFAULT, OUR_NAME
 from careen.scheduler.why_pending import WhyPending, why_pending
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.model.pod import Pod
 
-OUR_SCHEDULER = "careen-scheduler"
 _SECONDS = 30.0
 
 
@@ -71,10 +71,8 @@ def why_pending_command(
 
 
 def _default_configuration(pod: Pod) -> Configuration | None:
-    """`careen scheduler` has one profile with the default plugins, as kube-scheduler."""
-    if pod.spec.scheduler_name != OUR_SCHEDULER:
-        return None
-    return Configuration.from_mapping({"profiles": [{"schedulerName": OUR_SCHEDULER}]})
+    """That of `careen scheduler` for its pods."""
+    return Configuration.from_mapping(BY_DEFAULT) if pod.spec.scheduler_name == OUR_NAME else None
 
 
 def _asked(url: str, pod: str) -> WhyPending:

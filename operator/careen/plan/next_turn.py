@@ -15,8 +15,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339, span
-from careen.core.gates import GATES
-from careen.core.gates.question import Cost
+from careen.core.gates import COSTLY
 from careen.core.lock import order, pauses
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.steps import draining, failed, idle, line, maintenance, rebooting, verifying
@@ -72,7 +71,6 @@ _LOOKS = {
 # The number of waiting nodes that is assumed if the number of agents is unknown. With this many waiting nodes, a node
 # outside the line pauses for LONGEST_LOOK_SECONDS, the longest pause.
 _ANY_NUMBER = int(pauses.LONGEST_LOOK_SECONDS * pauses.LOOKS_PER_SECOND)
-_COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 
 
 def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, policy: Policy, agents: int | None) -> float:
@@ -82,7 +80,7 @@ def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, polic
     look = line.LOOK_SECONDS
     if node.labels.get(keys.REBOOT_LABEL) == order.READY:
         look = pauses.look_again_seconds(node.name, content, policy, 1.0, waiting=waiting)
-    if any(each.gate in _COSTLY for each in refused):
+    if any(each.gate in COSTLY for each in refused):
         look = max(look, line.COSTLY_PAUSE_LIMIT_SECONDS * 1.25)
     if node.name not in content.line.names:
         look = pauses.paced(look, waiting, 1.0)

@@ -13,9 +13,8 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
-from careen.core.gates import GATES
+from careen.core.gates import COSTLY
 from careen.core.gates.halt import halted_because
-from careen.core.gates.question import Cost
 from careen.core.lock.content import Garbage, LockContent
 from careen.rollout.model import NodeState, Standstill, State
 from careen.rollout.openings import opening_clause
@@ -24,7 +23,6 @@ from careen.rollout.remedies import for_holders, general
 from scheduler_core.sentences import count_of
 from scheduler_core.sentences import first_few as listed
 
-_ASKED_LAST = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 _SHOWN_CODES = 3  # the rest is in the table, and in `careen why`
 SOON = timedelta(minutes=2)
 """What ends within this time by itself is no obstacle; and a node that nothing refuses may take as long to begin."""
@@ -171,9 +169,7 @@ def _by_their_refusals(
 
 def _holds_up_others(refusal: Refusal, now: datetime) -> bool:
     """A refusal of the whole cluster holds the line at once. Any other only moves its node back in line."""
-    return refusal.gate in _ASKED_LAST and (
-        refusal.is_of_cluster or refusal.since is None or now - refusal.since > SOON
-    )
+    return refusal.gate in COSTLY and _lasts(refusal, SOON, now)
 
 
 def _is_passing(refused: Iterable[Collection[Refusal]]) -> bool:
@@ -184,15 +180,13 @@ def _is_new(refused: Iterable[Collection[Refusal]], now: datetime) -> bool:
     """Whether only costly gates refuse a node, and only for a moment: after a reboot a taint or a replica that is not
     ready yet refuses the next node for seconds."""
     return any(
-        all(
-            each.gate in _ASKED_LAST
-            and not each.is_of_cluster
-            and each.since is not None
-            and now - each.since < A_MOMENT
-            for each in refusals
-        )
-        for refusals in refused
+        all(each.gate in COSTLY and not _lasts(each, A_MOMENT, now) for each in refusals) for refusals in refused
     )
+
+
+def _lasts(refusal: Refusal, longer: timedelta, now: datetime) -> bool:
+    """Whether nothing ends the refusal soon, or it has lasted longer than this."""
+    return refusal.is_of_cluster or refusal.since is None or now - refusal.since > longer
 
 
 def _by_code(refused: dict[str, tuple[Refusal, ...]]) -> dict[Code, dict[str, Refusal]]:

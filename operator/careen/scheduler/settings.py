@@ -6,12 +6,17 @@ What upstream has and this scheduler cannot obey is refused by name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from careen.scheduler.lease import LeaseSettings
 from scheduler_core.config.configuration import DEFAULT_SCHEDULER_NAME, Configuration
 from scheduler_core.config.fields import ConfigurationError, Section
 from scheduler_core.values import Value
+
+OUR_NAME: Final = "careen-scheduler"
+"""Of the profile and of the Lease, if no other is configured."""
+BY_DEFAULT: Final[Mapping[str, Any]] = {"profiles": [{"schedulerName": OUR_NAME}]}
+"""The configuration of a process without one: a profile with the default plugins."""
 
 
 class ProcessSettings(Value, kw_only=True):
@@ -58,7 +63,7 @@ def _lease(section: Section, configuration: Configuration) -> LeaseSettings:
         renew_seconds=section.duration_seconds("renewDeadline", 10.0),
         retry_seconds=section.duration_seconds("retryPeriod", 2.0),
         namespace=section.text("resourceNamespace", "kube-system"),
-        name=section.text("resourceName", "kube-scheduler" if serves_default else "careen-scheduler"),
+        name=section.text("resourceName", "kube-scheduler" if serves_default else OUR_NAME),
     )
     if section.text("resourceLock", "leases") != "leases":
         section.refuse("resourceLock", "only leases are supported")

@@ -9,7 +9,7 @@ import pytest
 
 from careen.cluster.wire.transport import Request, Response
 from tests.careen.chaos.fleet import people
-from tests.careen.chaos.fleet.stories import _put_agents_pods
+from tests.careen.chaos.fleet.stories import put_agents_pods
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.whole_agents import WholeAgents, on_virtual_hosts
 from tests.careen.chaos.fleet.world import Shape, World
@@ -78,7 +78,7 @@ def play(story: Callable[[World], object]) -> World:
     def prepare(world: World) -> None:
         worlds.append(world)
         put_settings(world, CLOSED)
-        _put_agents_pods(world)
+        put_agents_pods(world)
 
     async def whole() -> World:
         world = World(Shape(nodes=2), agents=WholeAgents, prepare=prepare)

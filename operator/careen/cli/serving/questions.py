@@ -31,8 +31,10 @@ class Questions:
     def why_pending(self, query: str) -> tuple[int, bytes]:
         """Status and JSON of the answer to `pod=NAMESPACE/NAME`."""
         pod = parse_qs(query).get("pod", [""])[0]
-        if not pod or self._running is None:
-            return _error(400 if not pod else 503, "give ?pod=NAMESPACE/NAME" if not pod else "starting; try again")
+        if not pod:
+            return _error(400, "give ?pod=NAMESPACE/NAME")
+        if self._running is None:
+            return _error(503, "starting; try again")
         scheduler, loop = self._running
 
         async def ask() -> WhyPending | None:

@@ -64,6 +64,7 @@ GATES: tuple[Gate, ...] = (
     drain_forecast.drain_forecast,  # a child process and lists of the whole cluster
     dry_run.dry_run,  # one request per pod, and only once the claim is held
 )
+COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 
 
 def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:

@@ -15,7 +15,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.core.gates import GATES, asked, missing
+from careen.core.gates import COSTLY, asked, missing
 from careen.core.gates.budgets import others_down
 from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
@@ -38,7 +38,6 @@ COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # each forecast costs a second of computing, 
 _WAITS = "no gate refuses so far; the node waits in line"
 
 _REFUSED_WITHIN_SECONDS = 5.0  # of its claim, usually within one; a drain is rarely over sooner
-_COSTLY_GATES = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 
 
 def ready(situation: Situation, content: LockContent) -> Decision:
@@ -60,7 +59,7 @@ def ready(situation: Situation, content: LockContent) -> Decision:
 
 def stored_costly(node: NodeView) -> tuple[Refusal, ...]:
     """The refusals of costly gates on the Node."""
-    return tuple(each for each in stored_refusals(node) if each.gate in _COSTLY_GATES)
+    return tuple(each for each in stored_refusals(node) if each.gate in COSTLY)
 
 
 def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Decision:
@@ -79,7 +78,7 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
     situation.remember(line=start.memory.line)
     gathers_for = _gathers_for(situation, start)
     if gathers_for > 0 and not stored_costly(situation.node):
-        # With stored refusals, waiting here would replace them, and with them the instants since when they stand.
+        # A node that a costly gate has refused was next in line already: it has waited for the others.
         return _say_waiting(situation, look=min(gathers_for, pauses.gather_pause_seconds(situation.memory.agents)))
     if not start.is_allowed and start.asks_waiters:
         start = _first_of_all(situation, content, start, situation.read(Evidence.WAITERS))

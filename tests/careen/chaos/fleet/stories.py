@@ -88,7 +88,7 @@ def _add_settings_and_workloads(world: World) -> None:
             "data": {"config.yaml": text},
         }
     )
-    _put_agents_pods(world)
+    put_agents_pods(world)
     world.fleet.workloads.add_apps([App(name="cache", replicas=1), App(name="mayfly", replicas=1)], ["n1"])
     _give_device(world, "cache")
     world.fleet.add_job("n1", "completes")
@@ -101,7 +101,7 @@ def _give_device(world: World, app: str) -> None:
     world.server.put({**pod, "spec": {**pod["spec"], "resourceClaims": claims}})
 
 
-def _agents_pod(node: str) -> dict[str, Any]:
+def agents_pod(node: str) -> dict[str, Any]:
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "careen", "uid": "uid-careen", "controller": True}
     return {
         "apiVersion": "v1",
@@ -138,9 +138,9 @@ class UnderKuredsRoles(Agents):
 _WITHHELD = {("GET", "nodes"), ("GET", "daemonsets")}
 
 
-def _put_agents_pods(world: World) -> None:
+def put_agents_pods(world: World) -> None:
     for name in world.shape.names:
-        world.server.put(_agents_pod(name))
+        world.server.put(agents_pod(name))
 
 
 def _pod_goes_before_its_eviction(world: World) -> Plan:
@@ -308,7 +308,7 @@ STORIES = {
         surroundings=on_virtual_hosts,
     ),
     "under kured's roles": Story(
-        shape=Shape(nodes=3), agents=UnderKuredsRoles, asleep_seconds=400.0, prepare=_put_agents_pods
+        shape=Shape(nodes=3), agents=UnderKuredsRoles, asleep_seconds=400.0, prepare=put_agents_pods
     ),
     "workloads and a volume go": Story(
         shape=Shape(nodes=2), prepare=_add_volumes_and_daemon, troubles=_workload_and_volume_go
