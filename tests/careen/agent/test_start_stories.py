@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from careen.core.facts import keys
+from drydock.server.faults import Fault
+from drydock.server.requests.info import RequestInfo
 from tests.careen.agent import test_process
 from tests.careen.agent.test_process import Agent, Node, ask_for_a_reboot, edit, events, wait_until
 from tests.patience import LONG_SECONDS
@@ -118,6 +120,25 @@ def test_the_maintenance_window_stays_closed_while_the_config_map_is_deleted(nod
     create_config(node, "reboot-days: [mo,tu,we,th,fr,sa,su]")
     wait_until((node.folder / "rebooted").exists, lambda: agent.log)
     assert 'careen_config_ok{node="n1"} 1.0' in agent.get("/metrics")
+
+
+def test_a_config_map_that_is_deleted_just_before_its_watch_begins_is_reported(node: Node) -> None:
+    """A watch begins with the present objects, so it says nothing of this one."""
+
+    def deleted_at_the_first_list(info: RequestInfo, _user: str, _may_be_stale: bool) -> Fault | None:
+        if (info.verb, info.resource.plural) == ("list", "configmaps") and node.server.get(
+            "configmaps", "careen", "careen"
+        ):
+            node.server.store.remove(info.resource.storage, ("careen", "careen"), actor="person", verb="delete")
+        return None
+
+    node.put_config("reboot-days: []")
+    node.server.api.plan = deleted_at_the_first_list
+    ask_for_a_reboot(node)
+    agent = node.start("--forecast=off")
+    agent.says("ConfigMap careen/careen was deleted, and its settings stay in force")
+    wait_until(lambda: 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics"))
+    assert "outside-window" in node.annotation("refusals")
 
 
 def test_the_settings_of_an_emptied_config_map_no_longer_apply(node: Node) -> None:
