@@ -85,8 +85,10 @@ class Stopwatch:
 # Reading -----------------------------------------------------------------------------------------------------
 
 
-def pods_of_the_zoo(verbs: Verbs) -> list[Content]:
-    return [stored.content for stored in verbs.store.items(PODS.storage, NAMESPACE)]
+def pods_of_the_zoo(verbs: Verbs, *, app: str = "") -> list[Content]:
+    """All of them, or those of one application."""
+    pods = [stored.content for stored in verbs.store.items(PODS.storage, NAMESPACE)]
+    return [pod for pod in pods if not app or pod["metadata"]["labels"].get("app") == app]
 
 
 def pod_named(verbs: Verbs, name: str) -> Content | None:

@@ -87,7 +87,7 @@ def elasticsearch(habitat: Habitat) -> Citizen:
     whole = Stopwatch()
 
     def reconcile(verbs: Verbs) -> float | None:
-        members = [pod for pod in pods_of_the_zoo(verbs) if pod["metadata"]["labels"].get("app") == "search-es"]
+        members = pods_of_the_zoo(verbs, app="search-es")
         is_whole = sum(serves(pod) for pod in members) == size
         waited, needed = whole.seconds(verbs, "cluster", holds=is_whole), habitat.seconds(_REALLOCATION_SECONDS)
         is_green = is_whole and (waited >= needed or verbs.store.clock() < needed / 20)
@@ -145,7 +145,7 @@ class _Roles:
         self._unfit_for = Stopwatch()
 
     def keep(self, verbs: Verbs) -> float | None:
-        members = [pod for pod in pods_of_the_zoo(verbs) if pod["metadata"]["labels"].get("app") == self._app]
+        members = pods_of_the_zoo(verbs, app=self._app)
         primary = next((pod for pod in members if self._role(pod) == self._names.primary), None)
         ready = [pod for pod in members if pod is not primary and serves(pod)]
         fit = [pod for pod in ready if not is_cordoned(verbs, pod["spec"]["nodeName"])]

@@ -145,10 +145,9 @@ def gatekeeper(habitat: Habitat, *, is_stuck: bool = False) -> Citizen:
     is away while its own pod moves. With `is_stuck` its pod runs and never answers (strimzi/drain-cleaner#58)."""
 
     def intercept(verbs: Verbs, _: Content, options: DeleteOptions) -> DeleteOptions:
-        own = [each for each in pods_of_the_zoo(verbs) if each["metadata"]["labels"].get("app") == "gatekeeper"]
         if is_stuck:
             raise internal_error(f'{_NOT_CALLED}: Post "https://gatekeeper.zoo.svc:443/": context deadline exceeded')
-        if not any(serves(each) for each in own):
+        if not any(serves(each) for each in pods_of_the_zoo(verbs, app="gatekeeper")):
             raise internal_error(f'{_NOT_CALLED}: no endpoints available for service "gatekeeper"')
         return options
 

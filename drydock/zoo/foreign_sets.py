@@ -34,7 +34,7 @@ def strimzi(
     made: set[str] = set()
 
     def reconcile(verbs: Verbs) -> None:
-        brokers = [pod for pod in pods_of_the_zoo(verbs) if pod["metadata"]["labels"].get("app") == "kafka"]
+        brokers = pods_of_the_zoo(verbs, app="kafka")
         if len(brokers) == size and all(serves(pod) for pod in brokers):
             _roll_one(verbs, brokers)
         for number in range(size):
@@ -79,9 +79,7 @@ def clone_set(habitat: Habitat, *, shrinks: bool = False) -> Citizen:
     def reconcile(verbs: Verbs) -> None:
         if shrinks and not all(is_up(verbs, node) for node in habitat.nodes):
             wanted[0] = len(habitat.nodes)
-        standing = [
-            pod for pod in pods_of_the_zoo(verbs) if pod["metadata"]["labels"].get("app") == "clones" and is_active(pod)
-        ]
+        standing = [pod for pod in pods_of_the_zoo(verbs, app="clones") if is_active(pod)]
         for pod in standing[wanted[0] :]:
             verbs.delete(PODS, NAMESPACE, pod["metadata"]["name"], DeleteOptions(), actor="kruise")
         for _ in range(wanted[0] - len(standing)):

@@ -109,8 +109,8 @@ def prometheus_operator(habitat: Habitat) -> Citizen:
             verbs.delete(_SETS, NAMESPACE, "metrics", DeleteOptions(orphan=True), actor="prometheus-operator")
             made = verbs.create(_SETS, NAMESPACE, manifest, actor="prometheus-operator").content
             began.append(made["metadata"]["uid"])
-        for pod in pods_of_the_zoo(verbs) if began else ():
-            if pod["metadata"]["labels"].get("app") == "metrics" and controller_uid(pod) != began[0]:
+        for pod in pods_of_the_zoo(verbs, app="metrics") if began else ():
+            if controller_uid(pod) != began[0]:
                 verbs.change(PODS, NAMESPACE, pod["metadata"]["name"], adopted, actor="statefulset-controller")
 
     def adopted(old: Object) -> Object:
@@ -173,10 +173,9 @@ def descheduler(habitat: Habitat, *, seconds: float = 20.0) -> Citizen:
     looked = Stopwatch()
 
     def reconcile(verbs: Verbs) -> float | None:
-        pods = [pod for pod in pods_of_the_zoo(verbs) if pod["metadata"]["labels"].get("app") == "till"]
         if looked.seconds(verbs, "look", holds=True) >= habitat.seconds(seconds):
             looked.seconds(verbs, "look", holds=False)
-            running = [pod for pod in pods if serves(pod)]
+            running = [pod for pod in pods_of_the_zoo(verbs, app="till") if serves(pod)]
             if running:
                 with contextlib.suppress(ApiError):
                     name = habitat.chance.choice(running)["metadata"]["name"]
@@ -208,9 +207,8 @@ def device_plugin(habitat: Habitat, *, seconds: float = 25.0) -> Citizen:
                 if boot != boots.setdefault(name, boot):
                     boots[name], since[name] = boot, now
         early = {name for name, at in since.items() if now - at < habitat.seconds(seconds)}
-        for pod in pods_of_the_zoo(verbs):
-            is_ours = pod["metadata"]["labels"].get("app") == "trainer" and is_active(pod)
-            if is_ours and pod["spec"].get("nodeName") in early and not serves(pod):
+        for pod in pods_of_the_zoo(verbs, app="trainer"):
+            if is_active(pod) and pod["spec"].get("nodeName") in early and not serves(pod):
                 status = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
                 write_pod_status(verbs, pod, status, actor="system:kubelet")
         return habitat.resync if early else None

@@ -179,9 +179,7 @@ def redpanda(habitat: Habitat, *, seconds: float = 60.0) -> Citizen:
 
     def reconcile(verbs: Verbs) -> float | None:
         is_waiting = False
-        for pod in pods_of_the_zoo(verbs):
-            if pod["metadata"]["labels"].get("app") != "redpanda":
-                continue
+        for pod in pods_of_the_zoo(verbs, app="redpanda"):
             is_going_away = is_going(pod)
             waited = going.seconds(verbs, pod["metadata"]["uid"], holds=is_going_away)
             if waited >= habitat.seconds(seconds):
