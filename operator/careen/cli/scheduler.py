@@ -194,7 +194,7 @@ def _leave(why: str) -> None:
 
 
 def _on_a_loop(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """uvloop if it is installed: it needs a quarter less processor time."""
+    """On uvloop, where it is installed: it needs a third less processor time."""
     try:
         from uvloop import new_event_loop
     except ImportError:
