@@ -93,7 +93,8 @@ class TimedResponse(HTTPResponse):
     def __init__(self, sock: socket.socket, *arguments: Any, ends: float, **named: Any) -> None:
         super().__init__(sock, *arguments, **named)
         self.fp.close()
-        self.fp = io.BufferedReader(_Reader(sock, ends))
+        self.timed = _Reader(sock, ends)
+        self.fp = io.BufferedReader(self.timed)
 
 
 class _Reader(io.RawIOBase):
@@ -101,13 +102,13 @@ class _Reader(io.RawIOBase):
         self._sock = sock
         self._file = sock.makefile("rb", buffering=0)  # keeps the socket open until the body is read
         self._seconds = sock.gettimeout()
-        self._ends = ends
+        self.ends = ends
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        left = self._ends - time.monotonic()
+        left = self.ends - time.monotonic()
         if left <= 0:
             raise TimeoutError
         self._sock.settimeout(left if self._seconds is None else min(left, self._seconds))

@@ -90,6 +90,7 @@ SIZE = 60_000 if EXAMPLES >= 1_000 else 6_000
 LARGE = {
     "one letter": "a" * SIZE,
     "digits": "9" * SIZE,
+    "signs": "-" * SIZE,
     "an opening": "(" * SIZE,
     "nested lists": "[" * SIZE,
     "nested objects": '{"a":' * (SIZE // 5),

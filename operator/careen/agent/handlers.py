@@ -12,12 +12,12 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from careen.cluster.wire.client import Credentials
-from careen.cluster.wire.errors import retry_after
+from careen.cluster.wire.client import MOST_BYTES, Credentials
+from careen.cluster.wire.errors import UnreadableAnswer, retry_after
 from careen.cluster.wire.lean_imports import load_lean_kopf
 from careen.cluster.wire.transport import Response
 from careen.settings.live import SeenConfigMap
@@ -104,7 +104,7 @@ def _follow_for_ever(
 async def _follow(
     namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[SeenConfigMap | None], None]
 ) -> None:
-    load_lean_kopf()
+    aiohttp = load_lean_kopf()
     import kopf  # after the first turn, and not at all without a ConfigMap
 
     # Outside the main thread kopf does not handle signals, as intended, and warns about it each time.
@@ -116,9 +116,9 @@ async def _follow(
     registry = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=registry)
-    async def login(**_: Any) -> kopf.ConnectionInfo:
+    async def login(**_: Any) -> kopf.AiohttpSession:
         # Called again after a 401: the token file is read afresh.
-        return _connection(kopf, credentials(), namespace)
+        return _bounded(kopf, aiohttp, _connection(kopf, credentials(), namespace))
 
     @kopf.on.event("", "v1", "configmaps", registry=registry)
     async def changed(type: str | None, body: Mapping[str, Any], **_: Any) -> None:  # noqa: A002 - kopf's name
@@ -203,6 +203,58 @@ def _connection(library: Any, found: Credentials, namespace: str) -> kopf.Connec
         default_namespace=namespace,
     )
     return connection
+
+
+def _bounded(library: Any, aiohttp: Any, found: kopf.ConnectionInfo) -> kopf.AiohttpSession:
+    """A session as kopf itself would make it, whose answers have a limit."""
+
+    class Answer(aiohttp.ClientResponse):  # type: ignore[misc]
+        async def start(self, connection: Any) -> Any:
+            started = await super().start(connection)
+            self.content: Any = _Limited(self.content)
+            return started
+
+    session: kopf.AiohttpSession = library.AiohttpSession(
+        server=found.server,
+        default_namespace=found.default_namespace,
+        aiohttp_session=aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=found.as_ssl_context()),
+            headers=found.as_http_headers(),
+            response_class=Answer,
+        ),
+    )
+    return session
+
+
+class _Limited:
+    """The body of an answer to kopf. Raises `UnreadableAnswer` for more than `MOST_BYTES` of a watch's line, or of all
+    of another answer."""
+
+    def __init__(self, content: Any) -> None:
+        self._content = content
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._content, name)
+
+    async def read(self) -> bytes:
+        body = bytearray()
+        async for piece in self._content.iter_any():
+            body += piece
+            _refuse(len(body))
+        return bytes(body)
+
+    async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
+        """For watches."""
+        length = 0
+        async for piece in self._content.iter_chunked(size):
+            length = len(piece) - piece.rfind(b"\n") - 1 if b"\n" in piece else length + len(piece)
+            _refuse(length)
+            yield piece
+
+
+def _refuse(length: int) -> None:
+    if length > MOST_BYTES:
+        raise UnreadableAnswer(f"the answer about the ConfigMap is longer than {MOST_BYTES // 2**20} MiB")
 
 
 def _settings(kopf: Any, name: str) -> Any:

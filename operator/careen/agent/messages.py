@@ -27,6 +27,7 @@ _LOG = logging.getLogger("careen.messages")
 
 # If a receiver hangs until its deadline, the last queued message is some minutes old; older ones are useless.
 _MOST_WAITING = 10
+_LONGEST = 16_000  # characters; chat programs take a few thousand, or cut the text themselves
 
 
 class Messenger:
@@ -160,7 +161,8 @@ def wording(message: Notify, settings: Settings, node: str, figures: Figures | N
     """The template for the message's occasion, filled in; without a template the message's own sentence."""
     template = getattr(settings, _TEMPLATES[message.occasion]) if message.occasion in _TEMPLATES else ""
     values = _values(message, settings, node, figures)
-    return lines(filled(template, values) or _own_words(message, values, figures))
+    text = filled(template, values) or _own_words(message, values, figures)
+    return lines(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…")
 
 
 def _values(message: Notify, settings: Settings, node: str, figures: Figures | None) -> dict[str, str]:

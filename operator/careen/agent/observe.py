@@ -49,6 +49,7 @@ from careen.core.lock.reading import LockReading
 from careen.core.observation import Observation
 from careen.core.people import requests
 from careen.host.node_host import Host
+from careen.settings import matching
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.values import Value
 
@@ -289,9 +290,10 @@ class Observer:
     async def _disruptions(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         return {"disruptions": await _known(allowed_disruptions(self._senses.api))}
 
-    async def _alerts(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+    async def _alerts(self, _seen: Observation, policy: Policy) -> dict[str, Any]:
         source = self._senses.alerts()
-        return {"alerts": () if source is None else await source.active_alerts()}
+        found = () if source is None else await source.active_alerts()
+        return {"alerts": await matching.of_alerts(found, policy.alerts)}
 
     async def _blockers(self, _seen: Observation, policy: Policy) -> dict[str, Any]:
         return {"blockers": await _known(list_blocking_pods(self._senses.api, policy.blocking_pods))}
@@ -305,7 +307,7 @@ class Observer:
         answers = await asyncio.gather(
             *(source.samples(each.query, fresh_seconds=each.fresh_seconds) for each in policy.health_queries)
         )
-        return {"queries": {each.name: found for each, found in zip(policy.health_queries, answers, strict=True)}}
+        return {"queries": await matching.of_samples(answers, policy.health_queries)}
 
     async def _readyz(self, seen: Observation, _policy: Policy) -> dict[str, Any]:
         if not isinstance(seen.node, NodeView) or not seen.node.is_control_plane:
@@ -402,8 +404,6 @@ _SINGLE_READS = 20
 _MOST_COUNTED = 100  # waiting Nodes on the one page that the agent requests; a greater number stays unknown
 _BEFORE_THE_DRAIN = frozenset({Phase.IDLE, Phase.WAITING, Phase.CLAIMING})
 _GIVEN = frozenset({Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED})
-
-
 _OF_PEERS = ("in-progress", "failed")
 
 

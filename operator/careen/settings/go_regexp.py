@@ -4,6 +4,7 @@ expression and text."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -11,13 +12,18 @@ from scheduler_core.values import Value
 
 SYNTAX = "https://github.com/google/re2/wiki/Syntax"
 _ONE_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
-_MOST_MEMORY = 2**20  # of one expression; RE2 refuses a larger one
+_MOST_MEMORY = 2**20  # of one compiled expression; RE2 refuses a larger one
+_LONGEST = 4096  # characters: while RE2 reads an expression, a character may need 10 KiB
 
 
 class GoRegexp(Value):
     """A valid expression. RE2 takes 3 MB, which only an agent with an expression loads."""
 
     text: str
+
+    def steps(self, texts: Iterable[str]) -> int:
+        """The most that matching all of them may take: each instruction of the expression once for each byte."""
+        return int(_compiled(self.text).programsize) * sum(len(_encoded(text)) + 1 for text in texts)
 
     def search(self, text: str) -> bool:
         """Whether it matches anywhere in the text."""
@@ -30,16 +36,23 @@ class GoRegexp(Value):
 
 def checked(text: str) -> GoRegexp:
     """Raises ValueError with RE2's reason."""
+    if why := _why_not(text):
+        raise ValueError(f"expected a regular expression in Go's syntax ({SYNTAX}): {why}")
+    return GoRegexp(text)
+
+
+def _why_not(text: str) -> str:
     import re2
 
+    if len(text) > _LONGEST:
+        return f"pattern too large: it has more than {_LONGEST} characters"
+    if _ONE_BYTE.search(text):  # C++'s RE2 has it, Go's has not
+        return "invalid escape sequence: \\C"
     try:
         _compiled(text)
     except re2.error as error:
-        why = b" ".join(error.args).decode(errors="replace")
-        raise ValueError(f"expected a regular expression in Go's syntax ({SYNTAX}): {why}") from None
-    if _ONE_BYTE.search(text):  # C++'s RE2 has it, Go's has not
-        raise ValueError(f"expected a regular expression in Go's syntax ({SYNTAX}): invalid escape sequence: \\C")
-    return GoRegexp(text)
+        return b" ".join(error.args).decode(errors="replace")
+    return ""
 
 
 @lru_cache(maxsize=64)

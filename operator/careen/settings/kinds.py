@@ -79,14 +79,14 @@ _LONGEST_SECONDS = 290 * 365.25 * 86400
 def duration(text: str) -> float:
     """Go's notation, such as `1h30m`, `90s`, `1.5h`, `+5m` or `0`, in seconds."""
     text = text.removeprefix("+")
-    if text.startswith("-") and duration(text[1:]):
-        raise ValueError("expected a duration that is not negative")
-    if text in ("0", "-0"):
+    is_negative, text = text.startswith("-"), text.removeprefix("-")
+    if text == "0":
         return 0.0
-    text = text.removeprefix("-")  # -0 in any unit is 0
     if not re.fullmatch(f"(?:{_DURATION_PART.pattern})+", text, re.ASCII):
         raise ValueError("expected a duration such as 90s, 5m or 1h30m (only the number 0 may have no unit)")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
+    if is_negative and seconds:
+        raise ValueError("expected a duration that is not negative")
     if seconds > _LONGEST_SECONDS:
         raise ValueError("expected a duration of at most 290 years")
     return seconds
@@ -434,7 +434,12 @@ def template_of_figures(text: str) -> str:
     return _template(text, templates.FIELDS + templates.FIGURES)
 
 
+_LONGEST_TEMPLATE = 4096  # a field's value may have as many characters
+
+
 def _template(text: str, known: tuple[str, ...]) -> str:
+    if len(text) > _LONGEST_TEMPLATE:
+        raise ValueError(f"expected a text of at most {_LONGEST_TEMPLATE} characters")
     if text.replace("%%", "").replace("%s", "", 1).count("%"):
         raise ValueError("expected a text with one %s for the node's name (%% for a percent sign)")
     if unknown := [name for name in templates.fields_of(text) if name not in known]:

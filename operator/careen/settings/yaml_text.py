@@ -18,6 +18,7 @@ from careen.settings.lists.item import ListElement
 
 _DEEPEST = 40  # settings are three levels deep, a scheduler's configuration about eight; aliases count
 _MOST_VALUES = 100_000  # with every alias counted as often as it is used
+_LONGEST = 2**17  # characters, which PyYAML reads in a second or two, on the agent's loop
 _MOST_DIGITS = 2**63  # no setting is larger, and Python refuses to print numbers with thousands of digits
 
 
@@ -75,6 +76,8 @@ def _as_texts(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
 
 
 def _load(text: str, keep: Callable[[yaml.SafeLoader, yaml.Node], None]) -> Any:
+    if len(text) > _LONGEST:
+        raise BadYaml(f"the text has more than {_LONGEST} characters")
     try:
         _refuse_depth(yaml.SafeLoader(text))
         loader = yaml.SafeLoader(text)

@@ -8,7 +8,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ import pytest
 
 from careen.agent import handlers
 from careen.cluster.wire.client import ClientTransport, Credentials, connect
+from careen.cluster.wire.errors import UnreadableAnswer
 from careen.cluster.wire.transport import MERGE_PATCH, Method, Request
 from careen.settings.live import SeenConfigMap
 from drydock.server import api_server
 from drydock.server.kinds.discovery import discovery_answer
 from drydock.server.testing import RunningServer, server_in_thread
+from tests.careen.services import nasty
 from tests.patience import wait_until
 
 
@@ -208,6 +210,47 @@ def test_only_the_fifth_and_each_hundredth_failed_attempt_of_kopf_is_logged(atte
     other = logging.makeLogRecord({"msg": "Watching failed", "levelno": logging.ERROR})
     assert handlers.FewRetries().filter(other)
     assert other.levelno == logging.ERROR
+
+
+@pytest.mark.parametrize("answer", [nasty.endless_body, nasty.gzip_bomb], ids=lambda each: each.__name__)
+def test_an_answer_that_is_longer_than_the_limit_ends_kopf(
+    answer: Callable[[str], Iterator[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent starts kopf again, after longer and longer pauses."""
+    monkeypatch.setattr(handlers, "MOST_BYTES", 2**20)
+    nasty.packed()
+    with nasty.serving(answer) as server:
+        found = Credentials(
+            server=server.url, authorization=None, ca_file=None, certificate_file=None, key_file=None, insecure=True
+        )
+        follower = Follower(lambda: found)
+        wait_until(lambda: follower.error is not None)
+        follower.stop()
+    assert "the answer about the ConfigMap is longer than 1 MiB" in repr(follower.error)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "is_read"), [((600, 300, "\n", 900, "\n", 1000), True), ((600, "x\n", 600, 401), False)]
+)
+async def test_the_limit_counts_for_each_line_of_a_watch(
+    pieces: tuple[int | str, ...], is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handlers, "MOST_BYTES", 1000)
+    sent = [each.encode() if isinstance(each, str) else b"x" * each for each in pieces]
+
+    class Content:
+        async def iter_chunked(self, _: int) -> AsyncIterator[bytes]:
+            for piece in sent:
+                yield piece
+
+    async def read() -> list[bytes]:
+        return [piece async for piece in handlers._Limited(Content()).iter_chunked(100)]
+
+    if is_read:
+        assert await read() == sent
+    else:
+        with pytest.raises(UnreadableAnswer):
+            await read()
 
 
 def test_kopf_requests_only_the_config_map() -> None:

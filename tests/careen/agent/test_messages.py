@@ -239,3 +239,12 @@ def test_the_notify_url_flag_replaces_the_deprecated_slack_hook_flag() -> None:
 )
 def test_the_message_follows_the_template(message: Notify, settings: dict[str, str], text: str) -> None:
     assert wording(message, Settings(cluster_name="prod", **settings), "n1") == text
+
+
+def test_a_message_has_a_limit_whatever_its_template_repeats() -> None:
+    text = wording(
+        Notify(occasion=Occasion.BLOCKED, sentence="x", reason="r" * 9999),
+        Settings(message_template_blocked="{reason}" * 512),
+        "n1",
+    )
+    assert (len(text), text[-2:]) == (16_000, "r…")

@@ -7,7 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from careen.cluster.wire.client import RELOAD_SECONDS
+from careen.scheduler.wire import lanes
 from careen.scheduler.wire.lanes import HttpAnswer, HttpCall, Lane
 from careen.scheduler.wire.server import Server
 from tests.patience import until
@@ -71,6 +74,22 @@ async def test_each_request_gets_the_body_of_its_own_answer_even_if_others_wait_
         await until(lambda: len(answers) == 5)
         lane.close()
     assert {path: answer.body.decode() for path, answer in answers.items()} == {path: path for path in paths}
+
+
+async def test_an_answer_that_is_longer_than_the_limit_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request has the limit for itself, although they use one connection."""
+    monkeypatch.setattr(lanes, "MOST_BYTES", 1000)
+    async with served(lambda path: b"x" * int(path[1:])) as here:
+        lane = Lane(here, connections=1)
+        answers = ask(lane, ["/900", "/901", "/1100", "/902"])
+        await until(lambda: len(answers) == 4)
+        lane.close()
+    assert {path: (len(each.body), each.is_too_long) for path, each in answers.items()} == {
+        "/900": (900, False),
+        "/901": (901, False),
+        "/1100": (0, True),
+        "/902": (902, False),
+    }
 
 
 async def test_requests_after_their_deadline_leave_nothing_in_the_lane() -> None:

@@ -11,7 +11,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from kubernetes.client import Configuration
 
+from careen.cluster.wire.answers import the_object
+from careen.cluster.wire.client import ClientTransport
+from careen.cluster.wire.errors import ClusterError, raise_unless_ok
+from careen.cluster.wire.transport import Request
 from careen.core.facts.observation import Unknown
 from careen.services.alertmanager import Alertmanager
 from careen.services.notification_urls import parse
@@ -52,6 +57,24 @@ async def extender(url: str, seconds: float) -> Any:
     return await asyncio.to_thread(ask)
 
 
+async def api_server(url: str, seconds: float) -> Any:
+    """The agent's API server. Its client has threads of its own."""
+    configuration = Configuration(host=url)
+    configuration.retries = False
+    transport = ClientTransport(lambda: configuration, agent="careen-agent")
+    request = Request(method="GET", path="/api/v1/nodes/n1", timeout_seconds=seconds)
+    try:
+        answer = await transport.send(request)
+        raise_unless_ok(request, answer, now=NOW)
+        return the_object(answer.body, request.path, dict, "GET")
+    except ClusterError as error:
+        return Unknown(str(error))
+    finally:
+        transport.close()
+        idle = asyncio.get_running_loop().run_in_executor(None, transport._threads.shutdown)
+        await until(idle.done, lambda: "the end of the thread that asked the API server")
+
+
 ASKING: dict[str, Ask] = {
     "alerts of Prometheus": lambda url, seconds: Prometheus(url, timeout_seconds=seconds).active_alerts(),
     "samples of Prometheus": lambda url, seconds: Prometheus(url, timeout_seconds=seconds).samples(
@@ -61,6 +84,7 @@ ASKING: dict[str, Ask] = {
     "the begin of a silence": lambda url, seconds: silences(url, seconds).begin(60.0, now=NOW),
     "the end of a silence": lambda url, seconds: silences(url, seconds).end(),
     "an extender": extender,
+    "the API server": api_server,
 }
 SENDING = {
     "a webhook": "generic+{url}/hook",
@@ -114,7 +138,7 @@ async def test_a_redirect_is_named_with_what_to_do() -> None:
         for client, ask in ASKING.items():
             found = await ask(server.url, LONG_SECONDS)
             assert (
-                client == "an extender"
+                client in ("an extender", "the API server")
                 or "status 302; careen follows no redirect, so give the URL that it leads to" in found.why
             )
 

@@ -105,6 +105,21 @@ def test_each_regular_expression_takes_linear_time(text: str) -> None:
     assert not pattern.search("ax" * 10_000 + "!") or "x" in text
 
 
+def test_a_regular_expression_needs_little_memory_while_it_is_read() -> None:
+    """Each `\\pL` takes 20 KiB: without a limit, 64 KiB of them end the agent, again at each of its starts."""
+    code = (
+        "import resource, sys; from careen.settings.kinds import regexp; import re2\n"
+        "size = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = size()\n"
+        "for length in (2048, 2**16):\n"
+        "    try: regexp(r'\\pL' * length)\n"
+        "    except ValueError as error: assert 'pattern too large' in str(error)\n"
+        "assert size() - before < 100 * 1024, size() - before"
+    )
+    done = run([sys.executable, "-c", code])
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_regular_expression_is_stored_and_shown_unchanged() -> None:
     assert regexp(r"[[:alpha:]]\z") == GoRegexp(r"[[:alpha:]]\z")
     assert regexp("") is None

@@ -119,3 +119,9 @@ def test_the_config_map_may_not_set_the_token_file_of_alertmanager(name: str, va
             BadSettings, match=r"would send the secret in --alertmanager-token-file to the server in alertmanager-url"
         ):
             queries(f"{name}: {value}\n", alertmanager_token_file=["/t"], alertmanager_url=["http://b:9093"])
+
+
+def test_a_long_condition_is_refused_at_once() -> None:
+    """An expression that tries each place for the decimal point would block the agent's loop for minutes."""
+    with pytest.raises(BadSettings, match="expected a comparison"):
+        queries(f"health-queries: [{{name: a, query: up, holds: '< {'1' * 100_000}x'}}]")

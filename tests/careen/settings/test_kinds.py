@@ -35,7 +35,10 @@ def test_durations_are_read_as_in_go(text: str, seconds: float) -> None:
     assert kinds.duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "1", "90", "-1s", "1d", "1h 30m", "h", "1H", "s1", "1m30", "0x1s", "1e3s", "٣s"])
+NO_DURATIONS = ["", "1", "90", "-1s", "1d", "1h 30m", "h", "1H", "s1", "1m30", "0x1s", "1e3s", "٣s", "-+1s", "--0"]
+
+
+@pytest.mark.parametrize("text", [*NO_DURATIONS, "-" * 2**16], ids=lambda text: text[:9])
 def test_invalid_and_negative_durations_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected a duration"):
         kinds.duration(text)
@@ -261,6 +264,14 @@ def test_lists_are_split_as_by_kured() -> None:
 @pytest.mark.parametrize("text", ["Node %s", "100%% of %s", "nothing"])
 def test_a_template_with_at_most_one_placeholder_is_accepted(text: str) -> None:
     assert kinds.template(text) == text
+
+
+def test_a_template_that_is_too_long_is_refused() -> None:
+    """Each of its fields may become a thousand characters, in every message and in the log."""
+    assert kinds.template("x" * 4096)
+    for parse in (kinds.template, kinds.template_of_figures):
+        with pytest.raises(ValueError, match="expected a text of at most 4096 characters"):
+            parse("{reason}" * 513)
 
 
 @pytest.mark.parametrize("text", ["%s and %s", "%d", "50%"])

@@ -72,3 +72,9 @@ def test_every_yaml_text_is_read_or_refused_with_a_message(text: str) -> None:
         load(text)
     except BadYaml as error:
         assert str(error)  # noqa: PT017 - either outcome is right
+
+
+def test_a_text_that_takes_long_to_read_is_refused() -> None:
+    assert load("a: 1\n" + "#" * (2**17 - 5)) == {"a": 1}
+    with pytest.raises(BadYaml, match="the text has more than 131072 characters"):
+        load("- a\n" * 2**16)

@@ -17,6 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from careen.cluster.wire.answers import decoded, list_of, the_object, the_page, the_review
 from careen.cluster.wire.errors import (
+    AnswerTooLong,
     ClusterError,
     Expired,
     NotSent,
@@ -96,23 +97,30 @@ class ClusterApi:
         """The raw pages of a list. Consistent: without a resourceVersion the first page is a quorum read, and the
         others show its resourceVersion.
 
-        Raises `Expired` if the pages were read so slowly that the server no longer has it. The caller then lists
-        again. Raises `UnreadableAnswer` for a list without an end.
+        A page that is too long is asked for with fewer items. Raises `Expired` if the pages were read so slowly that
+        the server no longer has it. The caller then lists again. Raises `UnreadableAnswer` for a list without an end,
+        or with an item that is too long.
         """
-        wanted, token = {**(query or {}), "limit": str(page_size)}, ""
+        token, number, left = "", 0, MOST_LISTED
 
         def believed(body: bytes) -> tuple[bytes, str]:
             return body, the_page(body, path, f"GET {path}", after=token)
 
-        most_pages = max(1, MOST_LISTED // page_size)
-        for _ in range(most_pages):
+        while left > 0:
+            wanted = {**(query or {}), "limit": str(page_size)} | ({"continue": token} if token else {})
             request = Request(method="GET", path=path, query=wanted, timeout_seconds=timeout_seconds)
-            body, token = await self._read(request, believed)
+            try:
+                body, token = await self._read(request, believed)
+            except AnswerTooLong:
+                if page_size == 1:
+                    raise
+                page_size //= 2
+                continue
+            number, left = number + 1, left - page_size
             yield body
             if not token:
                 return
-            wanted = {**wanted, "continue": token}
-        raise UnreadableAnswer(f"GET {path}: the list does not end after {most_pages} pages")
+        raise UnreadableAnswer(f"GET {path}: the list does not end after {number} pages")
 
     async def items(self, path: str, kind: type[T], *, query: Mapping[str, str] | None = None) -> list[T]:
         """All items of a list. If it expires between two pages, it is requested once more."""
@@ -239,4 +247,6 @@ class ClusterApi:
 
 
 def _may_pass(error: BaseException) -> bool:
-    return isinstance(error, NotSent | Unclear | UnreadableAnswer | TooManyRequests | ServerFailed)
+    return isinstance(error, NotSent | Unclear | UnreadableAnswer | TooManyRequests | ServerFailed) and not isinstance(
+        error, AnswerTooLong
+    )

@@ -8,15 +8,18 @@ lock.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
 import urllib3
@@ -27,10 +30,14 @@ from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import KubeConfigMerger, load_kube_config
 
-from careen.cluster.wire.errors import NotSent, Unclear
-from careen.cluster.wire.network_errors import description, was_surely_not_sent
+from careen.cluster.wire.errors import AnswerTooLong, ClusterError, NotSent, Unclear
+from careen.cluster.wire.network_errors import description, opened, timed, was_surely_not_sent
 from careen.cluster.wire.transport import Request, Response
+from scheduler_core.extenders.timed_http import TooLong, whole
 from scheduler_core.values import Value
+
+if TYPE_CHECKING:
+    from urllib3.connection import HTTPConnection
 
 T = TypeVar("T")
 
@@ -42,6 +49,9 @@ THREAD_SECONDS = 10.0
 RELOAD_SECONDS = 10.0
 # One pool serves the turn's requests and a batch of parallel evictions.
 CONNECTIONS = 16
+MOST_BYTES = 32 * 2**20
+"""Of an answer, after decompression: etcd takes no object above 1.5 MiB, and a page of larger ones is asked for in
+parts."""
 
 
 class CannotReachCluster(Exception):
@@ -164,7 +174,7 @@ class ClientTransport:
         self._agent = agent
         configuration = load()
         self.server: str = configuration.host
-        self._rest = RESTClientObject(configuration)
+        self._rest = _bounded(configuration)
         self._loaded_at = time.monotonic()
         # Its own threads, so that the process can end while a read hangs.
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="api")
@@ -183,10 +193,10 @@ class ClientTransport:
         For watches. It blocks, so each call needs a thread of its own. `timeout_seconds` limits how long the server may
         send nothing.
         """
-        answer = self._begin(self._rest, request, is_read=False)
+        answer = self._begin(self._rest, request)
         if answer.status == 401 and self._reload():
             answer.close()
-            answer = self._begin(self._rest, request, is_read=False)
+            answer = self._begin(self._rest, request)
         return OpenAnswer(answer, f"{request.method} {request.path}", self.server)
 
     def credentials(self) -> Credentials:
@@ -237,20 +247,26 @@ class ClientTransport:
             call.cancel()
             raise
         try:
-            # urllib3's deadline applies to each read: a server that sends a byte at a time would never exceed it.
+            # The thread ends at the same time, unless it could not even connect.
             return await _within(CONNECT_SECONDS + 2 * request.timeout_seconds, call)
         except TimeoutError as error:
-            seconds = 2 * request.timeout_seconds
-            raise Unclear(f"{what}: the API server sent no complete answer within {seconds:.0f} s") from error
+            raise _incomplete(request) from error
 
     def _exchange(self, rest: RESTClientObject, request: Request) -> Response:
-        answer = self._begin(rest, request, is_read=True)
-        return Response(
-            status=answer.status, headers={k.lower(): v for k, v in answer.headers.items()}, body=answer.data
-        )
+        what, began = f"{request.method} {request.path}", time.monotonic()
+        with self._begin(rest, request) as answer:
+            try:
+                body = whole(partial(answer.read1, decode_content=True), MOST_BYTES)
+            except TooLong as error:
+                raise AnswerTooLong(f"{what}: {error}") from error
+            except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+                raise _failure(request, error, self.server, time.monotonic() - began) from error
+        return Response(status=answer.status, headers={k.lower(): v for k, v in answer.headers.items()}, body=body)
 
-    def _begin(self, rest: RESTClientObject, request: Request, *, is_read: bool) -> urllib3.BaseHTTPResponse:
+    def _begin(self, rest: RESTClientObject, request: Request) -> urllib3.BaseHTTPResponse:
+        """The answer's headers. Its body has the rest of the deadline."""
         url = rest.configuration.host + request.path + ("?" + urlencode(request.query) if request.query else "")
+        began = time.monotonic()
         try:
             return rest.pool_manager.request(
                 request.method,
@@ -260,11 +276,10 @@ class ClientTransport:
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=request.timeout_seconds),
                 retries=False,
                 redirect=False,
-                preload_content=is_read,
+                preload_content=False,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            what = f"{request.method} {request.path}: {description(error, rest.configuration.host)}"
-            raise (NotSent if was_surely_not_sent(error) else Unclear)(what) from error
+            raise _failure(request, error, rest.configuration.host, time.monotonic() - began) from error
 
     def _headers(self, configuration: Configuration, request: Request) -> Mapping[str, str]:
         headers = {"User-Agent": self._agent, "Accept": request.accept, "Accept-Encoding": "gzip"}
@@ -280,7 +295,7 @@ class ClientTransport:
             return False
         self._loaded_at = time.monotonic()
         try:
-            self._rest = RESTClientObject(self._load())
+            self._rest = _bounded(self._load())
         except CannotReachCluster:
             return False
         return True
@@ -289,10 +304,11 @@ class ClientTransport:
 class OpenAnswer:
     """A response whose body is read while it arrives."""
 
-    def __init__(self, answer: urllib3.BaseHTTPResponse, what: str, server: str) -> None:
+    def __init__(self, answer: Any, what: str, server: str) -> None:
         self.status = answer.status
         self.headers = {key.lower(): value for key, value in answer.headers.items()}
-        self._answer = answer
+        answer._original_response.timed.ends = math.inf  # only the headers have a deadline
+        self._answer: urllib3.BaseHTTPResponse = answer
         self._what = what
         self._server = server
 
@@ -356,6 +372,38 @@ def connect(
         return configuration
 
     return ClientTransport(load, agent=user_agent(part))
+
+
+def _bounded(configuration: Configuration) -> RESTClientObject:
+    """With a deadline for each whole answer: twice the time for which the server may send nothing."""
+    rest = RESTClientObject(configuration)
+    manager: Any = rest.pool_manager
+    manager.pool_classes_by_scheme = {
+        scheme: type(kind.__name__, (kind,), {"ConnectionCls": timed(kind.ConnectionCls, _opened, _ends)})
+        for scheme, kind in manager.pool_classes_by_scheme.items()
+    }
+    return rest
+
+
+def _opened(connection: HTTPConnection) -> socket.socket:
+    return opened(connection, time.monotonic() + CONNECT_SECONDS)
+
+
+def _ends(connection: HTTPConnection) -> float:
+    return time.monotonic() + 2 * (connection.timeout or CONNECT_SECONDS)
+
+
+def _failure(request: Request, error: Exception, server: str, took_seconds: float) -> ClusterError:
+    if was_surely_not_sent(error):
+        return NotSent(f"{request.method} {request.path}: {description(error, server)}")
+    if took_seconds >= 2 * request.timeout_seconds:
+        return _incomplete(request)
+    return Unclear(f"{request.method} {request.path}: {description(error, server)}")
+
+
+def _incomplete(request: Request) -> Unclear:
+    seconds = 2 * request.timeout_seconds
+    return Unclear(f"{request.method} {request.path}: the API server sent no complete answer within {seconds:.0f} s")
 
 
 async def _within(seconds: float, what: Awaitable[T]) -> T:

@@ -48,6 +48,10 @@ class UnreadableAnswer(ClusterError):
     may_have_landed = True
 
 
+class AnswerTooLong(UnreadableAnswer):
+    """The answer exceeds a limit. The caller asks for less."""
+
+
 class Refused(ClusterError):
     """The server rejected the request. Nothing changed."""
 

@@ -48,14 +48,15 @@ def load_lean_client() -> None:
         import_module("kubernetes.config.kube_config")
 
 
-def load_lean_kopf() -> None:
-    """Imports kopf without aiohttp's web server, which only kopf's probes and webhooks use. Call `load_lean_client`
-    first, because kopf imports the whole client."""
+def load_lean_kopf() -> ModuleType:
+    """Imports kopf without aiohttp's web server, which only kopf's probes and webhooks use, and returns aiohttp. Call
+    `load_lean_client` first, because kopf imports the whole client."""
     with without_collections():
         aiohttp = import_module("aiohttp")
         # An import statement binds a module to its parent only when it loads it.
         with _standing_in("aiohttp.web"), _bound_to(aiohttp, "web", sys.modules["aiohttp.web"]):
             import_module("kopf")
+    return aiohttp
 
 
 def _load_bare_packages() -> None:

@@ -1,5 +1,8 @@
-"""Network errors in sentences about the server, without the client library's names and objects. Whether the server may
-have received the request is told by the classes in `errors.py`."""
+"""Connections of urllib3 with deadlines, and network errors in sentences about the server, without the library's names
+and objects. Whether the server may have received the request is told by the classes in `errors.py`.
+
+urllib3's own limit holds for each read, so an answer that drips would never exceed it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,15 @@ import os
 import re
 import socket
 import ssl
+from collections.abc import Callable
+from functools import partial
 from http.client import HTTPException, IncompleteRead, RemoteDisconnected
+from typing import Any
 
 from urllib3 import exceptions
+from urllib3.connection import HTTPConnection
+
+from scheduler_core.extenders.timed_http import TimedResponse, connected
 
 # The sentences about the peer: the server, or the proxy on the way to the server.
 _UNKNOWN_NAME = "{peer} cannot be found: no name server of this host resolves its name"
@@ -27,6 +36,29 @@ _BY_NUMBER = {
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 _OF_FILES = (errno.EACCES, errno.EISDIR, errno.ENOENT, errno.ENOTDIR)
 _LOGIN = re.compile(r"(?<=://)[^/?#]*@")
+
+
+def timed(kind: Any, connect: Callable[[Any], socket.socket], ends: Callable[[Any], float]) -> Any:
+    """The class `kind` of connections with deadlines: `connect` opens a connection, `ends` says before each of its
+    answers until when (of `time.monotonic`)."""
+    own: dict[str, Any] = {"response_class": property(lambda each: partial(TimedResponse, ends=ends(each)))}
+    if kind._new_conn is HTTPConnection._new_conn:  # not through a SOCKS proxy
+        own["_new_conn"] = lambda each: connect(each)  # noqa: PLW0108 - a bound method would not get the connection
+    return type(kind.__name__, (kind,), own)
+
+
+def opened(connection: Any, ends: float) -> socket.socket:
+    """The socket of the connection. Raises urllib3's errors."""
+    host = connection._dns_host
+    options = connection.socket_options or ()
+    try:
+        return connected(host, connection.port, seconds=connection.timeout, ends=ends, options=options)
+    except socket.gaierror as error:
+        raise exceptions.NameResolutionError(host, connection, error) from error
+    except TimeoutError as error:
+        raise exceptions.ConnectTimeoutError(connection, f"{host} did not answer in time") from error
+    except OSError as error:
+        raise exceptions.NewConnectionError(connection, f"{host} cannot be reached: {error}") from error
 
 
 def description(error: BaseException, server: str) -> str:

@@ -280,6 +280,7 @@ class Alert(Value, kw_only=True):
     name: str
     state: str = "firing"
     labels: Mapping[str, str] = field(default_factory=dict)
+    is_matched: bool | None = None  # by --alert-filter-regexp; None: nobody has asked
 
 
 class Sample(Value, kw_only=True):
@@ -289,6 +290,7 @@ class Sample(Value, kw_only=True):
     age_seconds: float
     evaluated_at: float  # Unix seconds
     labels: Mapping[str, str] = field(default_factory=dict)
+    is_selected: bool | None = None  # by the matchers of its query; None: nobody has asked
 
 
 class Evictable(StrEnum):

@@ -15,6 +15,7 @@ from typing import Protocol
 from msgspec import field
 
 from careen.core.facts import keys
+from careen.core.facts.observation import Sample
 from careen.core.facts.selectors import Selector
 from careen.core.facts.windows import NamedWindow, Window
 from scheduler_core.values import Value
@@ -149,6 +150,12 @@ class HealthQuery(Value, kw_only=True):
     is_of_node: bool = False  # the query is about this node alone: another node may get another answer
     late_comparison: str = ""  # the condition that is enough for a drained node; empty: none
     late_bound: float = 0.0
+
+    def selects(self, sample: Sample) -> bool:
+        """Whether its labels match."""
+        if sample.is_selected is not None:
+            return sample.is_selected
+        return all(matcher.holds(sample.labels) for matcher in self.matchers)
 
     def holds(self, value: float) -> bool:
         """NaN never fulfils the condition."""

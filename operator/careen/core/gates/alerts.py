@@ -51,5 +51,7 @@ def blocks(alert: Alert, policy: AlertPolicy) -> bool:
     filter."""
     if policy.firing_only and alert.state != "firing":
         return False
-    matches = policy.filter_regexp is not None and bool(policy.filter_regexp.search(alert.name))
+    matches = alert.is_matched
+    if matches is None:
+        matches = policy.filter_regexp is not None and bool(policy.filter_regexp.search(alert.name))
     return matches if policy.match_only else not matches and not alert.name.startswith(OWN_ALERTS)

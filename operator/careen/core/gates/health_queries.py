@@ -80,7 +80,7 @@ def _no_of(
     if answer is None or isinstance(answer, Unknown):
         why = (answer or NOT_ASKED).why
         return _unknown(f"{query.name}: {why}")
-    matching = [sample for sample in answer if all(matcher.holds(sample.labels) for matcher in query.matchers)]
+    matching = [sample for sample in answer if query.selects(sample)]
     if not matching:
         why = "no sample matches the labels of the query" if answer else "the query returned no sample"
         return _unknown(f"{query.name}: {why}")

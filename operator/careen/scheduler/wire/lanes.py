@@ -13,6 +13,7 @@ from typing import Final, cast
 
 import httptools
 
+from careen.cluster.wire.client import MOST_BYTES
 from careen.cluster.wire.transport import Method
 from careen.scheduler.wire.server import Server
 from scheduler_core.values import Value
@@ -39,6 +40,7 @@ class HttpAnswer(Value, kw_only=True):
     body: bytes = b""
     retry_after: str = ""
     was_sent: bool = True
+    is_too_long: bool = False
 
 
 Done = Callable[[HttpAnswer], None]
@@ -161,12 +163,14 @@ class _Connection(asyncio.Protocol):
         self._parser: httptools.HttpResponseParser | None = None
         self._pending: _Pending | None = None
         self._body: list[bytes] = []
+        self._received = 0
         self._retry_after = ""
 
     def send(self, pending: _Pending) -> None:
         assert self._transport is not None
         self._pending, pending.connection = pending, self
         self._parser, self._body, self._retry_after = httptools.HttpResponseParser(self), [], ""
+        self._received = 0
         call = pending.call
         if call.body is None:
             data = self._server.head(call.method, call.path)
@@ -186,6 +190,11 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._parser is None or self._pending is None:  # nothing was asked
+            self.close()
+            return
+        self._received += len(data)
+        if self._received > MOST_BYTES:
+            self._pending.answer(HttpAnswer(status=0, is_too_long=True))
             self.close()
             return
         try:

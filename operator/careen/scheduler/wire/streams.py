@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 
 import httptools
 
-from careen.cluster.wire.errors import NotSent, Unclear, raise_unless_ok
+from careen.cluster.wire.client import MOST_BYTES
+from careen.cluster.wire.errors import AnswerTooLong, NotSent, Unclear, raise_unless_ok
 from careen.cluster.wire.transport import Request, Response
 from careen.scheduler.wire.lanes import HttpAnswer, HttpCall, Lane
 from careen.scheduler.wire.server import Server
@@ -42,6 +43,8 @@ class LoopTransport:
             done,
         )
         answer = await answered
+        if answer.is_too_long:
+            raise AnswerTooLong(f"{what}: the answer is longer than {MOST_BYTES // 2**20} MiB")
         if not answer.status:
             why = f"{what}: the API server did not answer in time, or the connection broke"
             raise Unclear(why) if answer.was_sent else NotSent(why)

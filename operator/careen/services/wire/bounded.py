@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import socket
 import time
-from functools import partial, partialmethod
+from functools import partial
 from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError
+from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
+from careen.cluster.wire.network_errors import opened, timed
 from careen.core.facts.times import span
-from scheduler_core.extenders.timed_http import TimedResponse, TooLong, connected, whole
+from scheduler_core.extenders.timed_http import TooLong, whole
 
 MOST_BYTES = 16 * 2**20
 """After decompression: tens of thousands of alerts, and a million values."""
@@ -67,15 +68,12 @@ class _Adapter(HTTPAdapter):
     def get_connection_with_tls_context(self, *arguments: Any, **named: Any) -> Any:
         """With connections that end at the deadline."""
         pool = super().get_connection_with_tls_context(*arguments, **named)
-        kind: Any = pool.ConnectionCls
-        if isinstance(getattr(kind, "response_class", None), partial):
-            return pool  # of an earlier request
-        own = {
-            "response_class": partial(TimedResponse, ends=self._ends),
-            "_new_conn": partialmethod(_connected, self._ends),
-        }
-        pool.ConnectionCls = type(kind.__name__, (kind,), own)
+        if "ConnectionCls" not in vars(pool):  # that of an earlier request has it
+            vars(pool)["ConnectionCls"] = timed(pool.ConnectionCls, self._opened, lambda _: self._ends)
         return pool
+
+    def _opened(self, connection: Any) -> socket.socket:
+        return opened(connection, self._ends)
 
     def send(self, request: requests.PreparedRequest, *_: Any, **named: Any) -> requests.Response:
         """Whatever timeout the caller gives."""
@@ -93,17 +91,3 @@ class _Adapter(HTTPAdapter):
                 raise requests.ConnectionError(error) from error
             raise
         return answer
-
-
-def _connected(connection: Any, ends: float) -> socket.socket:
-    """With urllib3's errors."""
-    host = connection._dns_host
-    options = connection.socket_options or ()
-    try:
-        return connected(host, connection.port, seconds=connection.timeout, ends=ends, options=options)
-    except socket.gaierror as error:
-        raise NameResolutionError(host, connection, error) from error
-    except TimeoutError as error:
-        raise ConnectTimeoutError(connection, f"{host} did not answer in time") from error
-    except OSError as error:
-        raise NewConnectionError(connection, f"{host} cannot be reached: {error}") from error

@@ -18,7 +18,7 @@ NODE = "$NODE"
 _DEFAULT_FRESH_SECONDS = 300.0  # as far as Prometheus itself looks back
 _LONGEST_QUERY = 4096
 _MOST_LABELS = 20
-_HOLDS = re.compile(r"(==|!=|<=|>=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)", re.ASCII)
+_HOLDS = re.compile(r"(==|!=|<=|>=|<|>)\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)", re.ASCII)
 _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^"\s,][^\s,]*))\s*')
 
 

@@ -12,6 +12,7 @@ import pytest
 from careen.cluster.objects import ObjectHead
 from careen.cluster.wire.answers import decoded
 from careen.cluster.wire.errors import (
+    AnswerTooLong,
     Conflict,
     Expired,
     NotFound,
@@ -193,6 +194,31 @@ async def test_a_list_without_an_end_is_cut_off(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(UnreadableAnswer, match="GET /api/v1/nodes: the list does not end after 3 pages"):
         await api_on(server).items(NODES, ObjectHead)
     assert len(server.asked) == 3
+
+
+async def test_a_page_that_is_too_long_is_asked_for_in_parts() -> None:
+    """A tenant can fill pods with 1.5 MiB each."""
+    long = AnswerTooLong("the answer is longer than 32 MiB")
+    server = Scripted(
+        answer(200, nodes("a", token="t1")), long, long, answer(200, nodes("b", token="t2")), answer(200, nodes("c"))
+    )
+    assert [each.metadata.name for each in await api_on(server).items(NODES, ObjectHead)] == ["a", "b", "c"]
+    assert [(request.query["limit"], request.query.get("continue")) for request in server.asked] == [
+        ("500", None),
+        ("500", "t1"),
+        ("250", "t1"),
+        ("125", "t1"),
+        ("125", "t2"),
+    ]
+
+
+async def test_an_object_that_is_too_long_is_not_asked_for_again() -> None:
+    long = AnswerTooLong("the answer is longer than 32 MiB")
+    for asked, most in ((api_on, 1), (api_on, 9)):
+        server = Scripted(*[long] * 50)
+        with pytest.raises(AnswerTooLong):
+            await (asked(server).get(NODE, ObjectHead) if most == 1 else asked(server).items(NODES, ObjectHead))
+        assert len(server.asked) == most  # 500, 250, 125, …, 1
 
 
 async def test_a_list_with_a_repeated_continue_token_raises_an_error() -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from careen.cluster.wire import client
 from careen.cluster.wire.client import CannotReachCluster, ClientTransport, load_configuration
-from careen.cluster.wire.errors import NotSent, Unclear
+from careen.cluster.wire.errors import AnswerTooLong, NotSent, Unclear
 from careen.cluster.wire.transport import MERGE_PATCH, Request
 from tests.patience import LONG_SECONDS, growing, until
 
@@ -162,6 +164,79 @@ async def test_a_request_raises_an_error_if_its_answer_is_incomplete_at_the_tota
             break
     ended.set()
     assert "no complete answer" in said
+
+
+async def test_the_thread_of_an_answer_that_drips_ends_at_the_deadline(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+    """Whatever drips: the status line, a header or the body. Otherwise eight such answers would stop the agent."""
+    ended = threading.Event()
+    heads = [b"H", b"HTTP/1.1 200 OK\r\nx: ", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"]
+
+    def drip(connection: socket.socket) -> None:
+        connection.sendall(heads[len(server.received) - 1])
+        while not ended.is_set():
+            connection.sendall(b"x")
+            time.sleep(0.02)
+
+    server = serve(drip)
+    transport = transport_to(server.url, threads=1)
+    for _ in heads:
+        with pytest.raises(Unclear):
+            await transport.send(patch(0.2))
+    transport.close()
+    idle = asyncio.get_running_loop().run_in_executor(None, transport._threads.shutdown)
+    await until(idle.done, lambda: "the end of the thread")
+    ended.set()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_an_answer_that_is_longer_than_the_limit_raises_an_error(
+    packed: bool, serve, transport_to, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(client, "MOST_BYTES", 2**20)
+    bodies = [b" " * 2**20, b" " * (2**20 + 1)]
+
+    def answer(connection: socket.socket) -> None:
+        body = bodies[min(server.requests - 1, 1)]
+        body, head = (gzip.compress(body), b"Content-Encoding: gzip\r\n") if packed else (body, b"")
+        connection.sendall(b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n" % (head, len(body)) + body)
+
+    server = serve(answer)
+    transport = transport_to(server.url)
+    assert (await transport.send(Request(method="GET", path="/x"))).body == bodies[0]
+    with pytest.raises(AnswerTooLong, match="GET /x: the answer is longer than 1 MiB"):
+        await transport.send(Request(method="GET", path="/x"))
+
+
+async def test_requests_one_after_another_use_one_connection(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+    answers = [
+        OK,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nnot",
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        OK,
+    ]
+    server = serve(lambda connection: connection.sendall(answers[server.requests - 1]))
+    transport = transport_to(server.url)
+    statuses = [(await transport.send(Request(method="GET", path="/x"))).status for _ in answers]
+    assert (statuses, len(server._connections)) == ([200, 200, 404, 204, 200], 1)
+
+
+def test_a_watch_may_last_longer_than_its_headers_may_take(
+    serve, transport_to, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
+    goes_on = threading.Event()
+
+    def watch(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        goes_on.wait(LONG_SECONDS)
+        connection.sendall(b"{}")
+
+    request = Request(method="GET", path="/x", timeout_seconds=LONG_SECONDS)
+    with contextlib.closing(transport_to(serve(watch).url).open(request)) as answer:
+        later = SimpleNamespace(monotonic=lambda: time.monotonic() + 10 * LONG_SECONDS)
+        monkeypatch.setattr("scheduler_core.extenders.timed_http.time", later)
+        goes_on.set()
+        assert answer.read(100) == b"{}"
 
 
 class Gate:

@@ -99,7 +99,7 @@ def fingerprint(alert: Alert) -> str:
 def series_of(query: HealthQuery, answer: Iterable[Sample]) -> tuple[tuple[str, Sample], ...]:
     """The matching samples of a query, each with its series. A series is known by its labels without pod and uid, and
     the only one of its query whatever its labels are: an exporter that moves to another node changes them."""
-    matching = [sample for sample in answer if all(matcher.holds(sample.labels) for matcher in query.matchers)]
+    matching = [sample for sample in answer if query.selects(sample)]
     if len(matching) == 1:
         return (("", matching[0]),)
     return tuple(
