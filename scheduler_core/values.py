@@ -22,7 +22,14 @@ class _Fields:
 
     def __get__(self, _: object, owner: type[msgspec.Struct]) -> dict[str, Field[Any]]:
         if owner not in self._made:
-            names = make_dataclass(owner.__name__, owner.__struct_fields__, init=False, repr=False, eq=False)
+            names = make_dataclass(
+                owner.__name__,
+                owner.__struct_fields__,
+                init=False,
+                repr=False,
+                eq=False,
+                namespace={"__doc__": owner.__name__},  # otherwise dataclasses derives one from a signature
+            )
             self._made[owner] = {each.name: each for each in fields(names)}
         return self._made[owner]
 

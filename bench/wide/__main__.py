@@ -1,5 +1,5 @@
 """Measures a large fleet on virtual time, with a real agent for each node: its memory, and its requests per second in
-each part of a roll-out. Also measures what 5,000 waiting nodes cost.
+each part of a roll-out. Also measures what 5,000 idle and 5,000 waiting nodes cost.
 
     python -m bench.wide [--nodes 500] [--concurrency 25] [--wait-minutes 60]
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from careen.cluster.wire.transport import Request
 from tests.careen.chaos.fleet.agents import Fault
-from tests.careen.chaos.fleet.thousands import STORIES, pause, resume, waiting
+from tests.careen.chaos.fleet.thousands import STORIES, idle, pause, resume, waiting
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import Shape, World
 
@@ -110,7 +110,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=500)
     parser.add_argument("--concurrency", type=int, default=25)
     parser.add_argument("--wait-minutes", type=float, default=60.0)
-    parser.add_argument("--fleet-only", action="store_true", help="do not measure 5,000 waiting nodes")
+    parser.add_argument("--fleet-only", action="store_true", help="do not measure 5,000 idle and waiting nodes")
     given = parser.parse_args()
     before, counted = memory_mib(), RequestCounts()
     shape = Shape(nodes=given.nodes, zones=5, control_planes=3, concurrency=given.concurrency)
@@ -129,14 +129,17 @@ def main() -> int:
         flush=True,
     )
     if not given.fleet_only:
-        cost_of_waiting()
+        cost_of_thousands()
     broken = world.verdict(taint_seconds=75.0)
     print("\nlaws broken: " + ("none" if not broken else "; ".join(broken[:20])))
     return 1 if broken else 0
 
 
-def cost_of_waiting() -> None:
-    print("| why 5,000 nodes wait | requests per second |\n|---|---|")
+def cost_of_thousands() -> None:
+    print("| 5,000 idle nodes | requests per second |\n|---|---|")
+    for asleep in (True, False):
+        print(f"| {'asleep' if asleep else 'awake'} | {run_virtually(idle(asleep=asleep)):.1f} |", flush=True)
+    print("\n| why 5,000 nodes wait | requests per second |\n|---|---|")
     for reason, each in STORIES.items():
         cost = run_virtually(waiting(each.first, later=each.later))
         print(f"| {reason} | {cost.of(each.waiting):.1f} |", flush=True)

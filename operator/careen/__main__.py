@@ -28,7 +28,9 @@ def main() -> None:
             from careen.agent.asleep.doorkeeper import open_door  # answers probes while the rest loads
 
             open_door()
-    if arguments[:1] not in _LONG:
+    if arguments[:1] in _LONG:
+        gc.disable()  # until the command is loaded
+    else:
         gc.set_threshold(_OBJECTS)
     # The image starts its scripts with SIGTERM blocked, so that a signal that arrives while Python starts is not lost.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from careen.agent.startup.following import READ_SECONDS
 from careen.cluster.wire.transport import Request, Response
 from tests.careen.chaos.fleet import people
 from tests.careen.chaos.fleet.stories import put_agents_pods
@@ -183,3 +184,33 @@ def test_a_woken_agent_reviews_no_rights_also_if_it_stays_awake() -> None:
         assert set(reviews) == {"n1"}
 
     play(story)
+
+
+def test_a_window_that_closes_in_the_middle_of_a_roll_out_is_closed_for_the_nodes_in_line() -> None:
+    """Their agents woke a moment ago, and do not follow the ConfigMap yet."""
+    worlds: list[World] = []
+
+    def prepare(world: World) -> None:
+        worlds.append(world)
+        put_settings(world, OPEN)
+        put_agents_pods(world)
+
+    async def story() -> World:
+        world = World(Shape(nodes=4), agents=WholeAgents, prepare=prepare)
+        await asyncio.sleep(30.0)
+        assert all_sleep(world), world.report([])
+        await world.all_need_a_reboot()
+        while not world.agents.holders():
+            await asyncio.sleep(0.2)
+        put_settings(world, CLOSED)
+        await asyncio.sleep(1.2 * READ_SECONDS)
+        begun = {event.host for event in world.fleet.log if event.what == "asked"} | world.agents.holders()
+        await asyncio.sleep(300.0)
+        assert {event.host for event in world.fleet.log if event.what == "asked"} <= begun
+        waiting = [name for name in world.shape.names if "outside-window" in refusals(world, name)]
+        assert len(waiting) >= 2, world.report([])
+        world.stop()
+        return world
+
+    with on_virtual_hosts(worlds):
+        assert not run_virtually(story()).agents.breaches

@@ -21,6 +21,7 @@ from tests.careen.chaos.fleet.thousands import (
     both,
     edit,
     hold_all,
+    idle,
     let_all_go,
     nothing,
     others_hold,
@@ -40,6 +41,11 @@ def test_thousands_of_waiting_nodes_send_fewer_than_twenty_requests_a_second(rea
     cost = run_virtually(waiting(story.first, later=story.later))
     assert len(cost.others) >= REAL - 13 - 1
     assert 0 < cost.of(story.waiting) < MOST_REQUESTS_PER_SECOND
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_thousands_of_idle_nodes_send_fewer_than_twenty_requests_a_second(asleep: bool) -> None:
+    assert 0 < run_virtually(idle(asleep=asleep)) < MOST_REQUESTS_PER_SECOND
 
 
 async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle, *, agents: int) -> float:

@@ -75,6 +75,11 @@ class SleepAttempt:
         """After each turn without an error."""
         self._last = result
 
+    @property
+    def are_settings_too_long(self) -> bool:
+        """Whether the sleeper could not keep them in memory."""
+        return self._kept_settings().length > _MOST_SETTINGS
+
     async def begins(self) -> bool:
         """Whether the agent may sleep now."""
         result, self._last = self._last, None
@@ -103,7 +108,8 @@ class SleepAttempt:
     def _verdict(self, result: TurnResult | None) -> asleep.Rest | str:
         if result is None or result.stop is not None or not result.is_reported:
             return "the last turn did not finish"
-        if (length := self._kept_settings().length) > _MOST_SETTINGS:
+        if self.are_settings_too_long:
+            length = self._kept_settings().length
             return f"the ConfigMap has {length} characters, too many to keep while the agent sleeps"
         dues = [self._host.need.longest_uptime_seconds]
         if (due := self._need.next_question) is not None:

@@ -435,8 +435,8 @@ def _number(version: object) -> int:
 class WatchedConfig:
     """The ConfigMap, read once in five minutes."""
 
-    def __init__(self, handover: dict[str, Any], outside: Outside) -> None:
-        self._config = handover.get("config")
+    def __init__(self, config: dict[str, Any], outside: Outside) -> None:
+        self._config = config
         self._outside, self._api = outside, outside.api
         self._refusals = _Refusals()
 
@@ -446,8 +446,6 @@ class WatchedConfig:
         while True:
             await self._outside.pause(pause)
             pause = _RARE_SECONDS
-            if self._config is None:
-                continue
             try:
                 status, found = await self._api.get(self._config["path"], _METADATA.format(_ONE))
                 if status == 404:
@@ -495,11 +493,13 @@ class SleepersLooks:
         self._handover, self._outside = handover, outside
         self._files = Files(handover, outside)
         self._node = WatchedNode(handover, outside)
-        self._config = WatchedConfig(handover, outside)
+        self._all: list[Files | WatchedNode | WatchedConfig] = [self._files, self._node]
+        if config := handover.get("config"):
+            self._all.append(WatchedConfig(config, outside))
 
     def all(self) -> list[Coroutine[Any, None, str]]:
         """Each gives its reason to wake. They run at the same time."""
-        return [self._why(look) for look in (self._files.look, self._node.look, self._config.look)]
+        return [self._why(each.look) for each in self._all]
 
     async def _why(self, look: Callable[[], Coroutine[Any, None, NoReturn]]) -> str:
         try:
@@ -619,14 +619,13 @@ class Sleeper:
         self._looks = SleepersLooks(handover, Outside(handover))
         self._woken_by = ""
         self._wake_read, self._wake_write = os.pipe()
-        self._signal_read, self._signal_write = os.pipe()
 
     def sleep(self) -> str:
         """Looks until there is a reason to wake. Ends the process after SIGTERM."""
-        os.set_blocking(self._signal_write, False)
-        signal.set_wakeup_fd(self._signal_write)
+        os.set_blocking(self._wake_write, False)
+        signal.set_wakeup_fd(self._wake_write)  # a signal just before `poll` begins ends it too
         for number in _STOPS:
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, self._stop)
         _thread.stack_size(256 * 1024)
         for look in self._looks.all():
             _thread.start_new_thread(self._run, (look,))  # with signals still blocked
@@ -639,43 +638,34 @@ class Sleeper:
         return why
 
     def _run(self, look: Any) -> None:
+        why = "the sleeping agent met an error: a look was suspended"
         try:
             look.send(None)  # to its end, because `Outside` blocks
-            why = "the sleeping agent met an error: a look was suspended"
         except StopIteration as end:
             why = str(end.value)
-        except BaseException as error:
-            why = f"the sleeping agent met an error: {error!r}"
         self._woken_by = self._woken_by or why
         os.write(self._wake_write, b"w")
 
     def _serve(self) -> str:
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
-        poll.register(self._signal_read, select.POLLIN)
         probes = None
         if (listener := self._handover.get("listener")) is not None:
             self._listener = socket.socket(fileno=listener)  # kept: the woken agent needs it open
             probes = Probes(self._listener, self._answer)
             probes.register(poll)
-        while not self._woken_by:
-            left = self._looks.left_seconds
-            if left <= 0:
-                break
+        while not self._woken_by and (left := self._looks.left_seconds) > 0:
             for descriptor, _ in poll.poll(1000 * min(left + 0.001, 5.0)):
-                if descriptor == self._signal_read:
-                    self._stop()
                 if probes is not None:
                     probes.handle(descriptor)
             if probes is not None:
                 probes.tidy()
         if probes is not None:
-            for descriptor in (self._wake_read, self._signal_read):
-                poll.unregister(descriptor)
+            poll.unregister(self._wake_read)
             probes.finish(_FINISH_SECONDS)
         return self._woken_by or "a look is due"
 
-    def _stop(self) -> NoReturn:
+    def _stop(self, *_: object) -> NoReturn:
         print(self._handover["stop_line"], file=sys.stderr, flush=True)
         os._exit(0)
 
@@ -693,7 +683,7 @@ class Sleeper:
             drop(kept)
         if text:
             os.environ[VARIABLE] = text
-        if signal.sigpending() & set(_STOPS) or select.select([self._signal_read], [], [], 0)[0]:
+        if signal.sigpending() & set(_STOPS):
             self._stop()
         os.execve(command[0], command, os.environ)  # noqa: S606 - the command line of this very process
 

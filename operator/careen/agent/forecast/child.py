@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from careen.agent.forecast.container_memory import UNTOUCHED_BYTES, room
 from careen.agent.forecast.order import AHEAD, ForecastRequest
-from careen.cluster.wire.lean_imports import load_lean_client
+from careen.cluster.wire.lean_imports import load_lean_client, without_collections
 
 if TYPE_CHECKING:
     from scheduler_core.config.configuration import Configuration
@@ -85,8 +85,9 @@ def _get_ready(memory_bytes: int) -> None:
     # while the process waits.
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     load_lean_client()
-    for name in _NEEDED:
-        import_module(name)
+    with without_collections():
+        for name in _NEEDED:
+            import_module(name)
 
 
 def _is_want_of_memory(error: BaseException | None) -> bool:

@@ -11,6 +11,7 @@ If one of them cannot be used, the record decides:
 from __future__ import annotations
 
 import logging
+import random
 import socket
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
@@ -44,8 +45,9 @@ _LOG = logging.getLogger("careen.agent")
 PATIENCE_SECONDS = 30.0
 """How long a holder waits for an unreadable lock or settings before it goes on without them."""
 
-_RETRY_SECONDS = 2.0
-_LONGEST_RETRY_SECONDS = 60.0
+_RETRY_SECONDS = 2.0  # doubles; thousands of agents may wait for the same API server
+_LONGEST_RETRY_SECONDS = 30.0  # as between two turns that fail
+_LONGEST_FORBIDDEN_SECONDS = 60.0  # a person must grant the right
 _LOCK_AGAIN_SECONDS = 30.0
 _LONGEST_PROBLEM = 500  # characters; it stands in an annotation and in Events
 
@@ -75,6 +77,7 @@ class Start:
     in_background: Callable[[Coroutine[Any, Any, object]], None]
     kept: KeptSettings | None = None
     """The settings of this process before it slept; None at an ordinary start."""
+    chance: Callable[[], float] = random.random
     are_settings_new: bool = field(default=True, init=False)
     """Whether they differ from those before the sleep."""
     refused: tuple[str, str] | None = field(default=None, init=False)
@@ -131,7 +134,7 @@ class Start:
                     return
                 await self._review_rights_after(error)
                 tries += 1
-                await self.clock.sleep(_pause_seconds(error, tries))
+                await self.clock.sleep(self._pause_seconds(error, tries, began))
                 continue
             if judged.remark:
                 _LOG.warning("%s", judged.remark)
@@ -192,7 +195,7 @@ class Start:
                     return self._stand_in(claim, None, f"ConfigMap {name} cannot be read: {error}")
                 await self._review_rights_after(error)
                 tries += 1
-                await self.clock.sleep(_pause_seconds(error, tries))
+                await self.clock.sleep(self._pause_seconds(error, tries, began))
                 continue
             if tries and not self.rights.is_whole:
                 await self.review_rights()
@@ -309,6 +312,13 @@ class Start:
             )
         )
 
+    def _pause_seconds(self, error: ClusterError, tries: int, began: float) -> float:
+        """Grows, and differs between agents. Does not outlast the patience of a holder."""
+        longest = _LONGEST_FORBIDDEN_SECONDS if isinstance(error, Forbidden) else _LONGEST_RETRY_SECONDS
+        pause = min(_RETRY_SECONDS * 2.0 ** min(tries - 1, 10), longest) * (0.5 + 0.5 * self.chance())
+        left = began + PATIENCE_SECONDS - self.clock.monotonic()
+        return min(pause, max(left, _RETRY_SECONDS)) if left > 0 else pause
+
     async def _claim(self) -> RecordedClaim | None:
         """The claim in the record. Raises `ClusterError`."""
         asked_at = self.clock.monotonic()
@@ -318,8 +328,8 @@ class Start:
 
     async def _claim_after_patience(self, began: float) -> RecordedClaim | None:
         """The recorded claim, once PATIENCE_SECONDS have passed since `began`; None before, or if the Node cannot be
-        read."""
-        if self.clock.monotonic() - began < PATIENCE_SECONDS:
+        read. An agent that slept had none."""
+        if self.kept is not None or self.clock.monotonic() - began < PATIENCE_SECONDS:
             return None
         try:
             return await self._claim()
@@ -404,13 +414,6 @@ class Start:
                 once=once,
             )
         )
-
-
-def _pause_seconds(error: ClusterError, tries: int) -> float:
-    """Short if the server does not answer; long if a right is missing, because a person must grant it."""
-    if not isinstance(error, Forbidden):
-        return _RETRY_SECONDS
-    return min(_RETRY_SECONDS * 2.0 ** min(tries - 1, 10), _LONGEST_RETRY_SECONDS)
 
 
 def _own_pod(environment: Mapping[str, str]) -> lock_place.OwnPod:

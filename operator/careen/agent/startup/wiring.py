@@ -2,7 +2,7 @@
 
 The order: names of the node and the API server from flags and environment; the lock's DaemonSet; the review of rights;
 the ConfigMap's settings; a file lock that permits only one agent on the host; the loop. kopf starts after the first
-turn, so that a node that has just rebooted comes back into service first.
+turn, so that a node that has just rebooted comes back into service first; often later (`following.py`).
 
 What happens if the lock or the settings cannot be used: see `start.py`.
 """
@@ -34,6 +34,7 @@ from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.self_test import SelfTests
 from careen.agent.startup import message_urls
+from careen.agent.startup.following import SettingsFollower
 from careen.agent.startup.host import count_soft_reboots, host_of
 from careen.agent.startup.rights import AGAIN_SECONDS, UNKNOWN_SECONDS, asked_for_by
 from careen.agent.startup.servers import alert_source, metric_source, silences
@@ -55,7 +56,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code, event_reason
 from careen.host import single_agent
 from careen.host.node_host import Host, LocalHost
-from careen.settings.live import Invocation, KeptSettings, LiveSettings, SeenConfigMap
+from careen.settings.live import NO_CONFIG_MAP, Invocation, KeptSettings, LiveSettings, SeenConfigMap
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import Settings, flag
 
@@ -110,6 +111,7 @@ class Agent:
         self._stopping = asyncio.Event()
         self._held: single_agent.Held | None = None
         self._rest: SleepAttempt | None = None
+        self._following: SettingsFollower | None = None
         self._bed: Bed | None = None
         self._start = Start(
             given=given,
@@ -121,6 +123,7 @@ class Agent:
             heartbeat=self._heartbeat,
             in_background=self._in_background,
             kept=self._remembered.settings,
+            chance=random.random,
         )
         self._rights = self._start.rights
         if self._remembered.is_reviewed:
@@ -213,6 +216,8 @@ class Agent:
         def after_turn(result: TurnResult) -> None:
             if rest is not None:
                 rest.saw(result)
+            if self._following is not None:
+                self._following.saw(result)
             self._look_further(live, messages, result)
             self._after_turn(patience, tests, forecaster, result)
 
@@ -229,7 +234,7 @@ class Agent:
                 live,
                 rest,
                 lambda: self._test_host(host, need, tests),
-                lambda: self._begin_the_rest(live, reconciler, loop),
+                lambda: self._begin_the_rest(live, rest, reconciler, loop),
             ),
             after_turn=after_turn,
             other_deadlines_seconds=lambda: _deadlines_of(live.settings),
@@ -237,6 +242,12 @@ class Agent:
         )
         loop.told = self._remembered.told
         self._loop = loop
+        if self._basics.config_map and not {OptionalRight.SETTINGS, OptionalRight.FOLLOWING} & self._rights.without:
+            self._following = SettingsFollower(
+                follow=lambda: self._follow_config_map(live, loop),
+                read=lambda: self._in_background(self._read_config_map(live, loop)),
+                now=self._clock.monotonic,
+            )
         if rest is not None:
             rest.loop = loop
             self._rest = rest
@@ -255,7 +266,7 @@ class Agent:
             return None
         return SleepAttempt(
             settings=lambda: live.settings,
-            kept_settings=lambda: KeptSettings(config_map=live.seen, refused=self._start.refused),
+            kept_settings=lambda: self._kept(live),
             host=host,
             need=need,
             reconciler=reconciler,
@@ -269,6 +280,9 @@ class Agent:
             not_ready=lambda: "" if self._heartbeat.readiness()[0] else self._heartbeat.readiness()[1],
             signatures=lambda: self._signatures_of(host),
         )
+
+    def _kept(self, live: LiveSettings) -> KeptSettings:
+        return KeptSettings(config_map=live.seen, refused=self._start.refused)
 
     async def _signatures_of(self, host: LocalHost) -> dict[str, str]:
         """In a thread, because a file system may hang."""
@@ -355,11 +369,14 @@ class Agent:
 
         rest.if_awake = stay_awake
 
-    def _begin_the_rest(self, live: LiveSettings, reconciler: Reconciler, loop: Loop) -> None:
+    def _begin_the_rest(
+        self, live: LiveSettings, rest: SleepAttempt | None, reconciler: Reconciler, loop: Loop
+    ) -> None:
         if self._start.lock_problem:
             self._in_background(self._start.judge_lock_again(live, loop.wake))
-        if self._basics.config_map and not {OptionalRight.SETTINGS, OptionalRight.FOLLOWING} & self._rights.without:
-            self._follow_config_map(live, loop)
+        if self._following is not None:
+            never_sleeps = rest is None or rest.are_settings_too_long or bool(live.stands_in)
+            self._following.stay_awake(at_once=never_sleeps)
         self._in_background(self._review_rights(live, reconciler))
 
     def _follow_config_map(self, live: LiveSettings, loop: Loop) -> None:
@@ -388,8 +405,15 @@ class Agent:
                 if await self._start.read_config_map() is None and not heard.is_set():
                     changed(None)
 
+    async def _read_config_map(self, live: LiveSettings, loop: Loop) -> None:
+        with suppress(ClusterError):
+            self._config_map_changed(live, loop, await self._start.read_config_map())
+
     def _config_map_changed(self, live: LiveSettings, loop: Loop, seen: SeenConfigMap | None) -> None:
-        stood_in, problems = live.stands_in, live.offer(seen)
+        stood_in = live.stands_in
+        if not stood_in and (seen.identity if seen else NO_CONFIG_MAP) == self._kept(live).last_read:
+            return
+        problems = live.offer(seen)
         self._start.judged(live, seen, problems)
         if problems:
             return

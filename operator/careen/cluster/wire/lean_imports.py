@@ -26,12 +26,13 @@ _OAUTH = ("oauthlib", "oauthlib.oauth2", "requests_oauthlib")
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """No cyclic garbage collection, in all threads, while this context is open: imports create no garbage, and without
-    it they take a fifth less time."""
+    """No cyclic garbage collection, in all threads, while this context is open, and later none of what exists at its
+    end: imports create no garbage. Without collections an agent starts in a fifth less processor time."""
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         gc.enable()
 
 

@@ -65,11 +65,12 @@ def test_a_file_that_appears_during_the_exec_wakes(slept: Begin) -> None:
 
 
 def test_a_file_that_cannot_be_checked_wakes(slept: Begin, tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "folder").symlink_to("real")
     file = str(tmp_path / "folder/file")
-    agent = slept(files={file: sleeper.file_signature(file)}).begin(FILE_SECONDS=1.0).falls_asleep()
-    (tmp_path / "folder").rmdir()
-    (tmp_path / "folder").write_text("no folder any more")
+    agent = slept(files={file: sleeper.file_signature(file)}).begin(FILE_SECONDS=0.05).falls_asleep()
+    (tmp_path / "no folder").touch()
+    (tmp_path / "no folder").rename(tmp_path / "folder")  # at once: without a folder the file would only be absent
     assert "cannot be checked: Not a directory" in agent.why()
 
 

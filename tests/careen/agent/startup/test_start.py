@@ -65,6 +65,7 @@ class World:
             metrics=self.metrics,
             heartbeat=self.heartbeat,
             in_background=lambda work: self.background.append(asyncio.ensure_future(work)),
+            chance=lambda: 0.5,
         )
 
     def put_node(self, record: Progress | str | None = None, kept: str = "") -> None:

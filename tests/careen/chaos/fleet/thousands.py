@@ -1,6 +1,6 @@
-"""Counts the requests of a fleet in which 5,000 nodes wait for their reboot, for example because a person paused the
-lock. Only a few real agents run. Their DaemonSet reports 5,000 agents, so each agent sleeps as long as in a fleet of
-5,000. The requests of all 5,000 agents are estimated from the requests of the few real agents."""
+"""Counts the requests of a fleet of 5,000 nodes, which are idle or wait for their reboot, for example because a person
+paused the lock. Only a few real agents run. Their DaemonSet reports 5,000 agents, so each agent sleeps as long as in a
+fleet of 5,000. The requests of all 5,000 agents are estimated from the requests of the few real agents."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ REAL = 20  # agents that run: the line with its thirteen names, and some unnamed
 LATE = 1000
 CROWD = 200
 SETTLED_SECONDS, WATCHED_SECONDS = 1800.0, 1800.0
+IDLE_SECONDS = 4 * 3600.0  # a sleeping agent renews its watch once an hour
 
 Obstacle = Callable[[World], None]
 
@@ -197,6 +198,27 @@ async def waiting(obstacle: Obstacle, *, later: Obstacle = nothing) -> Cost:
         named=tuple(rate for name, rate in rates.items() if name in line),
         others=tuple(rate for name, rate in rates.items() if name not in line),
     )
+
+
+async def idle(*, asleep: bool) -> float:
+    """Return the requests per second of 5,000 idle agents, after they have fallen asleep or with `--sleep=off`."""
+    counted: Counter[str] = Counter()
+
+    def plan(_number: int, node: str, _request: Request) -> Fault | None:
+        counted[node] += 1
+        return None
+
+    def prepare(world: World) -> None:
+        world.agents.may_sleep = lambda _: asleep
+        set_number_of_agents(world, THOUSANDS)
+
+    world = World(Shape(nodes=REAL), plan=plan, seed=7, prepare=prepare)
+    await asyncio.sleep(SETTLED_SECONDS)
+    assert {each.is_asleep for each in world.agents.processes} == {asleep}
+    counted.clear()
+    await asyncio.sleep(IDLE_SECONDS)
+    world.stop()
+    return THOUSANDS * counted.total() / REAL / IDLE_SECONDS
 
 
 def set_number_of_agents(world: World, agents: int) -> None:
