@@ -126,7 +126,7 @@ def _waiting_for_holders(
     return Standstill(
         why=f"No further reboot will start: {waiters} must wait for a free claim; {_claims_of(lock.holders)}: {what}",
         code=(Code.HOLDER_OVERDUE if stuck or gone else Code.LIMIT_REACHED).value,
-        since=_earliest(_phase_since(node) for node in holders),
+        since=_earliest(node.ready_since or _phase_since(node) for node in stuck or holders),
         ways_out=ways,
     )
 

@@ -12,6 +12,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import age
 from careen.core.gates.budgets import works
+from careen.core.gates.gate_annotations import ON_THE_DAEMON_SET, gates_among
 from careen.core.gates.halt import halted_because
 from careen.core.gates.hold import held_because, until_of
 from careen.core.lock.content import Garbage, LockContent
@@ -79,21 +80,15 @@ def named_in(refusals: Iterable[Refusal]) -> tuple[str, ...]:
 def disproof(refusal: Refusal, node: NodeView, present: Surroundings) -> str:
     """Why the refusal no longer holds, by lock and Nodes as they are now; "" if nothing speaks against it."""
     lock, now, policy = present.lock, present.now, present.policy
+    if isinstance(lock, LockContent) and (told := _by_the_lock(refusal, node.name, lock)):
+        return told
     match refusal.code:
-        case Code.PAUSED if isinstance(lock, LockContent) and not lock.is_paused:
-            return "the lock is not paused"
         case Code.HELD if not held_because(node, now):
             return "the node has no hold"
-        case Code.HALTED if isinstance(lock, LockContent) and not halted_because(lock, besides=node.name):
-            return "no failed node holds a claim"
-        case Code.LOCK_GARBAGE | Code.LOCK_UNKNOWN if isinstance(lock, LockContent):
-            return "the lock can be read"
         case Code.CORDONED if not node.unschedulable:
             return "the node is not cordoned"
-        case Code.LIMIT_REACHED | Code.ZONE_AT_WORK if isinstance(lock, LockContent) and not (
-            set(lock.holders) - {node.name}
-        ):
-            return "no other node holds a claim"
+        case Code.GATE_ANNOTATION if refusal.about and not _gates_left(refusal, node):
+            return "the gate annotations are gone"
         case Code.OUTSIDE_WINDOW if policy is not None and openings.is_open(
             openings.windows_of(policy, node.labels), now
         ):
@@ -102,6 +97,20 @@ def disproof(refusal: Refusal, node: NodeView, present: Surroundings) -> str:
             return _nobody_down(refusal, present.views, lock)
         case _ if refusal.ends is not None and refusal.ends <= now:
             return "the time that it names is over"
+        case _:
+            return ""
+
+
+def _by_the_lock(refusal: Refusal, node: str, lock: LockContent) -> str:
+    match refusal.code:
+        case Code.PAUSED if not lock.is_paused:
+            return "the lock is not paused"
+        case Code.HALTED if not halted_because(lock, besides=node):
+            return "no failed node holds a claim"
+        case Code.LOCK_GARBAGE | Code.LOCK_UNKNOWN:
+            return "the lock can be read"
+        case Code.LIMIT_REACHED | Code.ZONE_AT_WORK if not set(lock.holders) - {node}:
+            return "no other node holds a claim"
         case _:
             return ""
 
@@ -133,6 +142,12 @@ def _nobody_down(refusal: Refusal, nodes: Mapping[str, NodeView], lock: LockCont
 def down_in(refusal: Refusal) -> tuple[str, ...]:
     """The nodes that the refusal says are down. An earlier release has them in `about`."""
     return refusal.down or tuple(each.removeprefix(_NODE) for each in refusal.about if each.startswith(_NODE))
+
+
+def _gates_left(refusal: Refusal, node: NodeView) -> bool:
+    """Those on the DaemonSet are not known here."""
+    on_node = {f"annotation {key}" for key in gates_among(node.annotations)}
+    return any(each in on_node or each.endswith(ON_THE_DAEMON_SET) for each in refusal.about)
 
 
 def _is_in_service(node: NodeView | None, name: str, lock: LockContent) -> bool:

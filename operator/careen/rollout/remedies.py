@@ -10,6 +10,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
+from careen.core.gates.gate_annotations import ON_THE_DAEMON_SET
 from scheduler_core.sentences import first_few
 
 _ANNOTATION, _BUDGET = "annotation ", "budget "
@@ -37,7 +38,8 @@ def general(refusal: Refusal, subject: str = "") -> str:
         return ""
     about = (subject,) if subject else refusal.about
     if code is Code.GATE_ANNOTATION:
-        named = " ".join(f"{each.removeprefix(_ANNOTATION)}-" for each in about if each.startswith(_ANNOTATION))
+        found = [each.removeprefix(_ANNOTATION) for each in about if each.startswith(_ANNOTATION)]
+        named = " ".join(f"{each.removesuffix(ON_THE_DAEMON_SET)}-" for each in found)
         return code.remedy.replace(f"{keys.GATE_PREFIX}NAME-", named) if named else code.remedy
     if code is not Code.FORECAST_REFUSES:
         return code.remedy

@@ -383,7 +383,11 @@ def test_the_remedy_for_a_gate_annotation_names_the_annotation() -> None:
         "about": ["annotation careen.dev/gate.backup"],
     }
     node = a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])})
-    found = rollout([node], LockContent(), NOW)
+    still = replace(node, annotations={**node.annotations, "careen.dev/gate.backup": "dump"})
+    assert rollout([node], LockContent(), NOW).causes == ()  # the annotation is gone
+    on_daemon_set = {**row, "about": ["annotation careen.dev/gate.backup on the DaemonSet"]}
+    assert len(rollout([refused("n1", on_daemon_set)], LockContent(), NOW).causes) == 1
+    found = rollout([still], LockContent(), NOW)
     told = "`kubectl annotate node n1 careen.dev/gate.backup-`"
     assert told in found.causes[0].remedy
     assert told in found.obstacles[0].ways_out[0]

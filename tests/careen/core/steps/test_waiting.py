@@ -507,6 +507,20 @@ def test_a_refusal_by_a_costly_gate_stands_until_the_gate_is_asked_again(not_bef
     assert [(each.gate, each.since) for each in decision.refusals] == [(gate, datetime(2026, 3, 4, 10, tzinfo=UTC))]
 
 
+@pytest.mark.parametrize(("gate", "is_kept"), [("dry-run-evictions", True), ("forecast", False)])
+def test_a_refusal_of_a_gate_that_is_asked_under_the_claim_stands_while_the_node_takes_it(
+    gate: str, is_kept: bool
+) -> None:
+    """Otherwise its age would begin anew with each claim, although nothing has changed."""
+    refused = f'[{{"gate":"{gate}","code":"eviction-refused","sentence":"no","since":"2026-03-04T10:00:00Z"}}]'
+    decision = waiting(node={"annotations": {keys.REFUSALS: refused}})
+    assert decision.phase is Phase.CLAIMING
+    assert [(each.gate, each.since) for each in decision.refusals] == (
+        [(gate, datetime(2026, 3, 4, 10, tzinfo=UTC))] if is_kept else []
+    )
+    assert (f"before, `{gate}` refused: no" in decision.reason.sentence) is is_kept
+
+
 @pytest.mark.parametrize(("refusals", "pause"), [(0, 10), (1, 20), (2, 40), (3, 60), (99, 60)])
 def test_the_back_off_of_costly_gates_doubles_up_to_a_minute(refusals: int, pause: float) -> None:
     memory = remembering(costly__refusals=refusals)
